@@ -1,0 +1,63 @@
+# RLM-MEM: one target per chore. All is installed into $(VENV); nothing outside this folder is touched.
+# On a fresh machine with Python 3.11+ and make, `make demo` and `make test` need no other step.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+
+# Handed on to pytest or to the benchmarks: make test ARGS="-k links", make bench ARGS="--quick"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install dev demo test test-slow test-models check format bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 22
+
+install: $(VENV)/.installed ## the command rlm-mem, in .venv/bin
+
+dev: $(VENV)/.installed-dev ## the same, and what tests and checks need
+
+demo: $(VENV)/.installed ## remember a body of text and answer questions about it
+	@$(BIN)/rlm-mem demo
+
+test: $(VENV)/.installed-dev ## the test suite
+	$(BIN)/python -m pytest $(ARGS)
+
+test-slow: $(VENV)/.installed-dev ## the tests that take long, too
+	$(BIN)/python -m pytest -m "not real_llm" $(ARGS)
+
+test-models: $(VENV)/.installed-dev ## the tests against a real local model server
+	$(BIN)/python -m pytest -m real_llm $(ARGS)
+
+check: $(VENV)/.installed-dev ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev ## put the code into the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.installed-dev ## every benchmark, one after the other
+	@for file in $$(ls benchmarks/*.py | grep -v /support.py); do \
+		echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit 1; \
+	done
+
+clean: ## remove the environment and every cache
+	rm -rf $(VENV) .venv-bare build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@echo "Making the environment $(VENV)"
+	@sh tools/venv.sh $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	@echo "Installing RLM-MEM into $(VENV)"
+	@$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	@echo "Installing RLM-MEM with what its tests and checks need into $(VENV)"
+	@$(PIP) install --quiet --editable ".[test,check]"
+	@touch $@ $(VENV)/.installed
