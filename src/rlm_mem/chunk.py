@@ -1,0 +1,453 @@
+"""The chunk: its types, its validation and its JSON, one shape written and every older shape read.
+
+Seeds 000, 002, 003 and 004 describe the same record in different words; the reconciliation is in
+docs/schema.md. Times are strings ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` (UTC) everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from rlm_mem.chunk_fields import (
+    check_chunk_id,
+    check_confidence,
+    check_content,
+    check_namespace,
+    check_strength,
+    check_tags,
+    check_text,
+    check_time,
+    check_type_name,
+    content_hash,
+    format_time,
+    is_chunk_id,
+    new_chunk_id,
+    normalised_hash,
+    parse_time,
+    shown,
+)
+from rlm_mem.errors import InvalidChunk, InvalidLink
+
+__all__ = [
+    "ALL_LINK_TYPES",
+    "AUTO_LINK_TYPES",
+    "CHUNK_TYPES",
+    "DEFAULT_NAMESPACE",
+    "MANUAL_LINK_TYPES",
+    "SCHEMA_VERSION",
+    "SIMILAR_TO",
+    "Chunk",
+    "ChunkLinks",
+    "ChunkMetadata",
+    "ChunkTypeSpec",
+    "TypeRegistry",
+    "check_chunk_id",
+    "check_confidence",
+    "check_content",
+    "check_namespace",
+    "check_strength",
+    "check_tags",
+    "check_time",
+    "check_text",
+    "content_hash",
+    "decode_chunk",
+    "encode_chunk",
+    "format_time",
+    "is_chunk_id",
+    "links_from_raw",
+    "new_chunk_id",
+    "normalised_hash",
+    "parse_time",
+]
+
+SCHEMA_VERSION = "2.0"
+DEFAULT_NAMESPACE = "default"
+
+CHUNK_TYPES = ["preference", "fact", "pattern", "decision", "note"]
+"""The built-in chunk types (seed 004, Constants); more are registered per store."""
+
+AUTO_LINK_TYPES = ["context_of", "follows", "related_to"]
+"""Links that the AutoLinker makes (seed 004, Constants)."""
+
+MANUAL_LINK_TYPES = ["supports", "contradicts"]
+"""Links that a person or a model makes (seed 004, Constants); seed 003 adds more, see ALL_LINK_TYPES."""
+
+SIMILAR_TO = "similar_to"
+"""Equal after normalising case, space and punctuation (seed 003, Auto-Linking Rules)."""
+
+ALL_LINK_TYPES = [
+    *AUTO_LINK_TYPES,
+    SIMILAR_TO,
+    *MANUAL_LINK_TYPES,
+    "elaborates",
+    "example_of",
+    "derived_from",
+]
+"""Every built-in link type: seeds 000-004, and ``derived_from`` for consolidated memories."""
+
+
+@dataclass
+class ChunkMetadata:
+    """When, where from and how sure (seeds 000, 002, 004).
+
+    ``confidence`` is in 0-1; ``access_count`` counts reads. ``occurred_at`` is when the thing was said or
+    happened, where that is not ``created_at``. ``extra`` holds every key that the schema does not name.
+    """
+
+    created_at: str = ""
+    modified_at: str = ""
+    accessed_at: str = ""
+    access_count: int = 0
+    confidence: float = 0.7
+    conversation_id: str | None = None
+    source: str = "interaction"
+    content_hash: str = ""
+    occurred_at: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    superseded_by: str | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def at(self) -> str:
+        """The time that matters to search and timeline: ``occurred_at``, else ``created_at``."""
+        return self.occurred_at or self.created_at
+
+
+@dataclass
+class ChunkLinks:
+    """One directed link (seed 004, ChunkLinks); ``strength`` is in 0-1."""
+
+    target_id: str
+    type: str
+    strength: float = 0.5
+    created_at: str = ""
+    reasoning: str | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Chunk:
+    """One memory (seed 004, Data Classes); ``tokens`` counts o200k tokens of ``content``.
+
+    ``revision`` rises by one with every change. ``extra`` holds top-level keys that the schema does not name;
+    they are written back where they stood.
+    """
+
+    id: str
+    content: str
+    tokens: int
+    type: str = "note"
+    metadata: ChunkMetadata = field(default_factory=ChunkMetadata)
+    links: list[ChunkLinks] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    revision: int = 1
+    schema: str = SCHEMA_VERSION
+    namespace: str = DEFAULT_NAMESPACE
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The canonical JSON shape as a plain dict (schema 2.0)."""
+        return _to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Chunk:
+        """Read any documented shape of a chunk; raises InvalidChunk."""
+        return _from_dict(data)
+
+
+@dataclass(frozen=True)
+class ChunkTypeSpec:
+    """A custom chunk type (seed 002, Custom Chunk Types); its fields live in ``metadata.extra``."""
+
+    name: str
+    description: str = ""
+    required_fields: tuple[str, ...] = ()
+    optional_fields: tuple[str, ...] = ()
+
+
+class TypeRegistry:
+    """The chunk and link types that one store accepts on writing: the built-in ones and registered ones."""
+
+    def __init__(
+        self,
+        chunk_types: Mapping[str, Mapping[str, Any]] | None = None,
+        link_types: Mapping[str, str] | None = None,
+    ) -> None:
+        self.chunk_types: dict[str, ChunkTypeSpec] = {name: ChunkTypeSpec(name) for name in CHUNK_TYPES}
+        self.link_types: dict[str, str] = dict.fromkeys(ALL_LINK_TYPES, "")
+        for name, spec in (chunk_types or {}).items():
+            self.register_chunk_type(name, **spec)
+        for name, description in (link_types or {}).items():
+            self.register_link_type(name, description)
+
+    def register_chunk_type(
+        self,
+        name: str,
+        description: str = "",
+        required_fields: Sequence[str] = (),
+        optional_fields: Sequence[str] = (),
+    ) -> None:
+        """Accept chunks of a new type; ``required_fields`` must then be present in their metadata."""
+        check_type_name(name)
+        self.chunk_types[name] = ChunkTypeSpec(
+            name, description, tuple(required_fields), tuple(optional_fields)
+        )
+
+    def register_link_type(self, name: str, description: str = "") -> None:
+        """Accept links of a new type (seed 002, Custom Link Types)."""
+        check_type_name(name)
+        self.link_types[name] = description
+
+    def check_chunk(self, chunk_type: str, extra: Mapping[str, Any]) -> str:
+        """Return ``chunk_type`` if it may be written with these extra fields; raises InvalidChunk."""
+        spec = self.chunk_types.get(chunk_type) if isinstance(chunk_type, str) else None
+        if spec is None:
+            known = ", ".join(self.chunk_types)
+            raise InvalidChunk(
+                f"unknown chunk type {shown(chunk_type)}: use one of {known}",
+                hint="register custom types with store.types.register_chunk_type or in config.toml",
+            )
+        missing = [name for name in spec.required_fields if extra.get(name) in (None, "")]
+        if missing:
+            raise InvalidChunk(f"a chunk of type {chunk_type} needs the metadata fields {', '.join(missing)}")
+        return chunk_type
+
+    def check_link(self, link_type: str) -> str:
+        """Return ``link_type`` if it may be written; raises InvalidLink."""
+        if not isinstance(link_type, str) or link_type not in self.link_types:
+            known = ", ".join(self.link_types)
+            raise InvalidLink(
+                f"unknown link type {shown(link_type)}: use one of {known}",
+                hint="register custom types with store.types.register_link_type or in config.toml",
+            )
+        return link_type
+
+
+# --- JSON ------------------------------------------------------------------------------------------
+
+
+def encode_chunk(chunk: Chunk) -> bytes:
+    """The chunk as canonical JSON (UTF-8, indent 2, final newline)."""
+    return msgspec.json.format(msgspec.json.encode(_to_dict(chunk)), indent=2) + b"\n"
+
+
+def decode_chunk(data: bytes) -> Chunk:
+    """Read one chunk file of any documented shape; raises InvalidChunk with the reason."""
+    try:
+        raw = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidChunk(f"not valid JSON: {error}") from None
+    except RecursionError:
+        raise InvalidChunk("JSON is nested too deeply") from None
+    if not isinstance(raw, dict):
+        raise InvalidChunk(f"a chunk file must hold an object, not {type(raw).__name__}")
+    return _from_dict(raw)
+
+
+_TOP = frozenset(
+    {"schema", "id", "revision", "content", "tokens", "type", "metadata", "links", "tags", "namespace"}
+)
+_METADATA = frozenset(ChunkMetadata.__dataclass_fields__)
+_LINK = frozenset(ChunkLinks.__dataclass_fields__)
+# Older names and places (DESIGN, "Where the seeds disagree", rows 1 and 3).
+_OLD_METADATA = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
+_MOVED_UP = ("type", "tags", "token_count")
+
+
+def _to_dict(chunk: Chunk) -> dict[str, Any]:
+    """The canonical shape; ``namespace`` is written only where it is not the default one."""
+    meta = chunk.metadata
+    out: dict[str, Any] = {
+        "schema": SCHEMA_VERSION,
+        "id": chunk.id,
+        "revision": chunk.revision,
+        "content": chunk.content,
+        "tokens": chunk.tokens,
+        "type": chunk.type,
+        "metadata": {
+            "created_at": meta.created_at,
+            "modified_at": meta.modified_at,
+            "accessed_at": meta.accessed_at,
+            "access_count": meta.access_count,
+            "confidence": meta.confidence,
+            "conversation_id": meta.conversation_id,
+            "source": meta.source,
+            "content_hash": meta.content_hash,
+            "occurred_at": meta.occurred_at,
+            "valid_from": meta.valid_from,
+            "valid_to": meta.valid_to,
+            "superseded_by": meta.superseded_by,
+            "provenance": meta.provenance,
+            "extra": meta.extra,
+        },
+        "links": [_link_to_dict(link) for link in chunk.links],
+        "tags": chunk.tags,
+    }
+    if chunk.namespace != DEFAULT_NAMESPACE:
+        out["namespace"] = chunk.namespace
+    for key, value in chunk.extra.items():
+        out.setdefault(key, value)
+    return out
+
+
+def _link_to_dict(link: ChunkLinks) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "target_id": link.target_id,
+        "type": link.type,
+        "strength": link.strength,
+        "created_at": link.created_at,
+        "reasoning": link.reasoning,
+    }
+    for key, value in link.extra.items():
+        out.setdefault(key, value)
+    return out
+
+
+def _from_dict(raw: Mapping[str, Any]) -> Chunk:
+    """Read any documented shape; raises InvalidChunk naming the field at fault."""
+    chunk_id = check_chunk_id(raw.get("id"))
+    content = raw.get("content")
+    if not isinstance(content, str):
+        raise InvalidChunk(f"{chunk_id}: content must be text, not {type(content).__name__}")
+    raw_meta = raw.get("metadata")
+    if not isinstance(raw_meta, Mapping):
+        raise InvalidChunk(f"{chunk_id}: metadata must be an object, not {type(raw_meta).__name__}")
+    try:
+        metadata, moved = _metadata_from_raw(raw_meta)
+        tokens = _count(raw.get("tokens", moved.get("token_count", 0)), "tokens")
+        return Chunk(
+            id=chunk_id,
+            content=content,
+            tokens=tokens,
+            type=check_text(raw.get("type", moved.get("type", "note")), "type", max_length=64),
+            metadata=_complete(metadata, content),
+            links=links_from_raw(raw.get("links"), metadata.created_at),
+            tags=check_tags(raw.get("tags", moved.get("tags"))),
+            revision=max(1, _count(raw.get("revision", 1), "revision")),
+            schema=SCHEMA_VERSION,
+            namespace=check_namespace(raw.get("namespace", DEFAULT_NAMESPACE)),
+            extra={key: value for key, value in raw.items() if key not in _TOP},
+        )
+    except (InvalidChunk, InvalidLink) as error:
+        raise InvalidChunk(f"{chunk_id}: {error.message}", hint=error.hint) from None
+
+
+def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str, Any]]:
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    moved: dict[str, Any] = {}
+    for key, value in raw.items():
+        name = _OLD_METADATA.get(key, key)
+        if name in _METADATA:
+            if key == name or name not in raw:
+                known[name] = value
+        elif key in _MOVED_UP:
+            moved[key] = value
+        else:
+            extra[key] = value
+    stored_extra = known.pop("extra", None)
+    if isinstance(stored_extra, Mapping):
+        extra = {**extra, **stored_extra}
+    elif stored_extra is not None:
+        raise InvalidChunk(f"metadata.extra must be an object, not {type(stored_extra).__name__}")
+    provenance = known.pop("provenance", None) or {}
+    if not isinstance(provenance, Mapping):
+        raise InvalidChunk(f"metadata.provenance must be an object, not {type(provenance).__name__}")
+    created_at = check_time(known.get("created_at"), "created_at")
+
+    def moment(name: str, default: str | None) -> str | None:
+        value = known.get(name)
+        return default if value is None or value == "" else check_time(value, name)
+
+    conversation_id = known.get("conversation_id")
+    superseded_by = known.get("superseded_by")
+    return (
+        ChunkMetadata(
+            created_at=created_at,
+            modified_at=moment("modified_at", created_at) or created_at,
+            accessed_at=moment("accessed_at", created_at) or created_at,
+            access_count=_count(known.get("access_count", 0), "access_count"),
+            confidence=check_confidence(known.get("confidence", 0.7)),
+            conversation_id=None
+            if conversation_id is None
+            else check_text(conversation_id, "conversation_id"),
+            source=check_text(known.get("source") or "interaction", "source"),
+            content_hash=str(known.get("content_hash") or ""),
+            occurred_at=moment("occurred_at", None),
+            valid_from=moment("valid_from", None),
+            valid_to=moment("valid_to", None),
+            superseded_by=None if superseded_by is None else check_chunk_id(superseded_by),
+            provenance=dict(provenance),
+            extra=extra,
+        ),
+        moved,
+    )
+
+
+def _complete(metadata: ChunkMetadata, content: str) -> ChunkMetadata:
+    if not metadata.content_hash:
+        try:
+            metadata.content_hash = content_hash(content)
+        except UnicodeEncodeError:
+            raise InvalidChunk("content holds a lone surrogate") from None
+    return metadata
+
+
+def _count(value: object, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidChunk(f"{what} must be a whole number from 0 up, not {value!r:.60}")
+    return value
+
+
+def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
+    """Read links in any documented shape; raises InvalidLink or InvalidChunk.
+
+    A list of objects (seeds 002, 004), a dict of type to ids (seed 000), or outgoing and incoming lists (seed
+    003: incoming ones are the index's business and are dropped here). A target that is no chunk id, such as
+    the conversation id in seed 000's ``context_of``, cannot be a link between chunks: it is dropped too, since
+    the conversation itself is in the metadata.
+    """
+    if raw is None:
+        return []
+    links: list[ChunkLinks] = []
+    if isinstance(raw, Mapping):
+        if "outgoing" in raw or "incoming" in raw:
+            return links_from_raw(raw.get("outgoing") or [], created_at)
+        for link_type, targets in raw.items():
+            if not isinstance(targets, (list, tuple)):
+                raise InvalidLink(f"links of type {link_type!r:.40} must be a list of chunk ids")
+            links += [
+                ChunkLinks(target, check_text(link_type, "link type", max_length=64), 0.5, created_at)
+                for target in targets
+                if isinstance(target, str) and target.startswith("chunk-") and check_chunk_id(target)
+            ]
+        return links
+    if not isinstance(raw, (list, tuple)):
+        raise InvalidLink(f"links must be a list of objects, not {type(raw).__name__}")
+    for item in raw:
+        links.append(item if isinstance(item, ChunkLinks) else _link_from_raw(item, created_at))
+    return links
+
+
+def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
+    if not isinstance(raw, Mapping):
+        raise InvalidLink(f"a link must be an object with target_id and type, not {raw!r:.60}")
+    target = raw.get("target_id", raw.get("target"))
+    reasoning = raw.get("reasoning")
+    if reasoning is not None and not isinstance(reasoning, str):
+        raise InvalidLink(f"link reasoning must be text, not {type(reasoning).__name__}")
+    when = raw.get("created_at") or created_at
+    return ChunkLinks(
+        target_id=check_chunk_id(target),
+        type=check_text(raw.get("type"), "link type", max_length=64),
+        strength=check_strength(raw.get("strength", 0.5)),
+        created_at=check_time(when, "link created_at") if when else "",
+        reasoning=reasoning,
+        extra={key: value for key, value in raw.items() if key not in _LINK and key != "target"},
+    )

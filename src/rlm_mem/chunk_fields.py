@@ -1,0 +1,180 @@
+"""Single fields of a chunk: ids, namespaces, text, tags, confidence, times, hashes; each checked in one place."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import secrets
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+
+from rlm_mem.errors import InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError
+
+MAX_TAG_LENGTH = 200
+MAX_TAGS = 1000
+
+_CHUNK_ID = re.compile(r"chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}\Z")
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*(?:/[A-Za-z0-9][A-Za-z0-9._@-]*)*\Z")
+_TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}\Z")
+_NOT_WORD = re.compile(r"[\W_]+")
+
+
+def check_type_name(name: object) -> str:
+    """Return ``name`` if it can name a chunk or link type; raises InvalidChunk."""
+    if isinstance(name, str) and _TYPE_NAME.match(name):
+        return name
+    raise InvalidChunk(f"type name {shown(name)} must be lower-case letters, digits, _ and -")
+
+
+def shown(value: object) -> str:
+    """A short repr for error messages."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_chunk_id(value: object) -> bool:
+    """Whether ``value`` is a chunk id that this system accepts."""
+    return isinstance(value, str) and _CHUNK_ID.match(value) is not None
+
+
+def check_chunk_id(value: object) -> str:
+    """Return ``value`` if it is an acceptable chunk id; raises InvalidChunkId (path traversal stops here)."""
+    if isinstance(value, str) and _CHUNK_ID.match(value):
+        return value
+    raise InvalidChunkId(f"{shown(value)} is not a chunk id: it must look like chunk-2026-02-10-a1b2c3d4")
+
+
+def new_chunk_id(now: datetime) -> str:
+    """A fresh id ``chunk-YYYY-MM-DD-{8 hex}`` (seed 000); the store checks that it is unused."""
+    return f"chunk-{now:%Y-%m-%d}-{secrets.token_hex(4)}"
+
+
+def check_namespace(value: object) -> str:
+    """Return ``value`` if it is a namespace path such as ``agent/project/user``; raises NamespaceError."""
+    if isinstance(value, str) and len(value) <= 200 and _NAMESPACE.match(value):
+        return value
+    raise NamespaceError(
+        f"{shown(value)} is not a namespace: use letters, digits, . _ @ - and / between parts"
+    )
+
+
+def check_content(value: object, *, max_bytes: int | None = None) -> str:
+    """Return ``value`` if it is storable text; raises InvalidChunk."""
+    if not isinstance(value, str):
+        raise InvalidChunk(f"content must be text, not {type(value).__name__}")
+    if not value.strip():
+        raise InvalidChunk("content is empty: give at least one visible character")
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise InvalidChunk(
+            f"content holds a lone surrogate at character {error.start}: it is not valid Unicode text",
+            hint="decode the source with errors='replace' before remembering it",
+        ) from None
+    if max_bytes is not None and size > max_bytes:
+        raise InvalidChunk(
+            f"content of {size:,} bytes is larger than the {max_bytes:,} bytes that one chunk may hold",
+            hint="use remember, which splits text into chunks, or raise store.max_content_bytes",
+        )
+    return value
+
+
+def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
+    """Return ``value`` if it is one line of storable text for the field ``what``; raises InvalidChunk."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidChunk(f"{what} must be non-empty text, not {shown(value)}")
+    if len(value) > max_length:
+        raise InvalidChunk(f"{what} is {len(value)} characters long: at most {max_length}")
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
+        raise InvalidChunk(f"{what} {shown(value)} holds control characters or lone surrogates")
+    return value
+
+
+def check_tags(value: object) -> list[str]:
+    """Return the tags, stripped, in order, without repeats; raises InvalidChunk."""
+    if value is None:
+        return []
+    if isinstance(value, str) or not isinstance(value, Iterable) or isinstance(value, Mapping):
+        raise InvalidChunk(f"tags must be a list of words, not {shown(value)}")
+    tags: dict[str, None] = {}
+    for tag in value:
+        tags[check_text(tag, "tag", max_length=MAX_TAG_LENGTH).strip()] = None
+    if len(tags) > MAX_TAGS:
+        raise InvalidChunk(f"{len(tags)} tags are too many: at most {MAX_TAGS}")
+    return list(tags)
+
+
+def check_confidence(value: object, what: str = "confidence") -> float:
+    """Return ``value`` as a float in 0-1; raises InvalidChunk."""
+    number = _unit_interval(value)
+    if number is None:
+        raise InvalidChunk(f"{what} must be a number from 0 to 1, not {shown(value)}")
+    return number
+
+
+def check_strength(value: object) -> float:
+    """Return a link strength as a float in 0-1; raises InvalidLink."""
+    number = _unit_interval(value)
+    if number is None:
+        raise InvalidLink(f"link strength must be a number from 0 to 1, not {shown(value)}")
+    return number
+
+
+def _unit_interval(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) and 0.0 <= number <= 1.0 else None
+
+
+def parse_time(value: object, what: str = "time") -> datetime:
+    """Read an ISO 8601 time or date; one without an offset is UTC. Raises InvalidChunk."""
+    if isinstance(value, datetime):
+        moment = value
+    elif isinstance(value, date):
+        moment = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    elif isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise InvalidChunk(
+                f"{what} {shown(value)} is not an ISO 8601 time such as 2026-02-10T21:37:00Z"
+            ) from None
+    else:
+        raise InvalidChunk(f"{what} must be an ISO 8601 time, not {shown(value)}")
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise InvalidChunk(f"{what} {shown(value)} is outside the years 1 to 9999") from None
+
+
+def format_time(moment: datetime) -> str:
+    """Write a time the one way: UTC, microseconds, ``Z``."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def check_time(value: object, what: str = "time") -> str:
+    """Return any accepted time in its one written form; raises InvalidChunk."""
+    if type(value) is str and len(value) == 27 and value[26] == "Z" and value[10] == "T" and value[19] == ".":
+        # The written form itself: validate the calendar, skip the reformatting (this runs six times a read).
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidChunk(f"{what} {shown(value)} is not a time that exists") from None
+        return value
+    return format_time(parse_time(value, what))
+
+
+def content_hash(content: str) -> str:
+    """SHA-256 of the exact text, hexadecimal."""
+    return hashlib.sha256(content.encode("utf-8")).hexdigest()
+
+
+def normalised_hash(content: str) -> str:
+    """SHA-256 of the text without case, space and punctuation: equal for near-verbatim repeats."""
+    folded = _NOT_WORD.sub(" ", unicodedata.normalize("NFKC", content).casefold()).strip()
+    return hashlib.sha256(folded.encode("utf-8")).hexdigest()

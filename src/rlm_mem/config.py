@@ -1,0 +1,298 @@
+"""Settings: defaults < ``brain/config.toml`` < environment (``RLM_MEM_SECTION_NAME``) < arguments.
+
+Each section is a frozen dataclass of plain fields. A field's range stands beside it in its metadata and is
+checked whatever the value came from.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from rlm_mem.errors import InvalidConfig
+
+__all__ = [
+    "Config",
+    "IngestConfig",
+    "LLMConfig",
+    "RecallConfig",
+    "SandboxConfig",
+    "SearchConfig",
+    "StoreConfig",
+    "TypesConfig",
+    "locate_brain",
+    "user_data_brain",
+]
+
+_T = TypeVar("_T")
+
+
+def _ranged(default: _T, low: float, high: float) -> _T:
+    value: _T = field(default=default, metadata={"range": (low, high)})
+    return value
+
+
+def _one_of(default: str, *choices: str) -> str:
+    value: str = field(default=default, metadata={"choices": choices})
+    return value
+
+
+@dataclass(frozen=True)
+class StoreConfig:
+    """The local store. Sizes in bytes, waits in seconds."""
+
+    namespace: str = "default"
+    max_content_bytes: int = _ranged(1_048_576, 1, 1 << 30)
+    lock_wait_seconds: float = _ranged(30.0, 0.0, 3600.0)
+    durability: str = _one_of("full", "full", "normal")  # full: file and folder synced before acknowledging
+    keep_versions: int = _ranged(20, 0, 1_000_000)  # former versions kept per chunk
+    views_limit: int = _ranged(10_000, 0, 100_000_000)  # close() writes the JSON views up to this many chunks
+    audit_reads: bool = False  # write an event line for every read too
+
+
+@dataclass(frozen=True)
+class IngestConfig:
+    """From text to chunks; sizes in o200k tokens unless named otherwise."""
+
+    target_tokens: int = _ranged(250, 1, 100_000)
+    max_tokens: int = _ranged(500, 2, 100_000)
+    min_tokens: int = _ranged(100, 1, 100_000)
+    overlap_tokens: int = _ranged(40, 0, 10_000)
+    max_content_bytes: int = _ranged(8_388_608, 1, 1 << 30)  # largest text that one remember takes
+    min_shared_tags: int = _ranged(1, 1, 1000)
+    max_links_per_type: int = _ranged(10, 0, 10_000)
+    follows_seconds: float = _ranged(300.0, 0.0, 86_400.0)
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """Deterministic retrieval."""
+
+    language: str = "english"
+    candidates: int = _ranged(100, 1, 10_000)  # chunks that the first stage hands to the ranker
+
+
+@dataclass(frozen=True)
+class SandboxConfig:
+    """Limits of one REPL session (seed 002, Security Model)."""
+
+    engine: str = _one_of("monty", "monty", "cpython")
+    timeout_seconds: float = _ranged(60.0, 0.01, 86_400.0)
+    memory_mb: int = _ranged(64, 8, 4096)
+    max_string_bytes: int = _ranged(10_485_760, 1024, 1 << 30)
+    max_output_chars: int = _ranged(8_000, 100, 10_000_000)
+    max_host_calls: int = _ranged(10_000, 1, 10_000_000)
+
+
+@dataclass(frozen=True)
+class RecallConfig:
+    """Budgets and records of RECALL and REASON; 0 means no limit where the comment says so."""
+
+    max_iterations: int = _ranged(10, 1, 1000)
+    max_depth: int = _ranged(5, 0, 50)
+    max_seconds: float = _ranged(60.0, 0.01, 86_400.0)
+    max_model_calls: int = _ranged(50, 1, 1_000_000)
+    max_tokens: int = _ranged(0, 0, 1_000_000_000)  # 0: no limit
+    max_usd: float = _ranged(0.0, 0.0, 1_000_000.0)  # 0: no limit
+    trajectories: bool = True
+    keep_trajectory_days: int = _ranged(90, 0, 36_500)  # 0: keep for good
+
+
+@dataclass(frozen=True)
+class LLMConfig:
+    """Which model writes the programs. Keys are never settings: environment or keyring only."""
+
+    model: str = "offline"
+    base_url: str = ""
+    timeout_seconds: float = _ranged(60.0, 0.1, 3600.0)
+    retries: int = _ranged(2, 0, 20)
+    temperature: float = _ranged(0.0, 0.0, 2.0)
+    max_tokens: int = _ranged(1024, 1, 1_000_000)
+    context_tokens: int = _ranged(8192, 512, 10_000_000)
+
+
+@dataclass(frozen=True)
+class TypesConfig:
+    """Custom chunk and link types (seed 002, Extension Points) that every process of this brain accepts."""
+
+    chunk: dict[str, Any] = field(default_factory=dict)
+    link: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Config:
+    """All settings, by section."""
+
+    store: StoreConfig = field(default_factory=StoreConfig)
+    ingest: IngestConfig = field(default_factory=IngestConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    sandbox: SandboxConfig = field(default_factory=SandboxConfig)
+    recall: RecallConfig = field(default_factory=RecallConfig)
+    llm: LLMConfig = field(default_factory=LLMConfig)
+    types: TypesConfig = field(default_factory=TypesConfig)
+
+    @classmethod
+    def load(
+        cls,
+        brain: Path | str | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        **overrides: Mapping[str, Any],
+    ) -> Config:
+        """Read the settings of a brain folder.
+
+        Args:
+            brain: folder that may hold ``config.toml``; None reads no file.
+            environ: environment to read ``RLM_MEM_STORE_NAMESPACE`` and the like from; None means ``os.environ``.
+            **overrides: sections as mappings, for example ``recall={"max_iterations": 3}``.
+
+        Raises:
+            InvalidConfig: unknown section or setting, wrong type, value out of range, unreadable file.
+        """
+        config = cls()
+        if brain is not None:
+            path = Path(brain) / "config.toml"
+            config = _apply(config, _read_toml(path), str(path))
+        config = _apply(config, _from_environ(os.environ if environ is None else environ), "environment")
+        return _apply(config, overrides, "arguments")
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Every setting as ``{section: {name: value}}``."""
+        return {
+            section.name: {
+                item.name: getattr(getattr(self, section.name), item.name)
+                for item in fields(getattr(self, section.name))
+            }
+            for section in fields(self)
+        }
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidConfig(f"{path} is not valid TOML: {error}") from None
+    except OSError as error:
+        raise InvalidConfig(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _from_environ(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """``RLM_MEM_RECALL_MAX_ITERATIONS=3`` sets ``recall.max_iterations``; other RLM_MEM_ names are not settings."""
+    found: dict[str, dict[str, Any]] = {}
+    for section in fields(Config):
+        if section.name == "types":
+            continue
+        prefix = f"RLM_MEM_{section.name.upper()}_"
+        hints = get_type_hints(_section_class(section.name))
+        for name, hint in hints.items():
+            text = environ.get(prefix + name.upper())
+            if text is not None:
+                found.setdefault(section.name, {})[name] = _from_text(text, hint, prefix + name.upper())
+    return found
+
+
+def _from_text(text: str, hint: Any, where: str) -> Any:
+    try:
+        if hint is bool:
+            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[
+                text.lower()
+            ]
+        if hint in (int, float):
+            return hint(text)
+        if get_origin(hint) in (tuple, list):
+            return [part.strip() for part in text.split(",") if part.strip()]
+    except (KeyError, ValueError):
+        raise InvalidConfig(f"{where}={text!r:.60} is not a {hint.__name__}") from None
+    return text
+
+
+def _section_class(name: str) -> type[Any]:
+    return type(getattr(Config(), name))
+
+
+def _apply(config: Config, layer: Mapping[str, Any], where: str) -> Config:
+    sections = {section.name for section in fields(Config)}
+    changed: dict[str, Any] = {}
+    for section, values in layer.items():
+        if section not in sections:
+            raise InvalidConfig(
+                f"{where}: unknown section [{section}]: use one of {', '.join(sorted(sections))}"
+            )
+        if not isinstance(values, Mapping):
+            raise InvalidConfig(f"{where}: [{section}] must be a table of settings")
+        current = changed.get(section, getattr(config, section))
+        known = {item.name: item for item in fields(current)}
+        hints = get_type_hints(type(current))
+        for name, value in values.items():
+            if name not in known:
+                raise InvalidConfig(
+                    f"{where}: unknown setting {section}.{name}: use one of {', '.join(sorted(known))}"
+                )
+            checked = _check(value, hints[name], known[name].metadata, f"{where}: {section}.{name}")
+            current = replace(current, **{name: checked})
+        changed[section] = current
+    return replace(config, **changed)
+
+
+def _check(value: Any, hint: Any, metadata: Mapping[str, Any], where: str) -> Any:
+    kind = get_origin(hint) or hint
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if kind is tuple and isinstance(value, list):
+        value = tuple(value)
+    if kind is bool:
+        fits = isinstance(value, bool)
+    elif kind in (int, float):
+        fits = isinstance(value, kind) and not isinstance(value, bool)
+    elif kind in (str, dict, tuple):
+        fits = isinstance(value, kind)
+    else:
+        fits = any(isinstance(value, option) for option in get_args(hint))
+    if not fits:
+        raise InvalidConfig(f"{where} must be of type {getattr(kind, '__name__', kind)}, not {value!r:.60}")
+    if "range" in metadata:
+        low, high = metadata["range"]
+        if not low <= value <= high:
+            raise InvalidConfig(f"{where} must be from {low:g} to {high:g}, not {value!r:.60}")
+    if "choices" in metadata and value not in metadata["choices"]:
+        raise InvalidConfig(f"{where} must be one of {', '.join(metadata['choices'])}, not {value!r:.60}")
+    return value
+
+
+def user_data_brain(environ: Mapping[str, str] | None = None) -> Path:
+    """The brain folder of the user's data folder (XDG on Linux, the platform's own place elsewhere)."""
+    env = os.environ if environ is None else environ
+    if os.name == "nt" and env.get("LOCALAPPDATA"):
+        return Path(env["LOCALAPPDATA"]) / "rlm-mem" / "brain"
+    if env.get("XDG_DATA_HOME"):
+        return Path(env["XDG_DATA_HOME"]) / "rlm-mem" / "brain"
+    return Path(env.get("HOME") or Path.home()) / ".local" / "share" / "rlm-mem" / "brain"
+
+
+def locate_brain(
+    path: Path | str | None = None,
+    *,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Path:
+    """Where a command works (DESIGN section 4): the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` upwards
+    from the working folder that holds a store, else the brain of the user's data folder.
+    """
+    env = os.environ if environ is None else environ
+    if path is not None:
+        return Path(path)
+    if env.get("RLM_MEM_BRAIN"):
+        return Path(env["RLM_MEM_BRAIN"])
+    start = cwd or Path.cwd()
+    for folder in (start, *start.parents):
+        candidate = folder / "brain"
+        # A folder called brain may be anything; one with memory/ or config.toml inside is ours.
+        if (candidate / "memory").is_dir() or (candidate / "config.toml").is_file():
+            return candidate
+    return user_data_brain(env)

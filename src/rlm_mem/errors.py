@@ -1,0 +1,231 @@
+"""Every exception that RLM-MEM raises, in one tree that tells the caller what they can do.
+
+::
+
+    RlmMemError                        root; ``hint`` may hold the remedy
+    ├── InputError (ValueError)        fix the input
+    │   ├── InvalidChunkId
+    │   ├── InvalidChunk               a field, or a whole file, that does not validate
+    │   ├── InvalidLink                unknown type, strength outside 0-1, missing end
+    │   ├── InvalidQuery
+    │   ├── InvalidConfig
+    │   └── NamespaceError
+    ├── NotFoundError (LookupError)    the thing named is not there
+    ├── ConflictError                  somebody else wrote first: read again, then retry
+    ├── StorageError (OSError)         look at the store
+    │   ├── StoreLocked                retry later
+    │   ├── StoreReadOnly              fix permissions, or open elsewhere
+    │   ├── StoreFull                  free space
+    │   ├── StoreClosed                open the store again
+    │   └── CorruptStore               run `rlm-mem check`, then `rlm-mem repair`
+    ├── SandboxError                   a program in the REPL went wrong
+    │   ├── SandboxViolation           the program asks for what the sandbox forbids (``line``)
+    │   ├── ProgramError (RuntimeError)   the program failed; recoverable (``line``)
+    │   ├── SessionComplete (RuntimeError)   execute() after FINAL()
+    │   ├── TimeoutError (builtin TimeoutError)   the program ran out of time
+    │   └── SandboxCrashed             the worker died; the session was restored
+    ├── BudgetError                    terminal: raise a budget (``stopped_by`` names it)
+    │   └── MaxIterationsError
+    └── ModelError                     the model behind a recall
+        ├── ModelUnavailable           not configured: extra, key or server missing
+        ├── ModelTimeout               retry, or raise the time-out
+        ├── ModelRefused               the request itself is at fault
+        └── ModelOverloaded            transient: retry later
+"""
+
+from __future__ import annotations
+
+import builtins
+
+__all__ = [
+    "RlmMemError",
+    "InputError",
+    "InvalidChunkId",
+    "InvalidChunk",
+    "InvalidLink",
+    "InvalidQuery",
+    "InvalidConfig",
+    "NamespaceError",
+    "NotFoundError",
+    "ConflictError",
+    "StorageError",
+    "StoreLocked",
+    "StoreReadOnly",
+    "StoreFull",
+    "StoreClosed",
+    "CorruptStore",
+    "SandboxError",
+    "SandboxViolation",
+    "ProgramError",
+    "SessionComplete",
+    "TimeoutError",
+    "SandboxCrashed",
+    "BudgetError",
+    "MaxIterationsError",
+    "ModelError",
+    "ModelUnavailable",
+    "ModelTimeout",
+    "ModelRefused",
+    "ModelOverloaded",
+]
+
+
+class RlmMemError(Exception):
+    """Root of everything RLM-MEM raises on purpose.
+
+    Args:
+        message: one sentence that names the input and what is wrong with it.
+        hint: one sentence with the remedy, shown by the command line below the message.
+    """
+
+    def __init__(self, message: str = "", *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        # OSError and friends in the bases would format their own way.
+        return self.message
+
+
+class InputError(RlmMemError, ValueError):
+    """The caller's input is at fault; nothing was changed."""
+
+
+class InvalidChunkId(InputError):
+    """A chunk id outside the whitelist ``chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}``."""
+
+
+class InvalidChunk(InputError):
+    """A chunk, or a file that should hold one, does not validate."""
+
+
+class InvalidLink(InputError):
+    """A link with an unknown type, a strength outside 0-1, or an end that does not exist."""
+
+
+class InvalidQuery(InputError):
+    """A query or filter that cannot be understood."""
+
+
+class InvalidConfig(InputError):
+    """A setting with an unknown name, a wrong type or a value out of range."""
+
+
+class NamespaceError(InputError):
+    """A malformed namespace, or one that this store object is not bound to."""
+
+
+class NotFoundError(RlmMemError, LookupError):
+    """The chunk, conversation, trajectory or version named is not there."""
+
+
+class ConflictError(RlmMemError):
+    """Somebody else changed the chunk since it was read (compare-and-set on the revision)."""
+
+
+class StorageError(RlmMemError, OSError):
+    """The store could not be read or written; nothing acknowledged was lost."""
+
+
+class StoreLocked(StorageError):
+    """Another process held the write lock longer than the configured wait."""
+
+
+class StoreReadOnly(StorageError):
+    """The folder, or this store object, does not allow writing."""
+
+
+class StoreFull(StorageError):
+    """The disk is full; the write was undone."""
+
+
+class StoreClosed(StorageError):
+    """The store object was closed."""
+
+
+class CorruptStore(StorageError):
+    """The derived index is damaged beyond what opening it can mend."""
+
+
+class SandboxError(RlmMemError):
+    """Root of what can go wrong with a program in the sandbox."""
+
+
+class SandboxViolation(SandboxError):
+    """The program asks for something the sandbox forbids (seed 004, Exceptions).
+
+    Args:
+        line: 1-based line of the program, or None when it is not known.
+    """
+
+    def __init__(self, message: str = "", *, line: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.line = line
+
+
+class ProgramError(SandboxError, RuntimeError):
+    """The program raised; recoverable: the model sees it and corrects itself.
+
+    Args:
+        line: 1-based line of the program, or None when it is not known.
+        kind: name of the exception inside the sandbox, for example ``KeyError``.
+    """
+
+    def __init__(
+        self, message: str = "", *, line: int | None = None, kind: str = "Error", hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.line = line
+        self.kind = kind
+
+
+class SessionComplete(SandboxError, RuntimeError):
+    """execute() was called after FINAL() (seed 004: RuntimeError)."""
+
+
+class TimeoutError(SandboxError, builtins.TimeoutError):
+    """The program, or the whole session, ran out of time (seed 004, Exceptions)."""
+
+
+class SandboxCrashed(SandboxError):
+    """The sandbox worker died; the session was restored to its last good state."""
+
+
+class BudgetError(RlmMemError):
+    """A budget of the run is used up; terminal.
+
+    Args:
+        stopped_by: which one: iterations, depth, seconds, model_calls, tokens or usd.
+    """
+
+    def __init__(self, message: str = "", *, stopped_by: str = "", hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.stopped_by = stopped_by
+
+
+class MaxIterationsError(BudgetError):
+    """More recursive model calls than ``max_iterations`` (seed 004, Exceptions)."""
+
+    def __init__(self, message: str = "", *, stopped_by: str = "iterations", hint: str | None = None) -> None:
+        super().__init__(message, stopped_by=stopped_by, hint=hint)
+
+
+class ModelError(RlmMemError):
+    """The model behind a recall could not answer."""
+
+
+class ModelUnavailable(ModelError):
+    """The model is not set up: an extra, a key or a server is missing."""
+
+
+class ModelTimeout(ModelError):
+    """The model took longer than its time-out."""
+
+
+class ModelRefused(ModelError):
+    """The provider refused the request itself (too long, not allowed, unknown model)."""
+
+
+class ModelOverloaded(ModelError):
+    """The provider is overloaded or rate-limited; transient."""
