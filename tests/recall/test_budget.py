@@ -168,7 +168,14 @@ def test_a_hundred_threads_together_make_no_call_too_many() -> None:
 
 @pytest.mark.parametrize(
     "limits",
-    [{"iterations": -1}, {"seconds": 0}, {"seconds": float("nan")}, {"tokens": 1.5}, {"depth": True}, {"usd": -1}],
+    [
+        {"iterations": -1},
+        {"seconds": 0},
+        {"seconds": float("nan")},
+        {"tokens": 1.5},
+        {"depth": True},
+        {"usd": -1},
+    ],
 )
 def test_limits_out_of_range_are_refused(limits: dict[str, object]) -> None:
     with pytest.raises(InvalidConfig):

@@ -15,12 +15,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from rlm_mem.errors import BudgetError, InvalidConfig, MaxIterationsError
-
-if TYPE_CHECKING:
-    from rlm_mem.llm.base import Usage
+from rlm_mem.llm.base import Usage
 
 __all__ = ["BUDGET_NAMES", "Budget", "Limits", "ModelSpending", "Reservation", "Spent"]
 
@@ -78,8 +75,7 @@ class ModelSpending:
 
     model: str
     calls: int
-    input_tokens: int
-    output_tokens: int
+    usage: Usage
     cost: Decimal
     unpriced_calls: int
 
@@ -109,7 +105,7 @@ class Spent:
     @property
     def tokens(self) -> int:
         """Input plus output tokens."""
-        return self.usage.input_tokens + self.usage.output_tokens
+        return self.usage.total_tokens
 
 
 @dataclass
@@ -126,10 +122,7 @@ class _Tally:
     """Mutable sums for one model."""
 
     calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
+    usage: Usage = field(default_factory=Usage)
     cost: Decimal = field(default_factory=Decimal)
     unpriced: int = 0
 
@@ -213,7 +206,7 @@ class Budget:
                 if committed >= tokens or committed + expected_tokens > tokens:
                     self._end(
                         "tokens",
-                        f"the next call would exceed the run's {tokens} tokens ({committed} spent or set aside)",
+                        f"the next call would exceed {tokens} tokens ({committed} are spent or set aside)",
                         "raise the tokens limit",
                     )
             held_usd = self._dearest if expected_usd is None else expected_usd
@@ -252,10 +245,7 @@ class Budget:
             tally = self._tallies.setdefault(model, _Tally())
             tally.calls += 1
             if usage is not None:
-                tally.input_tokens += usage.input_tokens
-                tally.output_tokens += usage.output_tokens
-                tally.cached_tokens += usage.cached_tokens
-                tally.reasoning_tokens += usage.reasoning_tokens
+                tally.usage += usage
             if cost is None:
                 tally.unpriced += 1
             else:
@@ -304,8 +294,6 @@ class Budget:
 
     def spent(self) -> Spent:
         """What was spent so far."""
-        from rlm_mem.llm.base import Usage
-
         with self._lock:
             tallies = self._tallies.values()
             unpriced = sum(tally.unpriced for tally in tallies)
@@ -315,17 +303,12 @@ class Budget:
                 model_calls=self._calls,
                 depth=self._depth,
                 seconds=self._elapsed(),
-                usage=Usage(
-                    input_tokens=sum(tally.input_tokens for tally in tallies),
-                    output_tokens=sum(tally.output_tokens for tally in tallies),
-                    cached_tokens=sum(tally.cached_tokens for tally in tallies),
-                    reasoning_tokens=sum(tally.reasoning_tokens for tally in tallies),
-                ),
+                usage=sum((tally.usage for tally in tallies), Usage()),
                 cost=None if unpriced else priced,
                 priced_cost=priced,
                 unpriced_calls=unpriced,
                 models=tuple(
-                    ModelSpending(name, t.calls, t.input_tokens, t.output_tokens, t.cost, t.unpriced)
+                    ModelSpending(name, t.calls, t.usage, t.cost, t.unpriced)
                     for name, t in self._tallies.items()
                 ),
             )
@@ -346,7 +329,7 @@ class Budget:
         return 0.0 if self._started is None else self._clock() - self._started
 
     def _tokens(self) -> int:
-        return sum(tally.input_tokens + tally.output_tokens for tally in self._tallies.values())
+        return sum(tally.usage.total_tokens for tally in self._tallies.values())
 
     def _cost(self) -> Decimal:
         return sum((tally.cost for tally in self._tallies.values()), Decimal(0))
