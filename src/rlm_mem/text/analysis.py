@@ -1,0 +1,373 @@
+"""Terms: from text to the normalised words that the index and the questions share.
+
+One `Analyser` serves writing and searching, so a term means the same on both sides. It folds case and accents,
+splits identifiers (`camelCase`, `snake_case`) into whole and parts, keeps versions and decimals whole, drops stop
+words, maps irregular forms to their base and stems the rest with the Snowball stemmer of the configured language.
+Scripts without spaces (Han, kana, Hangul, Thai, …) become character bigrams; right-to-left scripts are split at
+spaces like any other and never reordered. Offsets are characters of the text as given.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from rlm_mem.errors import InvalidConfig
+from rlm_mem.text.irregular import irregular_forms
+from rlm_mem.text.stopwords import stop_words
+
+#: Raised whenever terms or flags change meaning: an index written by another version must be rebuilt.
+ANALYSIS_VERSION = 1
+
+#: Longest term kept, in characters; longer runs (hashes, base64) are cut to this prefix.
+MAX_TERM = 48
+
+# Flag bits of a segment (stored as one unsigned 32-bit number).
+IS_QUESTION = 1 << 0  #: its last sentence asks something
+_TIME_SHIFT = 1  #: bits 1 and 2: number of time expressions, 0 to 3
+PLACE_CUE = 1 << 3  #: "in Paris", "at the beach", "from Sweden"
+DURATION = 1 << 4  #: "for three years", "since 2016", "two weeks"
+QUOTES = 1 << 5  #: something in quotation marks
+CAPITALS = 1 << 6  #: a capitalised word that does not begin a sentence
+NUMBER = 1 << 7  #: a numeral or a number word
+FIRST_PERSON = 1 << 8  #: "I", "my", "we"
+SECOND_PERSON = 1 << 9  #: "you", "your"
+REASON = 1 << 10  #: "because", "inspired", "that's why"
+CODE = 1 << 11  #: a fenced code block
+HEADING = 1 << 12
+ITEM = 1 << 13  #: a list item
+TURN = 1 << 14  #: a turn of a dialogue
+FEELING = 1 << 15  #: "happy", "felt", "grateful"
+PERSON_CUE = 1 << 16  #: "my sister", "a friend"
+PLAN = 1 << 17  #: "going to", "planning", "can't wait", "next month"
+PREFERENCE = 1 << 18  #: "love", "favourite", "enjoy"
+OPENS = 1 << 19  #: the first segment of its chunk
+HAS_QUESTION = 1 << 20  #: asks something anywhere
+SHORT = 1 << 21  #: fewer than four terms
+ATTACHMENT = 1 << 22  #: mentions a picture, photo or file that was shared
+OPINION = 1 << 23  #: "I think", "should", "recommend"
+NEGATION = 1 << 24  #: "not", "never", "no longer"
+
+_APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "＇": "'", "`": "'"})
+_WORD = re.compile(r"\d{1,3}(?:,\d{3})+(?![\w,])|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*")
+_NUMERIC = re.compile(r"\d+(?:[.,]\d+)+$")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+$")
+_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
+_SPACELESS = re.compile(
+    "["
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f\u1780-\u17ff"  # Myanmar, Khmer
+    "\u1100-\u11ff\uac00-\ud7af\u3130-\u318f"  # Hangul
+    "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"  # Han
+    "]+"
+)
+
+_MONTHS = (
+    "january|february|march|april|may|june|july|august|september|october|november|december|"
+    "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+)
+_NUMBER_WORDS = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|couple|few|several|hundred|thousand"
+_TIME = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|nowadays|weekend|monday|tuesday|wednesday|"
+    r"thursday|friday|saturday|sunday|(?:last|next|this|past|each|every|coming|previous|following)\s+(?:\w+\s+)?"
+    r"(?:day|night|morning|afternoon|evening|week|weekend|month|year|summer|winter|spring|fall|autumn|monday|tuesday|"
+    r"wednesday|thursday|friday|saturday|sunday|january|february|march|april|may|june|july|august|september|october|"
+    r"november|december)|january|february|april|june|july|august|september|october|november|december|"
+    r"(?:in|since|by|early|late|mid|of|on)\s+(?:march|may)|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d\d(?:-\d\d-\d\d)?|"
+    r"the other (?:day|night|week)|just now|a while (?:back|ago)|\d{1,2}(?::\d\d)?\s?(?:am|pm)|christmas|thanksgiving|"
+    r"halloween|new year'?s?|easter|birthday)\b",
+    re.IGNORECASE,
+)
+_DURATION = re.compile(
+    r"\b(?:(?:\d+|an?|one|" + _NUMBER_WORDS + r"|half an?|many|some|couple of|over a)(?:\s+\w+)?[\s-]+"
+    r"(?:second|minute|hour|day|night|week|month|year|decade)s?|since\s+\w+|for\s+(?:\w+\s+)?(?:years|months|weeks|days|"
+    r"hours|ages|a while|a long time)|all (?:day|week|month|year)|so far)\b",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(
+    r"\b(?:in|at|to|from|near|around|across|through|visit(?:ed|ing)?|outside|inside|of)\s+(?:the\s+|a\s+|an\s+|my\s+|our\s+)?"
+    r"(?:[A-Z][\w'’]+|(?:\w+\s+)?(?:beach|park|city|town|country|home|school|office|church|museum|mountains?|forest|lake|river|cafe|café|"
+    r"restaurant|gym|studio|store|shop|library|hospital|shelter|center|centre|island|village|coast|state|woods|trail)\b)"
+)
+_QUOTED = re.compile(r"[\"“”«»„][^\"“”«»„]{2,}[\"“”«»]|(?<!\w)'[A-Z][^']{2,}'(?!\w)|`[^`]+`|\*[^*\s][^*]*\*")
+_CAPITAL = re.compile(r"(?<![.!?:\n])(?<![.!?:]\s)(?<=\s)[\"“'‘(]?(?!I\b|I['’])[A-Z][\w'’&-]+")
+_NUMERAL = re.compile(r"\d|\b(?:one|once|twice|both|first|second|third|" + _NUMBER_WORDS + r")\b", re.IGNORECASE)
+_FIRST = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]ur|[Uu]s|I'm|I've|I'd)\b")
+_SECOND = re.compile(r"\b(?:you|your|yours|you're|you've|ya|u)\b", re.IGNORECASE)
+_REASON = re.compile(
+    r"\b(?:because|'?cause|cuz|since|so that|in order to|that's why|reason|inspir\w+|motivat\w+|due to|thanks to|"
+    r"led to|made me|makes me|wanted to|to help|therefore|hence|reminds?|as a result|why)\b",
+    re.IGNORECASE,
+)
+_FEELING = re.compile(
+    r"\b(?:feel\w*|felt|happy|happier|sad|glad|proud|grateful|thankful|excited|exciting|nervous|anxious|scared|afraid|"
+    r"angry|upset|amazing|awesome|great|incredible|inspired|inspiring|relieved|worried|stress\w*|overwhelm\w+|joy|"
+    r"peace\w*|calm\w*|lov(?:e|ed|ing)|hurt|lonely|tired|exhausted|free|awe|blast|disappoint\w+|frustrat\w+|reward\w+)\b",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(
+    r"\b(?:mom|mum|mother|dad|father|parents?|brother|sister|siblings?|son|daughter|kids?|children|husband|wife|partner|"
+    r"boyfriend|girlfriend|fianc[eé]e?|friends?|buddy|buddies|cousin|aunt|uncle|grandma|grandpa|grandmother|grandfather|"
+    r"granny|niece|nephew|boss|colleagues?|coworkers?|teammates?|team|coach|teacher|mentor|neighbou?rs?|roommate|doctor|"
+    r"manager|client|customer|maintainer|author|owner)\b",
+    re.IGNORECASE,
+)
+_PLAN = re.compile(
+    r"\b(?:going to|gonna|plan\w*|thinking (?:about|of)|will|'ll|can't wait|look(?:ing)? forward|hop(?:e|ing) to|want to|"
+    r"next|upcoming|soon|tomorrow|schedul\w+|goals?|dream\w*|aim\w*|consider\w*|intend\w*|decided)\b",
+    re.IGNORECASE,
+)
+_PREFERENCE = re.compile(
+    r"\b(?:lov(?:e|es|ed|ing)|like[sd]?|enjoy\w*|favou?rites?|fave|prefer\w*|fan of|into|passion\w*|obsess\w*|hat(?:e|es|ed)|"
+    r"adore\w*|best|interest\w*|hobb\w+|always)\b",
+    re.IGNORECASE,
+)
+_ATTACHMENT = re.compile(
+    r"\b(?:photos?|pictures?|pics?|images?|snap(?:shot)?|screenshot|attached|attachment|here's|check (?:this|it) out|look at|"
+    r"take a look|shared?)\b",
+    re.IGNORECASE,
+)
+_OPINION = re.compile(
+    r"\b(?:think|thought|believe|should|recommend\w*|suggest\w*|advice|advise|opinion|guess|agree|important|matters?|"
+    r"better|try|tip|tips|mean[st]?|represent\w*|symboli\w+|remind\w*)\b",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(r"\b(?:not|never|no|none|nothing|n't|without|cannot|can't|don't|didn't|won't|isn't|wasn't)\b", re.IGNORECASE)
+
+_CUES: tuple[tuple[re.Pattern[str], int], ...] = (
+    (_DURATION, DURATION),
+    (_PLACE, PLACE_CUE),
+    (_QUOTED, QUOTES),
+    (_CAPITAL, CAPITALS),
+    (_NUMERAL, NUMBER),
+    (_FIRST, FIRST_PERSON),
+    (_SECOND, SECOND_PERSON),
+    (_REASON, REASON),
+    (_FEELING, FEELING),
+    (_PERSON, PERSON_CUE),
+    (_PLAN, PLAN),
+    (_PREFERENCE, PREFERENCE),
+    (_ATTACHMENT, ATTACHMENT),
+    (_OPINION, OPINION),
+    (_NEGATION, NEGATION),
+)
+_KINDS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
+
+#: Cue patterns look at no more than this many characters of a segment, so that one giant line stays cheap.
+_CUE_WINDOW = 4000
+
+
+@dataclass(slots=True)
+class AnalysedSegment:
+    """One segment as the index stores it.
+
+    `start` and `end` are character offsets into the chunk's content; `author` is who said it, if the text tells;
+    `flags` is a bitmask of the constants above; `length` the number of terms (with repetitions); `terms` their
+    frequencies.
+    """
+
+    start: int
+    end: int
+    author: str | None
+    flags: int
+    length: int
+    terms: dict[str, int] = field(default_factory=dict)
+
+
+def time_words(flags: int) -> int:
+    """How many time expressions a segment with `flags` holds: 0, 1, 2, or 3 for three and more."""
+    return (flags >> _TIME_SHIFT) & 3
+
+
+def segment_flags(text: str) -> int:
+    """The cue bits of one segment's own text (without its author)."""
+    window = text[:_CUE_WINDOW].translate(_APOSTROPHES)
+    stripped = text.rstrip().rstrip("\"”')]*_ ")
+    flags = min(3, sum(1 for _ in _TIME.finditer(window))) << _TIME_SHIFT
+    if stripped.endswith(("?", "？", "؟", "⁇")):
+        flags |= IS_QUESTION
+    if "?" in window or "？" in window or "؟" in window:
+        flags |= HAS_QUESTION
+    for pattern, bit in _CUES:
+        if pattern.search(window):
+            flags |= bit
+    return flags
+
+
+def fold(text: str) -> str:
+    """Case-fold and strip the accents of Latin, Greek and Cyrillic letters; other scripts keep their marks."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text)
+    kept: list[str] = []
+    base_is_plain = False
+    for char in decomposed:
+        if unicodedata.combining(char):
+            if not base_is_plain:
+                kept.append(char)
+            continue
+        base_is_plain = char < "\u0530"
+        kept.append(char)
+    return unicodedata.normalize("NFC", "".join(kept)).casefold()
+
+
+def words(text: str) -> Iterator[tuple[str, int, int]]:
+    """The raw words of `text` with their character offsets: runs of letters and digits, inner apostrophes kept."""
+    for match in _WORD.finditer(text.translate(_APOSTROPHES)):
+        yield match.group(), match.start(), match.end()
+
+
+class Analyser:
+    """Turns text into terms for one language.
+
+    `language` is a snowballstemmer algorithm ("english", "german", …) or "none" for no stemming. An unknown name is a
+    `ValueError` that lists the choices. Instances hold a bounded cache of stems and may be shared by threads.
+    """
+
+    def __init__(self, language: str = "english") -> None:
+        self.language = language.strip().lower()
+        self._stem_word = _stemmer(self.language)
+        self._stop = stop_words(self.language)
+        self._forms = irregular_forms() if self.language == "english" else {}
+        self._cache: dict[str, str] = {}
+
+    def stem(self, word: str) -> str:
+        """The term of one folded word: irregular form, then stem, cut to `MAX_TERM` characters."""
+        known = self._cache.get(word)
+        if known is not None:
+            return known
+        cut = word[:MAX_TERM]
+        stemmed = cut if any(c.isdigit() for c in cut) else self._stem_word(self._forms.get(cut, cut))
+        if len(self._cache) >= 100_000:  # names and hashes are unbounded; the everyday words come back at once
+            self._cache.clear()
+        self._cache[word] = stemmed
+        return stemmed
+
+    def is_stop(self, word: str) -> bool:
+        """Whether a folded word is a stop word of this language."""
+        return word in self._stop
+
+    def terms(self, text: str, *, keep_stop_words: bool = False) -> list[str]:
+        """The terms of `text` in order, stop words removed unless asked for. Linear in its length; never raises."""
+        return [term for term, _, _ in self.located_terms(text, keep_stop_words=keep_stop_words)]
+
+    def located_terms(self, text: str, *, keep_stop_words: bool = False) -> Iterator[tuple[str, int, int]]:
+        """The terms of `text` with the offsets of the word each comes from (parts of a word share its offsets)."""
+        shouting = text.isupper()
+        for word, start, end in words(text):
+            for raw in self._split(word):
+                folded = fold(raw)
+                # "IT", "US", "WHO" in capitals are names, not function words, unless everything is in capitals.
+                acronym = raw.isupper() and len(raw) > 1 and not shouting
+                if folded in self._stop and not keep_stop_words and not acronym:
+                    continue
+                if folded:
+                    yield self.stem(folded), start, end
+
+    def _split(self, word: str) -> Iterator[str]:
+        """One raw word as the pieces to be indexed: bigrams, identifier parts, possessive stripped."""
+        if not word.isascii() and _SPACELESS.search(word):
+            yield from _ngrams(word)
+            return
+        if word.isascii() and word.isalpha():
+            if word.islower() or word.isupper() or word.istitle():
+                yield word
+                return
+        if _NUMERIC.match(word):
+            yield word.replace(",", "") if _THOUSANDS.match(word) else word
+            return
+        if "." in word or "_" in word:
+            pieces = re.split(r"[._]+", word)
+            if len(pieces) > 1 and "'" not in word and (all(len(p) == 1 for p in pieces) or "_" in word):
+                yield "".join(pieces) if "_" not in word else word
+                if "_" not in word:  # "U.S.A" is one word
+                    return
+            elif len(pieces) > 1 and any(p.isdigit() for p in pieces):  # "v1.2.3"
+                yield word
+                return
+            for piece in pieces:
+                yield from self._split(piece)
+            return
+        if "'" in word:
+            head, _, tail = word.rpartition("'")
+            if tail.lower() in {"s", "t", "re", "ve", "ll", "d", "m"}:
+                if tail.lower() == "t" and head.lower().endswith("n"):  # didn't, can't: the negation is a stop word
+                    yield head
+                    return
+                word = head
+            word = word.replace("'", "")
+        parts = _PARTS.findall(word)
+        yield word
+        if len(parts) > 1 and word.isascii() and any(c.isalpha() for c in word):
+            yield from (p for p in parts if len(p) > 1 or p.isdigit())
+
+    def analyse_segments(self, content: str, skip_before: int = 0) -> list[AnalysedSegment]:
+        """The segments of `content` as the index stores them.
+
+        `skip_before` is the number of leading characters repeated from the previous chunk: they are not indexed twice.
+        """
+        from rlm_mem.text.segments import split_segments
+
+        analysed: list[AnalysedSegment] = []
+        for segment in split_segments(content):
+            if segment.end <= skip_before:
+                continue
+            body = content[max(segment.body_start, skip_before) : segment.end]
+            counts: dict[str, int] = {}
+            for term in self.terms(body):
+                counts[term] = counts.get(term, 0) + 1
+            length = sum(counts.values())
+            flags = segment_flags(body) | _KINDS.get(segment.kind, 0)
+            if not analysed:
+                flags |= OPENS
+            if length < 4:
+                flags |= SHORT
+            analysed.append(AnalysedSegment(max(segment.start, skip_before), segment.end, segment.author, flags, length, counts))
+        return analysed
+
+
+def _ngrams(word: str) -> Iterator[str]:
+    """Character bigrams of the spaceless runs in `word` (a run of one as itself); other runs whole."""
+    position = 0
+    for match in _SPACELESS.finditer(word):
+        if match.start() > position:
+            yield word[position : match.start()]
+        run = match.group()
+        if len(run) == 1:
+            yield run
+        else:
+            yield from (run[i : i + 2] for i in range(len(run) - 1))
+        position = match.end()
+    if position < len(word):
+        yield word[position:]
+
+
+def _stemmer(language: str) -> Callable[[str], str]:
+    """A thread-safe function from a folded word to its stem."""
+    if language == "none":
+        return lambda word: word
+    from threading import Lock
+
+    import snowballstemmer
+
+    if language not in snowballstemmer.algorithms():
+        choices = ", ".join(sorted(snowballstemmer.algorithms()))
+        raise InvalidConfig(f"There is no stemmer for {language!r}; choose one of: {choices}, none.")
+    stemmer = snowballstemmer.stemmer(language)
+    lock = Lock()  # a stemmer object keeps its working state in itself
+
+    def stem(word: str) -> str:
+        with lock:
+            return str(stemmer.stemWord(word))
+
+    return stem
+
+
+@lru_cache(maxsize=16)
+def get_analyser(language: str = "english") -> Analyser:
+    """The shared analyser of `language` (see `Analyser`)."""
+    return Analyser(language)

@@ -1,0 +1,105 @@
+"""Terms: what the index and the questions share."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_mem.errors import InvalidConfig
+from rlm_mem.text import analysis
+from rlm_mem.text.analysis import Analyser, get_analyser, segment_flags, time_words
+
+
+def test_inflected_and_irregular_forms_share_a_term() -> None:
+    terms = get_analyser().terms
+    for group in ("buy buys buying bought", "child children", "paint painted painting", "go-kart go-karts"):
+        words = group.split()
+        assert len({tuple(terms(word)) for word in words}) == 1, group
+
+
+def test_stop_words_are_dropped_but_capital_acronyms_stay() -> None:
+    assert get_analyser().terms("What did she do in the US with IT?") == ["us", "it"]
+    assert get_analyser().terms("WHO ARE YOU") == []
+
+
+def test_stop_words_are_kept_when_asked_for() -> None:
+    assert get_analyser().terms("to be or not", keep_stop_words=True) == ["to", "be", "or", "not"]
+
+
+def test_identifiers_are_found_whole_and_by_their_parts() -> None:
+    terms = set(get_analyser("none").terms("call parseHTTPResponse and retry_count in ranking.py"))
+    assert {"parsehttpresponse", "http", "response", "retry_count", "retry", "count", "ranking", "py"} <= terms
+
+
+def test_versions_decimals_and_thousands_stay_one_term() -> None:
+    assert get_analyser().terms("v1.2.3 costs 3.5 of 1,000") == ["v1.2.3", "cost", "3.5", "1000"]
+
+
+def test_possessives_accents_and_typographic_apostrophes_fold_together() -> None:
+    terms = get_analyser().terms
+    assert terms("Caroline’s café") == terms("caroline cafe")
+
+
+def test_text_without_spaces_becomes_character_bigrams() -> None:
+    assert get_analyser().terms("北京烤鸭") == ["北京", "京烤", "烤鸭"]
+    assert set(get_analyser().terms("烤鸭")) <= set(get_analyser().terms("我喜欢北京烤鸭"))
+
+
+def test_right_to_left_words_stay_intact() -> None:
+    assert get_analyser().terms("שלום ירושלים") == ["שלום", "ירושלים"]
+
+
+def test_the_configured_language_stems() -> None:
+    german = get_analyser("german").terms
+    assert german("die Häuser") == german("Häusern")
+    assert german("und die der") == []
+
+
+def test_an_unknown_language_names_the_choices() -> None:
+    with pytest.raises(InvalidConfig, match="english"):
+        Analyser("klingon")
+
+
+@given(st.text(st.characters(), max_size=300))
+def test_any_text_has_terms_within_bounds_and_offsets_inside_it(text: str) -> None:
+    for term, start, end in get_analyser().located_terms(text):
+        assert 0 < len(term) <= 2 * analysis.MAX_TERM
+        assert 0 <= start < end <= len(text)
+
+
+@given(st.text(max_size=200))
+def test_flags_fit_thirty_two_bits_for_any_text(text: str) -> None:
+    assert 0 <= segment_flags(text) < 2**32
+
+
+def test_flags_tell_what_a_segment_holds() -> None:
+    flags = segment_flags("Yesterday I went to Lisbon with my sister because she loves \"Dune\", for three weeks.")
+    for bit in ("PLACE_CUE", "DURATION", "QUOTES", "CAPITALS", "NUMBER", "FIRST_PERSON", "REASON", "PERSON_CUE", "PREFERENCE"):
+        assert flags & getattr(analysis, bit), bit
+    assert time_words(flags) == 1
+    assert not flags & analysis.IS_QUESTION
+    assert segment_flags("Really? How come?") & analysis.IS_QUESTION
+    assert not segment_flags("Really? I went home.") & analysis.IS_QUESTION
+
+
+def test_time_words_are_counted_up_to_three() -> None:
+    assert time_words(segment_flags("today, yesterday, last week, in June 2023 and tomorrow")) == 3
+    assert time_words(segment_flags("nothing of the kind")) == 0
+
+
+def test_segments_carry_author_offsets_and_frequencies() -> None:
+    content = "Ann: I paint. I painted a lake.\nBob: Where is it?"
+    segments = get_analyser().analyse_segments(content)
+    assert [segment.author for segment in segments] == ["Ann", "Bob"]
+    assert segments[0].terms["paint"] == 2
+    assert segments[0].length == sum(segments[0].terms.values())
+    assert content[segments[1].start : segments[1].end].strip() == "Bob: Where is it?"
+    assert "ann" not in segments[0].terms
+
+
+def test_repeated_leading_text_is_not_indexed_twice() -> None:
+    content = "The mill burnt down. Rebuilding took a year."
+    skipped = get_analyser().analyse_segments(content, skip_before=len("The mill burnt down. "))
+    assert "mill" not in {term for segment in skipped for term in segment.terms}
+    assert "rebuild" in {term for segment in skipped for term in segment.terms}

@@ -1,0 +1,73 @@
+"""Dates: what a mention of time means in days."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_mem.text.dates import find_dates
+
+NOW = datetime(2023, 10, 3, 12, 0)  # a Tuesday
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last", "precision"),
+    [
+        ("on 7 May 2023", date(2023, 5, 7), date(2023, 5, 7), "day"),
+        ("October 13, 2023", date(2023, 10, 13), date(2023, 10, 13), "day"),
+        ("the 3rd of June, 2022", date(2022, 6, 3), date(2022, 6, 3), "day"),
+        ("2023-05-07", date(2023, 5, 7), date(2023, 5, 7), "day"),
+        ("31.12.2021", date(2021, 12, 31), date(2021, 12, 31), "day"),
+        ("in May 2023", date(2023, 5, 1), date(2023, 5, 31), "month"),
+        ("2023-02", date(2023, 2, 1), date(2023, 2, 28), "month"),
+        ("early June 2023", date(2023, 6, 1), date(2023, 6, 10), "month"),
+        ("since 2016", date(2016, 1, 1), date(2016, 12, 31), "year"),
+        ("summer of 2022", date(2022, 6, 1), date(2022, 8, 31), "season"),
+        ("in May", date(2023, 5, 1), date(2023, 5, 31), "month"),
+        ("in December", date(2023, 12, 1), date(2023, 12, 31), "month"),
+        ("yesterday", date(2023, 10, 2), date(2023, 10, 2), "day"),
+        ("two days ago", date(2023, 10, 1), date(2023, 10, 1), "day"),
+        ("last Friday", date(2023, 9, 29), date(2023, 9, 29), "day"),
+        ("last week", date(2023, 9, 25), date(2023, 10, 1), "week"),
+        ("next month", date(2023, 11, 1), date(2023, 11, 30), "month"),
+        ("last year", date(2022, 1, 1), date(2022, 12, 31), "year"),
+        ("last summer", date(2023, 6, 1), date(2023, 8, 31), "season"),
+        ("three years ago", date(2020, 1, 1), date(2020, 12, 31), "year"),
+        ("the Friday before 15 July 2023", date(2023, 7, 14), date(2023, 7, 14), "day"),
+        ("the week before 9 June 2023", date(2023, 6, 2), date(2023, 6, 8), "week"),
+        ("the week of 23 August 2023", date(2023, 8, 21), date(2023, 8, 27), "week"),
+        ("over the last 3 weeks", date(2023, 9, 12), date(2023, 10, 3), "span"),
+    ],
+)
+def test_a_mention_means_these_days(text: str, first: date, last: date, precision: str) -> None:
+    (mention,) = find_dates(f"What happened {text}?", NOW)
+    assert (mention.first, mention.last, mention.precision) == (first, last, precision)
+    assert mention.text in text
+
+
+def test_relative_mentions_need_a_reference() -> None:
+    assert find_dates("last week and in May and yesterday") == []
+    assert [m.precision for m in find_dates("last week, 7 May 2023")] == ["day"]
+
+
+def test_relative_and_absolute_are_told_apart() -> None:
+    relative = [m.relative for m in find_dates("last week or 7 May 2023 or in June", NOW)]
+    assert relative == [True, False, True]
+
+
+@pytest.mark.parametrize("text", ["31 February", "you may go", "we march on", "may I?", "version 1.2.3", "at 2pm", ""])
+def test_what_is_no_date_is_left_alone(text: str) -> None:
+    assert find_dates(text, NOW) == []
+
+
+@given(st.text(alphabet="0123456789 mayjuneago-/.lastweekyearsin,", max_size=80), st.dates())
+def test_any_text_and_reference_give_ordered_ranges_inside_the_text(text: str, today: date) -> None:
+    mentions = find_dates(text, today)
+    position = 0
+    for mention in mentions:
+        assert position <= mention.start < mention.end <= len(text)
+        assert mention.first <= mention.last
+        position = mention.end
