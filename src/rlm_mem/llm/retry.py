@@ -1,0 +1,97 @@
+"""Trying again: only what may pass by itself, with growing waits, and never beyond the caller's deadline."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rlm_mem.errors import ModelError, ModelOverloaded, ModelTimeout
+
+__all__ = ["TRANSIENT_STATUS", "RetryPolicy", "TransientFailure", "call_with_retries"]
+
+T = TypeVar("T")
+
+TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
+"""HTTP statuses worth another try, besides every 5xx."""
+
+
+class TransientFailure(Exception):
+    """One attempt failed in a way that may pass: a signal to the loop below, never seen by callers.
+
+    Args:
+        error: what the caller gets when no attempt is left.
+        retry_after: seconds that the provider asked to wait, or None.
+    """
+
+    def __init__(self, error: ModelError, retry_after: float | None = None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often and how patiently.
+
+    Attributes:
+        retries: further attempts after the first.
+        first_wait: seconds before the second attempt; each later wait is ``factor`` times as long.
+        longest_wait: seconds that a single wait may last, also one that the provider asks for.
+        jitter: returns a number from 0 to 1; a wait is cut to between half and all of its length, so that
+            many clients do not come back in the same instant. Tests inject it, ``sleep`` and ``clock``.
+    """
+
+    retries: int = 2
+    first_wait: float = 0.5
+    factor: float = 2.0
+    longest_wait: float = 30.0
+    jitter: Callable[[], float] = random.random
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+
+    def wait_before(self, retry: int, retry_after: float | None = None) -> float:
+        """Seconds to wait before retry ``retry`` (from 1); what the provider asked for is not shortened."""
+        wait = min(self.first_wait * self.factor ** (retry - 1), self.longest_wait)
+        wait *= 0.5 + 0.5 * self.jitter()
+        return wait if retry_after is None else max(wait, retry_after)
+
+
+def call_with_retries(
+    attempt: Callable[[float | None], T], policy: RetryPolicy, timeout: float | None = None
+) -> tuple[T, int]:
+    """Call ``attempt(seconds left)`` until it succeeds; return its result and the number of attempts.
+
+    Args:
+        attempt: raises TransientFailure when another try is worth it, any other exception when not.
+        policy: number of attempts and waits between them.
+        timeout: seconds for everything together, or None.
+
+    Raises:
+        ModelError: the last attempt's, or the one after which waiting would exceed a limit.
+    """
+    deadline = None if timeout is None else policy.clock() + timeout
+    number = 0
+    while True:
+        number += 1
+        left = None if deadline is None else deadline - policy.clock()
+        if left is not None and left <= 0:
+            raise ModelTimeout(
+                f"The model did not answer within {timeout:g} seconds.", hint="Raise the time-out."
+            )
+        try:
+            return attempt(left), number
+        except TransientFailure as failure:
+            if number > policy.retries:
+                raise failure.error from failure.__cause__
+            wait = policy.wait_before(number, failure.retry_after)
+            if wait > policy.longest_wait:
+                raise ModelOverloaded(
+                    f"{failure.error.message} The provider asks to wait {wait:.0f} seconds.",
+                    hint=failure.error.hint,
+                ) from failure.__cause__
+            if deadline is not None and policy.clock() + wait >= deadline:
+                raise failure.error from failure.__cause__
+            policy.sleep(wait)

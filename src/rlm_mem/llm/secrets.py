@@ -1,0 +1,150 @@
+"""Keys of model providers: where they come from, and how they are kept out of everything that is written.
+
+A key is read from the environment, or from the system's keyring when the package ``keyring`` is installed
+(service ``rlm-mem``, user name = the variable's name). It is never a setting, so it never lands in a brain.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+from rlm_mem.errors import ModelUnavailable
+
+__all__ = ["KEYRING_SERVICE", "KEY_VARIABLES", "find_key", "redact", "require_key"]
+
+KEYRING_SERVICE = "rlm-mem"
+
+KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "ollama": ("OLLAMA_API_KEY",),
+    "openai": ("OPENAI_API_KEY",),
+    # Not OPENAI_API_KEY: that key must not travel to whatever server a base URL names.
+    "openai-compatible": ("RLM_MEM_LLM_API_KEY",),
+}
+"""Environment variables (and user names in the keyring) that are tried for each provider, in this order."""
+
+REDACTED = "[redacted]"
+
+# A value this short is a word, not a secret; hiding it would tear holes into ordinary text.
+_SHORTEST_SECRET = 8
+
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)(?:$|_)",
+    re.IGNORECASE,
+)
+
+_FORMATS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.{0,16384}?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL
+        ),
+        REDACTED,
+    ),
+    # OpenAI, Anthropic, OpenRouter and the like; a digit is asked for so that sk-some-hyphenated-words stay.
+    (re.compile(r"(?<![A-Za-z0-9])[sr]k[-_](?=[A-Za-z0-9_-]*[0-9])[A-Za-z0-9_-]{16,}"), REDACTED),
+    (re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{30,}"), REDACTED),  # Google
+    (
+        re.compile(r"(?<![A-Za-z0-9])(?:gsk|xai|pplx|hf|r8|nvapi|fw|csk|tgp_v1)[-_][A-Za-z0-9_-]{20,}"),
+        REDACTED,
+    ),
+    (re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})"), REDACTED),
+    (re.compile(r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{20,}"), REDACTED),
+    (re.compile(r"(?<![A-Za-z0-9])xox[abposr]-[A-Za-z0-9-]{10,}"), REDACTED),  # Slack
+    (re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"), REDACTED),  # AWS
+    (
+        re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+        REDACTED,
+    ),  # JWT
+    (re.compile(r"(?i)\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{16,}"), rf"\1 {REDACTED}"),
+    (
+        re.compile(r"(?i)\b(x-api-key|api-key|x-goog-api-key)([\"']?\s*[:=]\s*[\"']?)[^\s\"',;]{8,}"),
+        rf"\1\2{REDACTED}",
+    ),
+    (
+        re.compile(r"([a-z][a-z0-9+.-]{0,30}://)[^\s/@:]{0,256}:[^\s/@]{1,256}@"),
+        rf"\1{REDACTED}@",
+    ),  # user:password in a URL
+)
+
+
+def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
+    """Return ``text`` with every key in it replaced by ``[redacted]``.
+
+    Hidden are the values of environment variables whose names speak of keys, tokens or passwords, the values
+    in ``known``, and whatever has the shape of a well-known provider's key. Safe on any text and linear in
+    its length; ordinary prose comes back unchanged.
+
+    Args:
+        text: anything that is about to be logged, shown or stored.
+        known: further secrets, for example a key that came from the keyring.
+        environ: environment to take values from; None means ``os.environ``.
+    """
+    if not text:
+        return text
+    env = os.environ if environ is None else environ
+    values = {value for name, value in env.items() if _SECRET_NAME.search(name) and not _is_word(value)}
+    values.update(env.get(name, "").strip() for names in KEY_VARIABLES.values() for name in names)
+    values.update(known)
+    # The longest first: a secret may contain another one.
+    for value in sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True):
+        if value in text:
+            text = text.replace(value, REDACTED)
+    for pattern, replacement in _FORMATS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _is_word(value: str) -> bool:
+    # SOME_TOKEN=developer must not blank out the word in every memory.
+    return value.isalpha() and len(value) < 16
+
+
+def find_key(provider: str, environ: Mapping[str, str] | None = None) -> str | None:
+    """Return the key for ``provider`` from the environment, then from the keyring, or None.
+
+    Surrounding white space is cut off: a key pasted with its newline would be an illegal header.
+    """
+    env = os.environ if environ is None else environ
+    names = KEY_VARIABLES.get(provider, ())
+    for name in names:
+        value = env.get(name, "").strip()
+        if value:
+            return value
+    for name in names:
+        value = _from_keyring(name)
+        if value:
+            return value
+    return None
+
+
+def require_key(provider: str, environ: Mapping[str, str] | None = None) -> str:
+    """Return the key for ``provider``.
+
+    Raises:
+        ModelUnavailable: there is none; the message names the variable to set.
+    """
+    key = find_key(provider, environ)
+    if key is None:
+        names = " or ".join(KEY_VARIABLES[provider])
+        raise ModelUnavailable(
+            f"There is no key for {provider}: {names} is not set.",
+            hint=f"Set {KEY_VARIABLES[provider][0]}, or store it once: "
+            f"keyring set {KEYRING_SERVICE} {KEY_VARIABLES[provider][0]}",
+        )
+    return key
+
+
+def _from_keyring(name: str) -> str:
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        return ""
+    try:
+        return (keyring.get_password(KEYRING_SERVICE, name) or "").strip()
+    except (KeyringError, OSError, RuntimeError):
+        # No usable keyring on this machine (a server, a container): the same as no key in it.
+        return ""
