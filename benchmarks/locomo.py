@@ -1,4 +1,4 @@
-"""The LoCoMo conversations as plain objects: sessions, turns, questions, and where each turn lies in its session's text.
+"""The LoCoMo conversations as plain objects: sessions, turns, questions, and where a turn lies in its session.
 
 Data: Maharana et al., ACL 2024 (CC BY-NC 4.0), evaluation only; it is never part of this repository. Give the
 folder with the JSON files as a path. A session is remembered as one text (`Session.text`), one line per turn
@@ -160,7 +160,7 @@ def _session(name: str, number: int, data: dict[str, Any]) -> Session:
 
 
 def _question(entry: dict[str, Any], known: set[str]) -> Question:
-    # Some evidence strings hold several ids ("D8:6; D9:17") or a slip ("D:11:26"); ids that name no turn are dropped.
+    # Some strings hold several ids ("D8:6; D9:17") or a slip ("D:11:26"); ids that name no turn are dropped.
     found = [f"D{m[1]}:{int(m[2])}" for text in entry["evidence"] for m in _DIA_ID.finditer(text)]
     evidence = tuple(dict.fromkeys(dia_id for dia_id in found if dia_id in known))
     adversarial = entry["category"] == 5
