@@ -52,6 +52,8 @@ class ProgramResult(Protocol):
     def chunks_read(self) -> Sequence[str]: ...
     @property
     def seconds(self) -> float: ...
+    @property
+    def truncated(self) -> bool: ...
 
 
 class Conclusion(Protocol):
@@ -154,7 +156,7 @@ def programs_in(reply: str) -> list[str]:
 
 _HINTS: dict[str, str] = {
     "NameError": "Define the name in this or an earlier program, or import its module.",
-    "KeyError": "Print the keys: print(list(d)). A chunk has chunk['content'] and chunk['metadata']['created_at'].",
+    "KeyError": "Print the keys: print(list(d)). A chunk's text is chunk['content'].",
     "TypeError": "read_chunk returns None for an unknown id; search gives dicts, search_chunks gives ids.",
     "AttributeError": "Chunks and hits are dicts: write hit['snippet'], not hit.snippet.",
     "IndexError": "The list may be empty: check its length first.",
@@ -252,57 +254,70 @@ class _Run:
         """One model call and the programs it wrote; raises BudgetError after recording what was done."""
         self._budget.start_iteration()
         completion, prompt_chars, prompt_tokens = self._ask()
-        programs = programs_in(completion.text)
-        done: list[ProgramResult] = []
-        ended: BudgetError | None = None
+        done, ended = self._execute(programs_in(completion.text))
+        step = self._record(completion, done, ended, prompt_chars, prompt_tokens)
+        self._steps.append(step)
+        self._evidence.update(dict.fromkeys(step.chunks_read))
+        if self._on_step is not None:
+            self._on_step(step)
+        if ended is not None:
+            raise ended
+        self._reply(step, completion, done[-1][1].error if done else None)
+
+    def _execute(self, programs: list[str]) -> tuple[list[tuple[str, ProgramResult]], BudgetError | None]:
+        """Run the programs in order up to the first error, FINAL or end of a budget."""
+        done: list[tuple[str, ProgramResult]] = []
         for code in programs:
             try:
-                done.append(self._session.run(code))
+                result = self._session.run(code)
             except BudgetError as error:
-                ended = error
+                # What the program did before its budget ended is evidence too.
                 partial = self._session.last_step
-                if partial is not None and (not done or partial is not done[-1]):
-                    done.append(partial)
+                if partial is not None and (not done or partial is not done[-1][1]):
+                    done.append((code, partial))
+                return done, error
+            done.append((code, result))
+            if result.error is not None or self._session.final is not None:
                 break
-            if done[-1].error is not None or self._session.final is not None:
-                break
-        error = done[-1].error if done else None
-        kind = _kind(error) if error is not None else None
-        output, cut = clip(_printed(done), self.output_chars)
-        for result in done:
-            self._evidence.update(dict.fromkeys(result.chunks_read))
-        step = LoopStep(
+        return done, None
+
+    def _record(
+        self,
+        completion: Completion,
+        done: list[tuple[str, ProgramResult]],
+        ended: BudgetError | None,
+        prompt_chars: int,
+        prompt_tokens: int,
+    ) -> LoopStep:
+        results = [result for _, result in done]
+        failed = ended or (results[-1].error if results else None)
+        output, cut = clip(_printed(results), self.output_chars)
+        return LoopStep(
             turn=len(self._steps) + 1,
             depth=self._depth,
             question=self._opening.question,
             prompt_chars=prompt_chars,
             prompt_tokens=completion.usage.input_tokens or prompt_tokens,
             reply=completion.text,
-            programs=tuple(programs[: max(len(done), 1 if ended else 0)]),
+            programs=tuple(code for code, _ in done),
             output=output,
-            error=str(ended or error) if (ended or error) is not None else None,
-            error_kind=_kind(ended) if ended is not None else kind,
-            error_line=getattr(error, "line", None),
+            error=str(failed) if failed is not None else None,
+            error_kind=_kind(failed) if failed is not None else None,
+            error_line=getattr(failed, "line", None),
             host_calls=tuple(
                 {"name": c.name, "args": c.args_preview, "result": c.result_preview, "seconds": c.seconds}
-                for result in done
+                for result in results
                 for c in result.host_calls
             ),
-            chunks_read=tuple(dict.fromkeys(i for result in done for i in result.chunks_read)),
+            chunks_read=tuple(dict.fromkeys(i for result in results for i in result.chunks_read)),
             usage=completion.usage,
             cost=completion.cost,
             model=completion.model,
             model_seconds=completion.seconds,
-            program_seconds=sum(result.seconds for result in done),
-            truncated=cut,
+            program_seconds=sum(result.seconds for result in results),
+            truncated=cut or any(result.truncated for result in results),
             final=self._session.final is not None,
         )
-        self._steps.append(step)
-        if self._on_step is not None:
-            self._on_step(step)
-        if ended is not None:
-            raise ended
-        self._reply(step, completion, error)
 
     def _ask(self) -> tuple[Completion, int, int]:
         messages = self.talk.messages()

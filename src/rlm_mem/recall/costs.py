@@ -1,0 +1,78 @@
+"""What recalls and reasonings cost, summed from their trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from rlm_mem.llm.base import Usage
+from rlm_mem.llm.budget import ModelSpending
+from rlm_mem.recall.trajectory import SubCall, Trajectory, list_trajectories, read_trajectory
+from rlm_mem.repl.loop import LoopStep
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["CostLine", "costs"]
+
+
+@dataclass(frozen=True)
+class CostLine:
+    """Spending of one day (UTC), model and operation.
+
+    ``cost`` sums the priced calls in US dollars and is None when none had a price; ``unpriced_calls`` counts
+    those that are missing from it, since unpriced is never zero.
+    """
+
+    day: str
+    model: str
+    operation: str
+    runs: int
+    calls: int
+    usage: Usage
+    cost: Decimal | None
+    unpriced_calls: int
+
+
+def costs(store: ChunkStore, *, since: str | None = None, until: str | None = None) -> list[CostLine]:
+    """Return what was spent, by day, model and operation, oldest day first.
+
+    Runs that never ended count with the turns and sub-calls they recorded.
+    """
+    runs: dict[tuple[str, str, str], int] = {}
+    sums: dict[tuple[str, str, str], list[ModelSpending]] = {}
+    for info in list_trajectories(store, since=since, until=until, limit=None):
+        trajectory = read_trajectory(info.path)
+        if trajectory is None:
+            continue
+        for spending in _spending(trajectory):
+            key = (trajectory.started_at[:10], spending.model, trajectory.operation)
+            runs[key] = runs.get(key, 0) + 1
+            sums.setdefault(key, []).append(spending)
+    lines = []
+    for key in sorted(sums):
+        parts = sums[key]
+        calls, unpriced = sum(part.calls for part in parts), sum(part.unpriced_calls for part in parts)
+        lines.append(
+            CostLine(
+                *key,
+                runs=runs[key],
+                calls=calls,
+                usage=sum((part.usage for part in parts), Usage()),
+                cost=sum((part.cost for part in parts), Decimal(0)) if calls > unpriced else None,
+                unpriced_calls=unpriced,
+            )
+        )
+    return lines
+
+
+def _spending(trajectory: Trajectory) -> Sequence[ModelSpending]:
+    if trajectory.outcome is not None:
+        return trajectory.outcome.models
+    made: list[LoopStep | SubCall] = [*trajectory.steps, *trajectory.calls]
+    return [
+        ModelSpending(call.model, 1, call.usage, call.cost or Decimal(0), int(call.cost is None))
+        for call in made
+    ]

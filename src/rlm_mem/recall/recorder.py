@@ -1,0 +1,170 @@
+"""Writes a trajectory while its run goes on, line by line, without keys."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+from datetime import UTC
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rlm_mem.llm.budget import Spent
+from rlm_mem.llm.secrets import redact
+from rlm_mem.recall.trajectory import FORMAT, Outcome, SubCall, Trajectory, stamp, trajectory_folder
+from rlm_mem.repl.loop import LoopStep
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["TrajectoryRecorder"]
+
+_log = logging.getLogger(__name__)
+
+
+class TrajectoryRecorder:
+    """Collects one run in memory and, where the store has a folder, in its file; safe from many threads.
+
+    A disk that is full or read-only ends the recording with a warning, never the recall.
+
+    Args:
+        store: whose folder, namespace, clock and settings hold.
+        operation: ``recall``, ``reason`` or ``session``.
+        enabled: False records in memory only.
+    """
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        operation: str,
+        query: str,
+        *,
+        model: str,
+        engine: str,
+        limits: Mapping[str, Any],
+        enabled: bool = True,
+    ) -> None:
+        now = store.clock().astimezone(UTC)
+        identity = f"traj-{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+        self.trajectory = Trajectory(
+            id=identity,
+            operation=operation,
+            query=query,
+            namespace=store.namespace,
+            started_at=stamp(now),
+            model=model,
+            engine=engine,
+            limits=dict(limits),
+        )
+        self._clock = store.clock
+        self._lock = threading.Lock()
+        self._file: TextIO | None = None
+        self._turn = 1
+        folder = trajectory_folder(store)
+        if enabled and folder is not None and not getattr(store, "read_only", False):
+            self._open(folder / f"{now:%Y-%m}" / f"{identity}.jsonl")
+
+    def begin(self, store: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> None:
+        """Record what the model sees first."""
+        trajectory = self.trajectory
+        trajectory.store = dict(store)
+        trajectory.hits = tuple(dict(hit) for hit in hits)
+        head = {
+            item.name: getattr(trajectory, item.name)
+            for item in fields(trajectory)
+            if item.name not in ("steps", "calls", "outcome", "path")
+        }
+        self._write({"kind": "start", "format": FORMAT, **head})
+
+    def step(self, step: LoopStep) -> None:
+        """Record a finished turn."""
+        with self._lock:
+            self.trajectory.steps.append(step)
+            if step.depth == 0:
+                self._turn += 1
+        self._write({"kind": "step", **asdict(step)})
+
+    def call(self, **values: Any) -> None:
+        """Record a sub-call; takes the fields of :class:`SubCall` but ``turn``."""
+        with self._lock:
+            call = SubCall(turn=self._turn, **values)
+            self.trajectory.calls.append(call)
+        self._write({"kind": "call", **asdict(call)})
+
+    def finish(
+        self,
+        spent: Spent,
+        *,
+        content: str | None = None,
+        chunk_ids: Iterable[str] = (),
+        confidence: float = 0.0,
+        concluded: bool = False,
+        stopped_by: str | None = None,
+        evidence: Iterable[str] = (),
+        error: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> Trajectory:
+        """Record the outcome, close the file and return the whole trajectory."""
+        self.trajectory.outcome = Outcome(
+            content=content,
+            chunk_ids=tuple(chunk_ids),
+            confidence=confidence,
+            concluded=concluded,
+            stopped_by=stopped_by,
+            evidence=tuple(evidence),
+            iterations=spent.iterations,
+            model_calls=spent.model_calls,
+            seconds=spent.seconds,
+            usage=spent.usage,
+            cost=spent.cost,
+            models=spent.models,
+            ended_at=stamp(self._clock()),
+            error=error,
+            detail=dict(detail or {}),
+        )
+        self._write({"kind": "end", **asdict(self.trajectory.outcome)})
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+        return self.trajectory
+
+    def _open(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("x", encoding="utf-8", errors="backslashreplace", newline="\n")
+        except OSError as error:
+            _log.warning("trajectories are not recorded: %s: %s", path, error.strerror)
+            return
+        self.trajectory.path = path
+
+    def _write(self, record: dict[str, Any]) -> None:
+        with self._lock:
+            if self._file is None:
+                return
+            try:
+                # A lone surrogate becomes \udXXX through backslashreplace, which JSON reads back.
+                self._file.write(json.dumps(_redacted(record), ensure_ascii=False) + "\n")
+                self._file.flush()
+            except OSError as error:
+                _log.warning("the rest of %s is not recorded: %s", self.trajectory.path, error.strerror)
+                self._file = None
+
+
+def _redacted(value: Any) -> Any:
+    """The value as JSON takes it, every text without keys."""
+    if isinstance(value, str):
+        return redact(value) if len(value) >= 8 else value
+    if isinstance(value, Mapping):
+        return {str(name): _redacted(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_redacted(item) for item in value]
+    if isinstance(value, Decimal):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return redact(str(value))
