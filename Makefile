@@ -40,7 +40,7 @@ format: $(VENV)/.installed-dev ## put the code into the house format
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.installed-dev ## every benchmark, one after the other
-	@for file in $$(ls benchmarks/*.py | grep -v /support.py); do \
+	@for file in $$(grep -l __main__ benchmarks/*.py); do \
 		echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit 1; \
 	done
 

@@ -1,0 +1,117 @@
+"""The application: its commands in order, what stands before them, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlm_mem import __version__
+from rlm_mem.cli import ask, care, change, demo, look, records, remember, settings
+from rlm_mem.cli.opening import Where
+from rlm_mem.errors import InputError, RlmMemError
+
+FAILED = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="rlm-mem",
+    help="Long-term memory for LLM agents: plain files, links, and answers found by programs.",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+remember.add_to(app)
+ask.add_to(app)
+look.add_to(app)
+change.add_to(app)
+records.add_to(app)
+care.add_to(app)
+settings.add_to(app)
+demo.add_to(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"rlm-mem {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def before(
+    ctx: typer.Context,
+    brain: Annotated[
+        Path | None,
+        typer.Option("--brain", metavar="PATH", help="The brain folder, for whichever command follows."),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", metavar="NAME", help="Whose memory, for whichever command follows."),
+    ] = None,
+    version: Annotated[  # noqa: ARG001 - its callback does the work
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Long-term memory for LLM agents: plain files, links, and answers found by programs."""
+    ctx.obj = Where(brain, namespace)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: what follows ``rlm-mem``; None means ``sys.argv``.
+
+    Returns:
+        0 when it worked, 1 when the operation failed, 2 for bad input, 130 when interrupted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(
+            args=list(sys.argv[1:] if arguments is None else arguments),
+            prog_name="rlm-mem",
+            standalone_mode=False,
+        )
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader went away (rlm-mem list | head): not an error, and nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (KeyboardInterrupt, typer.Abort):
+        return _end(INTERRUPTED, "interrupted", None)
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else FAILED
+    except RlmMemError as error:
+        return _end(BAD_INPUT if isinstance(error, InputError) else FAILED, str(error), error.hint)
+    except Exception as error:
+        # The last line of defence: whatever went wrong, a person sees one line, not a traceback.
+        if hasattr(error, "format_message"):
+            return _end(BAD_INPUT, error.format_message(), _usage_hint(error))
+        if os.environ.get("RLM_MEM_DEBUG"):
+            raise
+        kind = "" if isinstance(error, OSError) else f"unexpected {type(error).__name__}: "
+        return _end(FAILED, f"{kind}{error}", "RLM_MEM_DEBUG=1 shows the traceback.")
+    return code if isinstance(code, int) else 0
+
+
+def _end(code: int, message: str, hint: str | None) -> int:
+    from rlm_mem.cli.terminal import print_error
+
+    print_error(message, hint)
+    return code
+
+
+def _usage_hint(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path if context else 'rlm-mem'} --help shows how."

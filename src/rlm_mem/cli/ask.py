@@ -1,0 +1,198 @@
+"""Asking the memory: `rlm-mem recall` and `rlm-mem reason`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_mem.cli import options
+from rlm_mem.cli.opening import open_memory
+from rlm_mem.cli.steps import cost_line, show_step
+from rlm_mem.cli.terminal import amount, day, one_line, plain, print_json, safe, screen, text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rlm_mem.memory import Memory
+
+PANEL = "Remember and recall"
+
+Question = Annotated[list[str], typer.Argument(metavar="QUESTION", help="The question.", show_default=False)]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Show each program as it runs, and what it printed.")
+]
+Iterations = Annotated[
+    int | None,
+    typer.Option(
+        "--iterations", metavar="N", min=1, help="Programs at most.", rich_help_panel=options.LIMITS
+    ),
+]
+Depth = Annotated[
+    int | None,
+    typer.Option(
+        "--depth", metavar="N", min=0, help="Levels of sub-questions.", rich_help_panel=options.LIMITS
+    ),
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option("--seconds", metavar="S", min=0.01, help="Wall clock.", rich_help_panel=options.LIMITS),
+]
+ModelCalls = Annotated[
+    int | None,
+    typer.Option(
+        "--model-calls", metavar="N", min=1, help="Calls of the model.", rich_help_panel=options.LIMITS
+    ),
+]
+Tokens = Annotated[
+    int | None,
+    typer.Option("--tokens", metavar="N", min=1, help="Tokens of the model.", rich_help_panel=options.LIMITS),
+]
+Usd = Annotated[
+    float | None,
+    typer.Option("--usd", metavar="USD", min=0, help="US dollars.", rich_help_panel=options.LIMITS),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command("recall", rich_help_panel=PANEL)(recall)
+    app.command("reason", rich_help_panel=PANEL)(reason)
+
+
+def recall(
+    ctx: typer.Context,
+    question: Question,
+    explain: Explain = False,
+    llm: options.Llm = None,
+    iterations: Iterations = None,
+    depth: Depth = None,
+    seconds: Seconds = None,
+    model_calls: ModelCalls = None,
+    tokens: Tokens = None,
+    usd: Usd = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Answer a question from memory: programs search and read until they have the answer."""
+    limits = _limits(iterations, depth, seconds, model_calls, tokens, usd)
+    console = screen()
+    started = time.perf_counter()
+    with open_memory(ctx, brain, namespace, llm=llm) as memory:
+        live = explain and not as_json
+        result = memory.recall(
+            " ".join(question),
+            on_step=(lambda step: show_step(console, plain(step))) if live else None,
+            **limits,
+        )
+        taken = time.perf_counter() - started
+        if as_json:
+            print_json(result)
+            return
+        if live:
+            console.rule(style="dim")
+        show_recall(console, memory, plain(result), taken)
+
+
+def show_recall(console: Console, memory: Memory, result: dict[str, Any], seconds: float) -> None:
+    """Print an answer, the chunks it rests on, and what it took."""
+    if result["content"] is None:
+        console.print(text("The memory does not hold an answer.", "bold yellow"))
+    else:
+        console.print(text(result["content"], "bold"))
+    show_evidence(console, memory, result["chunk_ids"])
+    parts = [
+        f"confidence {result['confidence']:.2f}",
+        amount(result["iterations_used"], "program"),
+        cost_line(result.get("usage"), result.get("cost")),
+        f"{seconds:.1f} s",
+    ]
+    if result.get("stopped_by"):
+        parts.insert(0, f"stopped by the budget of {result['stopped_by'].replace('_', ' ')}")
+    console.print(text(" · ".join(part for part in parts if part), "dim"))
+
+
+def show_evidence(console: Console, memory: Memory, chunk_ids: list[str], most: int = 8) -> None:
+    """Print the chunks that an answer rests on: id, day, and the beginning of the content."""
+    from rich.padding import Padding
+
+    chunks = memory.store.get_many(chunk_ids[:most])
+    for chunk_id in chunk_ids[:most]:
+        chunk = chunks.get(chunk_id)
+        line = text(f"  {chunk_id}", "cyan")
+        if chunk is not None:
+            line.append(f"  {day(chunk.metadata.at)}", "dim")
+        console.print(line)
+        if chunk is not None:
+            console.print(Padding(text(one_line(safe(chunk.content), 240)), (0, 0, 0, 6)))
+    if len(chunk_ids) > most:
+        console.print(text(f"  and {amount(len(chunk_ids) - most, 'chunk')} more (--json names all)", "dim"))
+
+
+def reason(
+    ctx: typer.Context,
+    question: Question,
+    explain: Explain = False,
+    llm: options.Llm = None,
+    iterations: Iterations = None,
+    depth: Depth = None,
+    seconds: Seconds = None,
+    model_calls: ModelCalls = None,
+    tokens: Tokens = None,
+    usd: Usd = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Draw a conclusion from several memories, following their links; shows the path as a tree."""
+    limits = _limits(iterations, depth, seconds, model_calls, tokens, usd)
+    console = screen()
+    with open_memory(ctx, brain, namespace, llm=llm) as memory:
+        live = explain and not as_json
+        result = memory.reason(
+            " ".join(question),
+            on_step=(lambda step: show_step(console, plain(step))) if live else None,
+            **limits,
+        )
+    if as_json:
+        print_json(result)
+        return
+    _show_path(console, plain(result))
+
+
+def _show_path(console: Console, result: dict[str, Any]) -> None:
+    from rich.tree import Tree
+
+    tree = Tree(
+        text(result["conclusion"] or "No conclusion: the memory does not hold enough.", "bold"),
+        guide_style="dim",
+    )
+    for step in result["path"]:
+        label = text(f"{step['operation']}  ", "yellow") + text(step["chunk_id"] or "", "cyan")
+        tree.add(label).add(text(one_line(step["reasoning"] or "", 400)))
+    console.print(tree)
+    console.print(text(f"confidence {result['confidence']:.2f}", "dim"))
+
+
+def _limits(
+    iterations: int | None,
+    depth: int | None,
+    seconds: float | None,
+    model_calls: int | None,
+    tokens: int | None,
+    usd: float | None,
+) -> dict[str, Any]:
+    """The limits that were given; the others are those of the configuration."""
+    from decimal import Decimal
+
+    given = {
+        "iterations": iterations,
+        "depth": depth,
+        "seconds": seconds,
+        "model_calls": model_calls,
+        "tokens": tokens,
+        "usd": Decimal(str(usd)) if usd is not None else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}

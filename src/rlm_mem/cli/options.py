@@ -1,0 +1,98 @@
+"""Options that several commands share, so that one name means one thing everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+WHERE = "Where"
+FILTER = "Filters"
+LIMITS = "Limits"
+
+Brain = Annotated[
+    Path | None,
+    typer.Option(
+        "--brain",
+        metavar="PATH",
+        help="The brain folder. Else RLM_MEM_BRAIN, the nearest brain/ upwards, the user's data folder.",
+        show_default=False,
+        rich_help_panel=WHERE,
+    ),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        metavar="NAME",
+        help="Whose memory: agent/project/user, or any path. Default: default.",
+        show_default=False,
+        rich_help_panel=WHERE,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+
+Tags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", "-t", metavar="TAG", help="A tag; may be given again.", show_default=False),
+]
+Type = Annotated[
+    str | None,
+    typer.Option(
+        "--type", metavar="TYPE", help="fact, preference, pattern, note, decision, or a registered one."
+    ),
+]
+Confidence = Annotated[
+    float | None, typer.Option("--confidence", metavar="0..1", help="How reliable it is.", show_default=False)
+]
+Conversation = Annotated[
+    str | None, typer.Option("--conversation", "-c", metavar="ID", help="The conversation it belongs to.")
+]
+
+WithTags = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tag",
+        "-t",
+        metavar="TAG",
+        help="With this tag; given again: with all of them.",
+        rich_help_panel=FILTER,
+    ),
+]
+WithAnyTag = Annotated[
+    list[str] | None,
+    typer.Option("--any-tag", metavar="TAG", help="With at least one of these tags.", rich_help_panel=FILTER),
+]
+OfType = Annotated[
+    str | None, typer.Option("--type", metavar="TYPE", help="Of this type.", rich_help_panel=FILTER)
+]
+InConversation = Annotated[
+    str | None,
+    typer.Option("--conversation", "-c", metavar="ID", help="In this conversation.", rich_help_panel=FILTER),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="DATE", help="On this day or later (YYYY-MM-DD).", rich_help_panel=FILTER
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until", metavar="DATE", help="On this day or earlier (YYYY-MM-DD).", rich_help_panel=FILTER
+    ),
+]
+
+Llm = Annotated[
+    str | None,
+    typer.Option(
+        "--llm",
+        metavar="SPEC",
+        help="Who writes the programs: offline, openai:MODEL, … Default: the configured one.",
+        show_default=False,
+    ),
+]
+
+ChunkId = Annotated[str, typer.Argument(metavar="ID", help="A chunk id.", show_default=False)]
+ChunkIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Chunk ids.", show_default=False)]

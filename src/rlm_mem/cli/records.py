@@ -1,0 +1,249 @@
+"""What was done: trajectories of recalls, their costs, and the audit log."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_mem.cli import options
+from rlm_mem.cli.opening import open_memory
+from rlm_mem.cli.steps import cost_line, show_step, step_parts, step_title
+from rlm_mem.cli.terminal import amount, moment, money, one_line, plain, print_json, screen, table, text
+from rlm_mem.errors import InvalidQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.tree import Tree
+
+    from rlm_mem.recall.trajectory import CostLine, Trajectory
+
+PANEL = "Records"
+
+TrajectoryId = Annotated[
+    str, typer.Argument(metavar="[ID]", help="A trajectory id; last names the newest.", show_default=False)
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    group = typer.Typer(help="The recorded steps of recalls: list, show, replay.", no_args_is_help=True)
+    group.command("list")(trajectories_list)
+    group.command("show")(trajectories_show)
+    group.command("replay")(trajectories_replay)
+    app.add_typer(group, name="trajectories", rich_help_panel=PANEL)
+    app.command("costs", rich_help_panel=PANEL)(costs)
+    app.command("events", rich_help_panel=PANEL)(events)
+
+
+def trajectories_list(
+    ctx: typer.Context,
+    operation: Annotated[
+        str | None, typer.Option("--operation", metavar="NAME", help="Only recall, reason or session.")
+    ] = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most this many.")] = 20,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """List the recorded recalls, newest first."""
+    with open_memory(ctx, brain, namespace) as memory:
+        from rlm_mem.recall.trajectory import list_trajectories
+
+        found = list_trajectories(memory.store, operation=operation, since=since, until=until, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    console = screen()
+    if not found:
+        console.print(text("no trajectories", "dim"))
+        return
+    for info in found:
+        end = "unfinished" if info.concluded is None else ("answered" if info.concluded else "no conclusion")
+        if info.stopped_by:
+            end = f"stopped by {info.stopped_by}"
+        head = text(info.id, "cyan")
+        head.append(
+            f"  {info.operation} · {end} · {amount(info.iterations, 'program')} · {info.seconds:.1f} s", "dim"
+        )
+        console.print(head)
+        console.print(text(f"    {one_line(info.query, 300)}"))
+
+
+def trajectories_show(
+    ctx: typer.Context,
+    trajectory_id: TrajectoryId = "last",
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show the steps of one recall: programs, calls, output, outcome."""
+    with open_memory(ctx, brain, namespace) as memory:
+        from rlm_mem.recall.trajectory import load_trajectory
+
+        trajectory = load_trajectory(memory.store, trajectory_id)
+    if as_json:
+        print_json(trajectory)
+        return
+    screen().print(_tree(trajectory))
+
+
+def _tree(trajectory: Trajectory) -> Tree:
+    from rich.tree import Tree
+
+    head = text(trajectory.query, "bold")
+    head.append(
+        f"\n{trajectory.id} · {trajectory.operation} · {trajectory.model} · {moment(trajectory.started_at)}",
+        "dim",
+    )
+    tree = Tree(head, guide_style="dim")
+    for step in trajectory.steps:
+        shape = plain(step)
+        branch = tree.add(step_title(shape))
+        for part in step_parts(shape, whole=True):
+            branch.add(part)
+    outcome = trajectory.outcome
+    if outcome is None:
+        tree.add(text("the run did not end", "yellow"))
+        return tree
+    end = tree.add(text(outcome.content or "no answer", "bold green" if outcome.content else "yellow"))
+    for chunk_id in outcome.chunk_ids:
+        end.add(text(chunk_id, "cyan"))
+    tree.add(text(_figures(plain(outcome)), "dim"))
+    return tree
+
+
+def _figures(outcome: dict[str, Any]) -> str:
+    parts = [
+        f"confidence {outcome['confidence']:.2f}",
+        f"stopped by {outcome['stopped_by']}" if outcome["stopped_by"] else "",
+        amount(outcome["model_calls"], "model call"),
+        cost_line(outcome["usage"], outcome["cost"]),
+        f"{outcome['seconds']:.1f} s",
+        f"error: {outcome['error']}" if outcome["error"] else "",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def trajectories_replay(
+    ctx: typer.Context,
+    trajectory_id: TrajectoryId = "last",
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Run the recorded programs again on the memory as it is now, with no model, and compare the answers."""
+    console = screen()
+    with open_memory(ctx, brain, namespace) as memory:
+        live = not as_json
+        result = memory.replay(
+            trajectory_id, on_step=(lambda step: show_step(console, plain(step))) if live else None
+        )
+    if as_json:
+        print_json(result)
+        return
+    console.print(
+        text("the same answer" if result.same else "another answer", "green" if result.same else "yellow")
+    )
+
+
+def costs(
+    ctx: typer.Context,
+    by: Annotated[
+        str, typer.Option("--by", metavar="WHAT", help="day, model, operation, or all three.")
+    ] = "all",
+    since: options.Since = None,
+    until: options.Until = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show what recalls cost, by day, model and operation."""
+    if by not in ("all", "day", "model", "operation"):
+        raise InvalidQuery(f"--by {by} is not known: use day, model, operation or all")
+    names = ("day", "model", "operation") if by == "all" else (by,)
+    with open_memory(ctx, brain, namespace) as memory:
+        from rlm_mem.recall.trajectory import costs as spending
+
+        rows = _summed(spending(memory.store, since=since, until=until), names)
+    if as_json:
+        print_json(rows)
+        return
+    numbers = ("runs", "calls", "tokens", "cost")
+    made = table(*names, *((name, {"justify": "right"}) for name in numbers))
+    for row in rows:
+        unpriced = (
+            f" + {row['unpriced_calls']:,} unpriced"
+            if row["unpriced_calls"] and row["cost"] is not None
+            else ""
+        )
+        tokens = f"{row['input_tokens'] + row['output_tokens']:,}"
+        cost = money(row["cost"]) + unpriced
+        made.add_row(
+            *(text(row[name]) for name in names), f"{row['runs']:,}", f"{row['calls']:,}", tokens, cost
+        )
+    screen().print(made if rows else text("no recall has been recorded", "dim"))
+
+
+def _summed(lines: Sequence[CostLine], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The lines added up by the named columns. A cost is None only where no call had a price."""
+    sums: dict[tuple[str, ...], dict[str, Any]] = {}
+    for line in lines:
+        key = tuple(getattr(line, name) for name in names)
+        row = sums.setdefault(
+            key,
+            dict(zip(names, key, strict=True))
+            | {
+                "runs": 0,
+                "calls": 0,
+                "input_tokens": 0,
+                "output_tokens": 0,
+                "cost": None,
+                "unpriced_calls": 0,
+            },
+        )
+        row["runs"] += line.runs
+        row["calls"] += line.calls
+        row["input_tokens"] += line.usage.input_tokens
+        row["output_tokens"] += line.usage.output_tokens
+        row["unpriced_calls"] += line.unpriced_calls
+        if line.cost is not None:
+            row["cost"] = (row["cost"] or Decimal(0)) + line.cost
+    return [sums[key] for key in sorted(sums)]
+
+
+def events(
+    ctx: typer.Context,
+    operation: Annotated[
+        str | None,
+        typer.Option("--operation", metavar="NAME", help="Only this, for example create or recall."),
+    ] = None,
+    chunk_id: Annotated[
+        str | None, typer.Option("--chunk", metavar="ID", help="Only what concerns this chunk.")
+    ] = None,
+    since: options.Since = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most this many, the latest.")] = 50,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show the audit log: when, who, what, and which chunk."""
+    with open_memory(ctx, brain, namespace) as memory:
+        found = list(memory.store.events(since=since, op=operation, chunk_id=chunk_id, limit=limit))
+    if as_json:
+        print_json(found)
+        return
+    made = table("time", "what", ("chunks", {"style": "cyan", "no_wrap": False, "overflow": "fold"}), "who")
+    for event in found:
+        ids = (
+            event.get("chunk_ids") or [event["chunk_id"]]
+            if event.get("chunk_id") or event.get("chunk_ids")
+            else []
+        )
+        shown = ", ".join(ids[:3]) + (f" and {len(ids) - 3:,} more" if len(ids) > 3 else "")
+        made.add_row(moment(event["ts"]), text(event["op"]), text(shown), text(str(event.get("actor") or "")))
+    screen().print(made if found else text("no events", "dim"))

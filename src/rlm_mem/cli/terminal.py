@@ -1,0 +1,192 @@
+"""What the command prints: text for people on a terminal, JSON for programs, messages on stderr."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+# Remembered text is data from anywhere: an escape sequence in it must not reach the terminal as one.
+_VISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
+_VISIBLE |= {0x7F: "␡"} | dict.fromkeys(range(0x80, 0xA0), "�") | dict.fromkeys(range(0xD800, 0xE000), "�")
+# Direction overrides could make a line read as something else than it is.
+_VISIBLE |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
+
+
+def safe(text: str) -> str:
+    """The text with control characters made visible; newlines and tabs stay."""
+    return text.replace("\r\n", "\n").translate(_VISIBLE)
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """The text on one line, white space runs as one space, cut at ``limit`` characters with an ellipsis."""
+    flat = " ".join(safe(text[: limit * 4]).split())
+    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def screen() -> Console:
+    """The console on stdout. Colours only on a terminal; ``NO_COLOR`` is respected."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def messages() -> Console:
+    """The console on stderr: errors, hints, progress."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def text(content: str, style: str = "") -> Text:
+    """Remembered or typed text as Rich text: never markup, never a control sequence."""
+    from rich.text import Text
+
+    return Text(safe(content), style=style)
+
+
+def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) -> Table:
+    """A table without a frame. A column is a name, or a name and Rich's options for it."""
+    from rich.table import Table
+
+    made = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        header_style="dim",
+        padding=(0, 2, 0, 0),
+    )
+    for column in columns:
+        name, options = column if isinstance(column, tuple) else (column, {})
+        made.add_column(name, **{"no_wrap": True, **options})
+    return made
+
+
+def pairs(rows: Iterable[tuple[str, object]]) -> Table:
+    """Names and values, one a line."""
+    made = table(("", {"style": "dim"}), ("", {"no_wrap": False, "overflow": "fold"}))
+    made.show_header = False
+    for name, value in rows:
+        made.add_row(name, value if not isinstance(value, str | int | float | Decimal) else text(str(value)))  # type: ignore[arg-type]  # any Rich renderable
+    return made
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON knows it: data classes as objects, times in ISO 8601, decimals as numbers."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(plain(item) for item in value)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, PurePath):
+        return str(value)
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if hasattr(value, "item"):  # a number of numpy
+        return value.item()
+    return str(value)
+
+
+def print_json(value: Any) -> None:
+    """Print the value as JSON on stdout: UTF-8, indented by 2; text that UTF-8 cannot hold is escaped."""
+    made = json.dumps(plain(value), ensure_ascii=False, indent=2)
+    try:
+        made.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        made = json.dumps(plain(value), ensure_ascii=True, indent=2)
+    sys.stdout.write(made + "\n")
+
+
+def print_error(message: str, hint: str | None = None) -> None:
+    """One line that says what is wrong, and one with the remedy when there is one, on stderr."""
+    console = messages()
+    line = text(" ".join(safe(message).split()))
+    line.stylize("red")
+    console.print(text("rlm-mem: ", "bold red") + line, soft_wrap=True)
+    if hint:
+        console.print(text("hint: ", "bold") + text(" ".join(safe(hint).split())), soft_wrap=True)
+
+
+def note(message: str) -> None:
+    """A remark for people, on stderr."""
+    messages().print(text(message, "dim"), soft_wrap=True)
+
+
+@contextmanager
+def progress(
+    label: str, *, unit: str = "chunks", quiet: bool = False
+) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on stderr, gone when done. Off a terminal, or when quiet, it shows nothing.
+
+    Yields:
+        a function ``(done, total)`` to call as the work goes on.
+    """
+    console = messages()
+    if quiet or not console.is_terminal:
+        yield lambda _done, _total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def amount(count: int, noun: str) -> str:
+    """``1 chunk``, ``2 chunks``, ``1,204 entries``."""
+    if count == 1:
+        return f"1 {noun}"
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count:,} {plural}"
+
+
+def day(stamp: str | None) -> str:
+    """The day of an ISO time, or a dash."""
+    return stamp[:10] if stamp else "–"
+
+
+def moment(stamp: str | None) -> str:
+    """An ISO time to the minute, or a dash."""
+    return stamp[:16].replace("T", " ") if stamp else "–"
+
+
+def money(cost: Decimal | float | None) -> str:
+    """US dollars with the digits that matter, or ``unpriced``."""
+    if cost is None:
+        return "unpriced"
+    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"

@@ -1,0 +1,121 @@
+"""The layers of docs/architecture.md: a module imports from its own package and lower ones."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "rlm_mem"
+
+LAYERS = (
+    ("cli", "server", "integrations"),
+    ("memory",),
+    ("recall", "continuum", "persona", "interchange"),
+    ("repl", "llm"),
+    ("search", "ingest"),
+    ("store",),
+    ("text",),
+    ("chunk", "chunk_fields", "errors", "config"),
+)
+LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
+TOP = len(LAYERS)
+
+SIDEWAYS = {
+    ("repl", "llm"),
+    ("chunk", "chunk_fields"),
+    ("chunk", "errors"),
+    ("chunk_fields", "errors"),
+    ("config", "errors"),
+}
+"""The only imports from one package into another on the same level."""
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def package_of(dotted: str) -> str:
+    """``rlm_mem.store.api`` belongs to ``store``; the root and ``__main__`` to the empty name."""
+    parts = dotted.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else ""
+
+
+def dotted_name(path: Path) -> str:
+    parts = ("rlm_mem", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(tree: ast.AST, *, at_load_only: bool = False) -> Iterator[tuple[int, str]]:
+    """Line and full name of imports from rlm_mem; ``at_load_only`` leaves out what functions import."""
+    for node in ast.iter_child_nodes(tree):
+        if at_load_only and (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_type_checking(node)
+        ):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (
+                (node.lineno, name.name) for name in node.names if name.name.split(".")[0] == "rlm_mem"
+            )
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: imports are written in full"
+            if (node.module or "").split(".")[0] == "rlm_mem":
+                for name in node.names:
+                    below = f"{node.module}.{name.name}"
+                    yield node.lineno, below if below in NAMES else str(node.module)
+        else:
+            yield from imports(node, at_load_only=at_load_only)
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+NAMES = {dotted_name(path) for path in MODULES}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_downwards_only(path: Path) -> None:
+    own = package_of(dotted_name(path))
+    if not own:
+        return  # the root package names what is public, and __main__ starts the command
+    assert own in LEVEL, f"{own} has no place among the layers: give it one here and in docs/architecture.md"
+    for line, name in imports(ast.parse(path.read_text(encoding="utf-8"))):
+        other = package_of(name)
+        if other == own:
+            continue
+        if not other:
+            # The root is above everything; those on top may ask it for the version number.
+            assert LEVEL[own] == LEVEL["cli"], f"{path.name}:{line} imports the root package"
+            continue
+        down = LEVEL[other] < LEVEL[own]
+        assert down or (own, other) in SIDEWAYS, (
+            f"{path.relative_to(SOURCE)}:{line} imports {name}: {own} is not above {other}"
+        )
+
+
+def test_no_import_is_circular() -> None:
+    graph = {
+        dotted_name(path): {
+            name for _, name in imports(ast.parse(path.read_text(encoding="utf-8")), at_load_only=True)
+        }
+        for path in MODULES
+    }
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, f"circular import: {' → '.join((*trail[trail.index(name) :], name))}"
+        if name not in done:
+            for other in graph.get(name, ()):
+                visit(other, (*trail, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+def test_the_rule_itself_notices_an_upward_import() -> None:
+    tree = ast.parse("def late():\n    from rlm_mem.store import api\n")
+    assert [package_of(name) for _, name in imports(tree)] == ["store"]
+    assert LEVEL["store"] > LEVEL["text"]
+    assert list(imports(tree, at_load_only=True)) == []

@@ -1,0 +1,43 @@
+"""What loading costs: `import rlm_mem` and `rlm-mem --help` stay light."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = (
+    "numpy",
+    "toktok",
+    "toktok_rs",
+    "pydantic",
+    "pydantic_monty",
+    "msgspec",
+    "snowballstemmer",
+    "sqlite3",
+    "openai",
+    "anthropic",
+)
+
+
+def loaded_by(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint('\\n' + ' '.join(sys.modules))"
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(ran.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    loaded = loaded_by("import rlm_mem")
+    assert "rlm_mem" in loaded
+    assert loaded.isdisjoint({*HEAVY, "rich", "typer"})
+
+
+def test_the_help_of_the_command_loads_nothing_heavy() -> None:
+    loaded = loaded_by("from rlm_mem.cli import main\nassert main(['--help']) == 0")
+    assert "rlm_mem.cli.app" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_the_help_of_a_subcommand_loads_nothing_heavy() -> None:
+    assert loaded_by("from rlm_mem.cli import main\nassert main(['recall', '--help']) == 0").isdisjoint(HEAVY)
