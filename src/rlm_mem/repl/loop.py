@@ -361,13 +361,10 @@ class _Run:
             self._prose += 1
             summary = "a reply without a program"
         else:
-            told = None
-            if error is not None:
-                told = f"line {step.error_line}: {step.error}" if step.error_line else str(step.error)
             hint = error_hint(error, step.error_kind or "") if error is not None else None
             if error is not None and cut_off:
                 hint = "The reply was cut off at its longest length: write a shorter program."
-            answer = feedback(step.output, error=told, hint=hint, turns_left=left)
+            answer = feedback(step.output, error=step.error, hint=hint, turns_left=left)
             summary = _summary(step)
         self.talk.add(Turn(completion.text, answer, summary))
 

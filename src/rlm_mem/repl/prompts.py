@@ -34,7 +34,7 @@ These functions exist already; call them, never define them:
 search(query, limit=10) -> list of {chunk_id, score, snippet, at, author, conversation_id}, best first
 search_chunks(query, limit=10) -> list of chunk ids
 read_chunk(chunk_id) -> {id, content, type, tags, links, metadata: {created_at, occurred_at, superseded_by}}
-neighbors(chunk_id, before=1, after=1) -> chunks said just before and after it
+neighbors(chunk_id, before=1, after=1) -> {"before": [chunks], "after": [chunks]}, what was said around it
 get_linked_chunks(chunk_id, link_type=None) -> linked chunks, each with _link_type and _link_strength
 list_chunks_by_tag(tag) -> list of chunk ids        timeline(start, end, limit=50) -> chunks by date
 stats() -> counts and tags of the memory
@@ -60,7 +60,7 @@ Then, having seen chunk-2026-01-05-0a1b2c3d and read it:
 ```repl
 chunk = read_chunk("chunk-2026-01-05-0a1b2c3d")
 print(chunk["content"])
-for near in neighbors(chunk["id"]):
+for near in neighbors(chunk["id"])["after"]:
     print(near["id"], near["content"][:300])
 ```
 Then:

@@ -1,0 +1,160 @@
+"""RECALL: find the answer to a question in the memory by programs that the model writes (seed 003, RECALL)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.llm.base import Usage
+from rlm_mem.llm.budget import Limits
+from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
+from rlm_mem.recall.run import HostFunctions, Run, Runner
+from rlm_mem.recall.trajectory import Trajectory
+from rlm_mem.repl.loop import LoopStep
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+    from rlm_mem.config import Config
+
+__all__ = ["RecallOperation", "RecallResult"]
+
+
+@dataclass
+class RecallResult:
+    """The answer to a question; the first four fields are those of seed 003.
+
+    Attributes:
+        content: the answer; None when the memory does not hold it (``concluded``) or a budget ended the run.
+        chunk_ids: the chunks the answer rests on; without an answer, the best evidence found.
+        confidence: 0 to 1. As the model gave it to FINAL, else derived from the chunks (``recall.grounding``);
+            0 when nothing was concluded. With ``content`` None: how sure the model is that it is not there.
+        iterations_used: turns of the run, sub-questions included.
+        trajectory: every step; ``trajectory.path`` is the file.
+        usage: tokens of all calls.
+        cost: US dollars of all calls, None when one of them had no known price.
+        stopped_by: iterations, depth, seconds, model_calls, tokens or usd; None when FINAL was called.
+        evidence: ids of the chunks that the programs read, in order.
+        concluded: FINAL was called.
+        seconds: wall clock of the run.
+    """
+
+    content: str | None
+    chunk_ids: list[str]
+    confidence: float
+    iterations_used: int
+    trajectory: Trajectory
+    usage: Usage
+    cost: Decimal | None
+    stopped_by: str | None
+    evidence: list[str]
+    concluded: bool
+    seconds: float
+
+
+class RecallOperation:
+    """Answers questions from a store (seed 003, RECALL; seed 002).
+
+    Args:
+        store: the memory.
+        llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
+            returns a str. None: the configured model, which is the offline one by default (no key needed).
+        llm_client: the same under the name that seed 004 uses.
+        limits: budgets of one recall; None: ``config.recall``.
+        config: settings; None: the store's.
+        functions: further read-only host functions for the programs, by name.
+        engine: ``monty`` or ``cpython``; None: ``config.sandbox.engine``.
+
+    Raises:
+        InputError: ``llm`` is not a model.
+        ModelUnavailable: the model named is not set up.
+    """
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        llm: object = None,
+        *,
+        llm_client: object = None,
+        limits: Limits | None = None,
+        config: Config | None = None,
+        functions: HostFunctions | None = None,
+        engine: str | None = None,
+    ) -> None:
+        self._runner = Runner(
+            store,
+            llm if llm is not None else llm_client,
+            limits=limits,
+            config=config,
+            functions=functions,
+            engine=engine,
+        )
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limits: Limits | None = None,
+        on_step: Callable[[LoopStep], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> RecallResult:
+        """Answer ``query`` from the memory.
+
+        Args:
+            query: the question, in words.
+            limits: budgets of this recall only.
+            on_step: called after every turn, for live views.
+            on_text: called with each piece of the model's replies as it arrives.
+
+        Raises:
+            InvalidQuery: the question is empty.
+            ModelError: the model failed.
+        """
+        run = self._runner.run(query, "recall", limits=limits, on_step=on_step, on_text=on_text)
+        return conclude(self._runner.store, run)
+
+    __call__ = recall
+
+
+def conclude(store: ChunkStore, run: Run) -> RecallResult:
+    """Make the result of a finished run: text, chunks, confidence; and close its trajectory."""
+    content, named = answer_text(run.loop.answer)
+    chunks = existing(store, [*run.loop.chunk_ids, *named])
+    if content is not None and not chunks:
+        chunks = supporting(store, content, run.evidence)
+    confidence = run.loop.confidence
+    if confidence is None:
+        confidence = confidence_of(store, content, chunks) if content is not None else 0.0
+    handed_out = list(chunks)
+    if not run.loop.concluded:
+        # The best there is: what was read, else what the ranker would read first.
+        handed_out = list(run.evidence) or run.opening.hit_ids
+        confidence = 0.0
+    values: dict[str, Any] = {
+        "content": content,
+        "chunk_ids": handed_out,
+        "confidence": min(1.0, max(0.0, float(confidence))),
+        "concluded": run.loop.concluded,
+        "stopped_by": run.loop.stopped_by,
+        "evidence": list(run.evidence),
+    }
+    trajectory = run.recorder.finish(run.spent, **values)
+    log_reading(store, trajectory, handed_out)
+    return RecallResult(
+        iterations_used=run.spent.iterations,
+        trajectory=trajectory,
+        usage=run.spent.usage,
+        cost=run.spent.cost,
+        seconds=run.spent.seconds,
+        **values,
+    )
+
+
+def log_reading(store: ChunkStore, trajectory: Trajectory, chunk_ids: list[str]) -> None:
+    """Write the chunks that were handed out into the audit log; a read-only store keeps none."""
+    if not getattr(store, "read_only", False):
+        store.record_event(
+            trajectory.operation, chunk_ids=chunk_ids, trajectory=trajectory.id, query=trajectory.query
+        )
