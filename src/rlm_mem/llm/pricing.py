@@ -57,7 +57,7 @@ def price(model: str, provider: str, usage: Usage, *, base_url: str | None = Non
             return None
         return calc_price(tokens, model, provider_id=_PRICE_LISTS[provider]).total_price
     except (LookupError, ValueError):
-        # LookupError: not in the table. ValueError: figures that contradict each other; some servers send such.
+        # LookupError: not in the table. ValueError: figures that contradict each other, as some servers send.
         return None
 
 

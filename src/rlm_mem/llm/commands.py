@@ -1,0 +1,218 @@
+"""Running one command: a text in, a text out, bounded in time and in size, and nothing left behind.
+
+No shell is involved. On POSIX the command gets a process group of its own, so that ending it also ends what it
+started.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import IO
+
+from rlm_mem.errors import ModelError, ModelRefused, ModelTimeout, ModelUnavailable
+
+__all__ = ["MAX_OUTPUT_BYTES", "Outcome", "run_command"]
+
+MAX_OUTPUT_BYTES = 4 * 1024 * 1024
+"""A command that prints more than this is ended: no answer is that long."""
+
+_MAX_ERROR_BYTES = 8 * 1024
+_POLL_SECONDS = 0.2
+# How long what a finished command left running may hold its output open, and how long a command may take to
+# go away when it is asked to, before it is killed.
+_LINGER_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: exit status (negative: ended by that signal), its output, the end of its errors."""
+
+    status: int
+    output: str
+    errors: str
+    seconds: float
+
+
+def run_command(
+    argv: Sequence[str],
+    text: str,
+    *,
+    name: str,
+    timeout: float | None = None,
+    cwd: Path | None = None,
+    on_text: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Run ``argv`` with ``text`` on its standard input and wait for it to end.
+
+    Args:
+        argv: the program and its arguments.
+        text: written to standard input as UTF-8, which is then closed.
+        name: what messages call it.
+        timeout: seconds until it is ended, or None.
+        cwd: its working folder; None keeps ours.
+        on_text: called in this thread with each piece of output as it comes.
+
+    Raises:
+        ModelUnavailable: there is no such program, or it may not be run.
+        ModelRefused: the arguments are longer than the system allows.
+        ModelTimeout: not done in time; it was ended.
+        ModelError: more output than :data:`MAX_OUTPUT_BYTES`; it was ended.
+    """
+    began = time.monotonic()
+    process = _start(argv, name, cwd)
+    assert process.stdin and process.stdout and process.stderr
+    errors = bytearray()
+    pieces: SimpleQueue[bytes] = SimpleQueue()
+    threads = [
+        threading.Thread(target=_write, args=(process.stdin, text), daemon=True),
+        threading.Thread(target=_read_output, args=(process.stdout, pieces), daemon=True),
+        threading.Thread(target=_read_errors, args=(process.stderr, errors), daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        deadline = None if timeout is None else began + timeout
+        output = _collect(process, pieces, name, deadline, timeout, on_text)
+        status = _wait(process, name, deadline, timeout)
+    finally:
+        # Reached also by Ctrl-C and by exceptions of on_text; harmless when everything has ended by itself.
+        _end(process)
+        for thread in threads:
+            thread.join(timeout=_LINGER_SECONDS)
+    tail = bytes(errors).decode("utf-8", errors="replace")
+    return Outcome(status, output, tail, time.monotonic() - began)
+
+
+def _start(argv: Sequence[str], name: str, cwd: Path | None) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            start_new_session=os.name == "posix",
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        raise ModelUnavailable(
+            f"Cannot run {argv[0]} for {name}: {error.strerror}.", hint="Install it, or give its whole path."
+        ) from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.E2BIG:
+            raise ModelRefused(
+                f"The prompt is too long to be an argument of {argv[0]}.", hint="Let it read standard input."
+            ) from error
+        raise ModelUnavailable(f"Cannot run {argv[0]} for {name}: {error}.") from error
+
+
+def _collect(
+    process: subprocess.Popen[bytes],
+    pieces: SimpleQueue[bytes],
+    name: str,
+    deadline: float | None,
+    timeout: float | None,
+    on_text: Callable[[str], None] | None,
+) -> str:
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    output: list[str] = []
+    size = 0
+    ended_at: float | None = None
+    while True:
+        now = time.monotonic()
+        if deadline is not None and now >= deadline:
+            raise _too_slow(name, timeout)
+        try:
+            piece = pieces.get(
+                timeout=_POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - now)
+            )
+        except Empty:
+            if process.poll() is None:
+                continue
+            # It has ended, yet something it started holds the pipe open: not worth waiting for.
+            ended_at = ended_at or now
+            if now - ended_at < _LINGER_SECONDS:
+                continue
+            piece = b""
+        size += len(piece)
+        if size > MAX_OUTPUT_BYTES:
+            raise ModelError(
+                f"{name} printed more than {MAX_OUTPUT_BYTES // 1024 // 1024} MiB and was ended."
+            )
+        text = decoder.decode(piece, final=not piece)
+        output.append(text)
+        if text and on_text is not None:
+            on_text(text)
+        if not piece:
+            return "".join(output)
+
+
+def _wait(process: subprocess.Popen[bytes], name: str, deadline: float | None, timeout: float | None) -> int:
+    try:
+        return process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise _too_slow(name, timeout) from None
+
+
+def _too_slow(name: str, timeout: float | None) -> ModelTimeout:
+    return ModelTimeout(
+        f"{name} did not answer within {timeout or 0:g} seconds and was ended.",
+        hint="Raise llm.timeout_seconds.",
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    running = process.poll() is None
+    if running:
+        _signal(process, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it ignores the request; SIGKILL does not ask
+            process.wait(_LINGER_SECONDS)
+    # Also after an ordinary end: children that outlive the command belong to its group.
+    _signal(process, signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
+    if running:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_LINGER_SECONDS)
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    # No such group: everything has ended. Not permitted: what is left has changed its user; not ours to end.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(process.pid, number)
+        else:
+            process.terminate()
+
+
+def _write(pipe: IO[bytes], text: str) -> None:
+    # A command need not read its input; one that closes it early is no failure of ours.
+    with contextlib.suppress(OSError, ValueError):
+        pipe.write(text.encode("utf-8", errors="replace"))
+    with contextlib.suppress(OSError, ValueError):
+        pipe.close()
+
+
+def _read_output(pipe: IO[bytes], pieces: SimpleQueue[bytes]) -> None:
+    total = 0
+    with pipe:
+        # os.read returns what is there; a buffered read would wait for more and spoil streaming.
+        while total <= MAX_OUTPUT_BYTES and (piece := os.read(pipe.fileno(), 65536)):
+            total += len(piece)
+            pieces.put(piece)
+    pieces.put(b"")
+
+
+def _read_errors(pipe: IO[bytes], kept: bytearray) -> None:
+    with pipe:
+        while piece := os.read(pipe.fileno(), 65536):
+            kept += piece
+            del kept[:-_MAX_ERROR_BYTES]
