@@ -28,6 +28,7 @@ test-slow: $(VENV)/.installed-dev ## the tests that take long, too
 	$(BIN)/python -m pytest -m "not real_llm" $(ARGS)
 
 test-models: $(VENV)/.installed-dev ## the tests against a real local model server
+	$(PIP) install --quiet --no-deps --requirement tests/real_llm/requirements.txt || echo "No model server for this machine: its tests will be skipped."
 	$(BIN)/python -m pytest -m real_llm $(ARGS)
 
 check: $(VENV)/.installed-dev ## format, lint and types

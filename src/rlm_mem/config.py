@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
 from rlm_mem.errors import InvalidConfig
 
@@ -111,8 +112,8 @@ class LLMConfig:
     base_url: str = ""
     timeout_seconds: float = _ranged(60.0, 0.1, 3600.0)
     retries: int = _ranged(2, 0, 20)
-    temperature: float = _ranged(0.0, 0.0, 2.0)
-    max_tokens: int = _ranged(1024, 1, 1_000_000)
+    temperature: float = _ranged(0.0, -1.0, 2.0)  # below 0: not sent, the model's own default holds
+    max_tokens: int = _ranged(2048, 1, 1_000_000)  # of one answer, reasoning included
     context_tokens: int = _ranged(8192, 512, 10_000_000)
 
 
@@ -157,7 +158,9 @@ class Config:
         config = cls()
         if brain is not None:
             path = Path(brain) / "config.toml"
-            config = _apply(config, _read_toml(path), str(path))
+            layer = _read_toml(path)
+            _refuse_reaching_out(layer, str(path))
+            config = _apply(config, layer, str(path))
         config = _apply(config, _from_environ(os.environ if environ is None else environ), "environment")
         return _apply(config, overrides, "arguments")
 
@@ -181,6 +184,28 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise InvalidConfig(f"{path} is not valid TOML: {error}") from None
     except OSError as error:
         raise InvalidConfig(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _refuse_reaching_out(layer: Mapping[str, Any], where: str) -> None:
+    """A brain is cloned and shared: its file may choose a model, but neither run a command nor name a server that
+    would be sent memories and keys. Whoever wants that says so outside of the brain.
+    """
+    settings = layer.get("llm")
+    if not isinstance(settings, Mapping):
+        return
+    model, base_url = str(settings.get("model", "")), str(settings.get("base_url", ""))
+    kind, _, rest = model.partition(":")
+    url = "http" + model.partition("@http")[2] if "@http" in model else base_url
+    if kind.strip().lower() == "cli" and rest.strip() not in ("claude", "codex"):
+        refused = f"llm.model={model!r:.80} would run a command"
+    elif url and urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1"):
+        refused = f"llm would send memories to {url!r:.80}"
+    else:
+        return
+    raise InvalidConfig(
+        f"{where}: {refused}, which the file of a brain may not ask for.",
+        hint="Set RLM_MEM_LLM_MODEL and RLM_MEM_LLM_BASE_URL in your own environment instead.",
+    )
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -29,6 +29,9 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 
+# A stream that stopped by itself, in the words of the SDK layer.
+_CUT_OFF = re.compile(r"Streamed response ended without")
+
 _LONGEST_DETAIL = 300
 
 
@@ -102,7 +105,14 @@ def _classify(
         return _not_connected(error, name, url, detail)
     if isinstance(error, sdk.ContentFilterError):
         return ModelRefused(f"The provider's content filter stopped {name}: {detail}")
-    if isinstance(error, (sdk.UnexpectedModelBehavior, sdk.ModelAPIError)):
+    if _CUT_OFF.search(str(error)):
+        return TransientFailure(
+            ModelOverloaded(f"{url} ended its answer too early: {detail}", hint="Ask again.")
+        )
+    if isinstance(
+        error, (sdk.UnexpectedModelBehavior, sdk.ModelAPIError, LookupError, TypeError, ValueError)
+    ):
+        # The last three come from an SDK that takes apart a body of another shape than it expects.
         return ModelError(
             f"{url} sent something that is not an answer of {name}: {detail}",
             hint="Check the base URL: it must be the address of the API, mostly ending in /v1.",
@@ -132,9 +142,24 @@ def _not_connected(error: sdk.ModelConnectionError, name: str, url: str, detail:
 def _detail(error: Exception, key: str) -> str:
     """The provider's own words, in one short line and without keys."""
     body = getattr(error, "body", None)
-    text = _message_in(body) or str(error.__cause__ or "") or str(error) or type(error).__name__
+    text = _message_in(body)
+    if not text:
+        text = _innermost(error) if isinstance(error, sdk.ModelConnectionError) else str(error)
+    text = text or type(error).__name__
     text = " ".join(redact(text, known=(key,)).split()).rstrip(".")
     return text if len(text) <= _LONGEST_DETAIL else text[:_LONGEST_DETAIL] + "…"
+
+
+def _innermost(error: BaseException) -> str:
+    """The words at the bottom of the chain: "Connection refused" says more than "Connection error"."""
+    words = str(error)
+    for _ in range(8):
+        below = error.__cause__ or error.__context__
+        if below is None:
+            break
+        error = below
+        words = str(error) or words
+    return words
 
 
 def _message_in(body: object) -> str:

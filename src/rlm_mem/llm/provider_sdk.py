@@ -50,12 +50,14 @@ def _build(target: Target) -> Model[Any]:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
+    # A stream that just stops, without saying why, is a broken one and not a short answer.
+    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
     if target.provider == "openai":
         from pydantic_ai.providers.openai import OpenAIProvider
 
-        return OpenAIChatModel(target.model, provider=OpenAIProvider(target.url, target.key))
+        return OpenAIChatModel(target.model, provider=OpenAIProvider(target.url, target.key), profile=profile)
     # The older name of the limit is the one that every local server understands.
-    profile = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
+    profile["openai_chat_supports_max_completion_tokens"] = False
     if target.provider == "ollama":
         from pydantic_ai.models.ollama import OllamaModel
         from pydantic_ai.providers.ollama import OllamaProvider

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import ModelOverloaded, ModelRefused, ModelTimeout
-from rlm_mem.llm.base import Completion, Message, Options, Prompt, as_messages
+from rlm_mem.llm.base import Completion, Message, Options, Prompt, as_messages, estimate_usage, render_prompt
 from rlm_mem.llm.event_loop import LoopThread
 from rlm_mem.llm.pricing import price
 from rlm_mem.llm.retry import RetryPolicy, TransientFailure, call_with_retries
@@ -77,10 +77,13 @@ class ProviderLLM:
         response, attempts = call_with_retries(
             lambda left: self._attempt(asked, options, on_text, left, timeout), self._policy, timeout
         )
+        text = provider_sdk.text_of(response)
         usage = provider_sdk.usage_of(response)
+        if usage.total_tokens == 0:  # a server that does not count; a budget still has to
+            usage = estimate_usage(render_prompt(asked), text)
         used = response.model_name or self._target.model
         return Completion(
-            text=provider_sdk.text_of(response),
+            text=text,
             usage=usage,
             model=used,
             seconds=time.monotonic() - began,

@@ -89,7 +89,7 @@ def call_with_retries(
             wait = policy.wait_before(number, failure.retry_after)
             if wait > policy.longest_wait:
                 raise ModelOverloaded(
-                    f"{failure.error.message} The provider asks to wait {wait:.0f} seconds.",
+                    f"{failure.error.message.rstrip('.')}. The provider asks to wait {wait:.0f} seconds.",
                     hint=failure.error.hint,
                 ) from failure.__cause__
             if deadline is not None and policy.clock() + wait >= deadline:
