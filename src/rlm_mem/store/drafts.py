@@ -1,0 +1,273 @@
+"""From the arguments of create_chunk and update_chunk to a checked chunk; no I/O."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any
+
+from rlm_mem.chunk import (
+    Chunk,
+    ChunkLinks,
+    ChunkMetadata,
+    TypeRegistry,
+    check_chunk_id,
+    check_confidence,
+    check_content,
+    check_strength,
+    check_tags,
+    check_text,
+    check_time,
+    content_hash,
+    format_time,
+    links_from_raw,
+)
+from rlm_mem.errors import InputError, InvalidChunk, InvalidLink
+
+__all__ = ["Given", "check_links", "draft_chunk", "revise_chunk"]
+
+_TIMES = ("created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to")
+_METADATA = tuple(item.name for item in fields(ChunkMetadata))
+_OLD_NAMES = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
+
+
+class Given:
+    """Collects fields that may be named in several places; two different values for one are an error.
+
+    The seeds name the same field as a keyword, inside ``metadata`` and by older names (row 13 of the reconciliation).
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+
+    def add(self, name: str, value: Any) -> None:
+        """Note a value; None means not given."""
+        if value is None:
+            return
+        if name in self._values and self._values[name] != value:
+            raise InvalidChunk(
+                f"{name} is given twice with different values: {self._values[name]!r:.60} and {value!r:.60}"
+            )
+        self._values[name] = value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value noted, or ``default``."""
+        return self._values.get(name, default)
+
+    def metadata(self) -> dict[str, Any]:
+        """Everything noted that is a metadata field."""
+        return {name: value for name, value in self._values.items() if name in _METADATA}
+
+
+def split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Known fields (under their present names) and the rest; raises InvalidChunk."""
+    if metadata is None:
+        return {}, {}
+    if not isinstance(metadata, Mapping):
+        raise InvalidChunk(f"metadata must be a dict, not {type(metadata).__name__}")
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for key, value in metadata.items():
+        if not isinstance(key, str):
+            raise InvalidChunk(f"metadata keys must be text, not {key!r:.60}")
+        name = _OLD_NAMES.get(key, key)
+        if name in _METADATA or name in ("type", "tags"):
+            known[name] = value
+        else:
+            extra[key] = value
+    nested = known.pop("extra", None)
+    if nested is not None:
+        if not isinstance(nested, Mapping):
+            raise InvalidChunk(f"metadata.extra must be a dict, not {type(nested).__name__}")
+        extra.update(nested)
+    _check_plain(extra, "metadata")
+    return known, extra
+
+
+def _check_plain(value: Any, where: str, depth: int = 0) -> None:
+    """Only what JSON can hold, finite, and not deep: it must come back as it went in."""
+    if depth > 32:
+        raise InvalidChunk(f"{where} is nested more than 32 levels deep")
+    if value is None or isinstance(value, bool | int):
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise InvalidChunk(f"{where} holds a whole number that JSON readers cannot keep: {value!r:.40}")
+        return
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise InvalidChunk(f"{where} holds {value}, which JSON cannot hold")
+        return
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InvalidChunk(f"{where} holds a lone surrogate") from None
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InvalidChunk(f"{where} has a key that is not text: {key!r:.60}")
+            _check_plain(key, where, depth + 1)
+            _check_plain(item, f"{where}.{key}", depth + 1)
+        return
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check_plain(item, where, depth + 1)
+        return
+    raise InvalidChunk(f"{where} holds a {type(value).__name__}, which JSON cannot hold")
+
+
+def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata fields with every value checked and brought to its written form; raises InvalidChunk."""
+    checked: dict[str, Any] = {}
+    for name, value in known.items():
+        if name in _TIMES:
+            checked[name] = None if value is None else check_time(value, name)
+        elif name == "confidence":
+            checked[name] = check_confidence(value)
+        elif name == "access_count":
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InvalidChunk(f"access_count must be a whole number from 0 up, not {value!r:.60}")
+            checked[name] = value
+        elif name == "conversation_id":
+            checked[name] = None if value is None else check_text(value, "conversation_id")
+        elif name == "source":
+            checked[name] = check_text(value, "source")
+        elif name == "superseded_by":
+            checked[name] = None if value is None else check_chunk_id(value)
+        elif name == "provenance":
+            if not isinstance(value, Mapping):
+                raise InvalidChunk(f"provenance must be a dict, not {type(value).__name__}")
+            _check_plain(value, "provenance")
+            checked[name] = dict(value)
+        elif name == "content_hash":
+            continue  # computed, never taken from the caller
+    if checked.get("valid_from") and checked.get("valid_to") and checked["valid_from"] > checked["valid_to"]:
+        raise InvalidChunk(f"valid_from {checked['valid_from']} is after valid_to {checked['valid_to']}")
+    return checked
+
+
+def check_links(links: object, types: TypeRegistry, now: str, own_id: str | None) -> list[ChunkLinks]:
+    """Links from objects or dicts, each with a known type; raises InvalidLink."""
+    if links is None:
+        return []
+    try:
+        checked = links_from_raw(links, now)
+    except InvalidLink:
+        raise
+    except InputError as error:
+        raise InvalidLink(error.message, hint=error.hint) from None
+    for link in checked:
+        types.check_link(link.type)
+        check_strength(link.strength)
+        check_chunk_id(link.target_id)
+        if link.target_id == own_id:
+            raise InvalidLink(f"{own_id} cannot link to itself")
+        link.created_at = check_time(link.created_at or now, "link created_at")
+    return checked
+
+
+def draft_chunk(
+    *,
+    chunk_id: str,
+    namespace: str,
+    content: str,
+    given: Given,
+    metadata: object,
+    links: object,
+    types: TypeRegistry,
+    now: datetime,
+    count_tokens: Callable[[str], int],
+    max_bytes: int,
+) -> Chunk:
+    """A new, fully checked chunk; raises InvalidChunk or InvalidLink."""
+    text = check_content(content, max_bytes=max_bytes)
+    known, extra = split_metadata(metadata)
+    for name, value in known.items():
+        given.add(name, value)
+    stamp = format_time(now)
+    checked = check_fields(given.metadata())
+    created_at = checked.get("created_at") or stamp
+    tokens = given.get("tokens")
+    if tokens is None:
+        tokens = count_tokens(text)
+    elif isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+        raise InvalidChunk(f"tokens must be a whole number from 0 up, not {tokens!r:.60}")
+    return Chunk(
+        id=chunk_id,
+        content=text,
+        tokens=tokens,
+        type=types.check_chunk(given.get("type", "note"), extra),
+        metadata=ChunkMetadata(
+            **{
+                **checked,
+                "created_at": created_at,
+                "modified_at": checked.get("modified_at") or created_at,
+                "accessed_at": checked.get("accessed_at") or created_at,
+                "content_hash": content_hash(text),
+                "extra": extra,
+            }
+        ),
+        links=check_links(links, types, stamp, chunk_id),
+        tags=check_tags(given.get("tags")),
+        namespace=namespace,
+    )
+
+
+def revise_chunk(
+    chunk: Chunk,
+    *,
+    content: str | None,
+    given: Given,
+    metadata: object,
+    links: object,
+    tags: Sequence[str] | None,
+    types: TypeRegistry,
+    now: datetime,
+    count_tokens: Callable[[str], int],
+    max_bytes: int,
+) -> Chunk:
+    """The chunk with changes applied: metadata merges, links and tags replace (row 14). Revision is not raised here."""
+    known, extra = split_metadata(metadata)
+    # Explicit None in metadata clears an optional field; Given treats None as absent, so it is kept apart.
+    cleared = {name: None for name, value in known.items() if value is None}
+    for name, value in known.items():
+        given.add(name, value)
+    stamp = format_time(now)
+    checked = {**check_fields(cleared), **check_fields(given.metadata())}
+    for name in (
+        "created_at",
+        "modified_at",
+        "accessed_at",
+        "confidence",
+        "source",
+        "access_count",
+        "provenance",
+    ):
+        if checked.get(name, ...) is None:
+            raise InvalidChunk(f"{name} cannot be removed")
+    merged = {**chunk.metadata.extra, **extra}
+    updated = copy.deepcopy(chunk)
+    updated.metadata = replace(
+        updated.metadata,
+        **checked,
+        extra={key: value for key, value in merged.items() if value is not None or key not in extra},
+    )
+    meta = updated.metadata
+    if meta.valid_from and meta.valid_to and meta.valid_from > meta.valid_to:
+        raise InvalidChunk(f"valid_from {meta.valid_from} is after valid_to {meta.valid_to}")
+    if content is not None and content != chunk.content:
+        updated.content = check_content(content, max_bytes=max_bytes)
+        updated.metadata.content_hash = content_hash(content)
+        updated.tokens = count_tokens(content)
+        updated.metadata.provenance.pop("overlap", None)  # the repeated prefix is not known any more
+    if given.get("type") is not None:
+        updated.type = types.check_chunk(given.get("type"), updated.metadata.extra)
+    if links is not None:
+        updated.links = check_links(links, types, stamp, chunk.id)
+    if tags is not None:
+        updated.tags = check_tags(tags)
+    elif given.get("tags") is not None:
+        updated.tags = check_tags(given.get("tags"))
+    return updated

@@ -1,0 +1,72 @@
+"""Where things lie in the folder of a local store (seed 000, Directory Structure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from rlm_mem.chunk import check_chunk_id
+
+__all__ = ["Layout"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths below the base folder; those kept in the index are relative, with forward slashes."""
+
+    base: Path
+
+    @property
+    def chunks(self) -> Path:
+        """Active chunks, by month."""
+        return self.base / "chunks"
+
+    @property
+    def archive(self) -> Path:
+        """Soft-deleted chunks; ``versions/`` below it holds former versions."""
+        return self.base / "archive"
+
+    @property
+    def index(self) -> Path:
+        """Everything that files can rebuild."""
+        return self.base / "index"
+
+    @property
+    def database(self) -> Path:
+        """The SQLite index."""
+        return self.index / "index.sqlite"
+
+    @property
+    def unfinished(self) -> Path:
+        """Files on their way in or out; what a killed process left there is dealt with at the next open."""
+        return self.base / ".tmp"
+
+    @property
+    def log(self) -> Path:
+        """Append-only event files by month."""
+        return self.base / "log"
+
+    def chunk_path(self, chunk_id: str, created_at: str) -> str:
+        """Relative path of an active chunk: ``chunks/YYYY-MM/ID.json``."""
+        return f"chunks/{created_at[:7]}/{check_chunk_id(chunk_id)}.json"
+
+    def archive_path(self, chunk_id: str) -> str:
+        """Relative path of a soft-deleted chunk."""
+        return f"archive/{check_chunk_id(chunk_id)}.json"
+
+    def versions(self, chunk_id: str) -> Path:
+        """Folder of a chunk's former versions, ``{revision}.json`` each."""
+        return self.archive / "versions" / check_chunk_id(chunk_id)
+
+    def absolute(self, relative: str) -> Path:
+        """The file behind a relative path of the index."""
+        return self.base.joinpath(*PurePosixPath(relative).parts)
+
+    def folders(self) -> list[str]:
+        """Relative paths of every folder that holds chunk files now."""
+        found = []
+        if self.chunks.is_dir():
+            found += [f"chunks/{entry.name}" for entry in sorted(self.chunks.iterdir()) if entry.is_dir()]
+        if self.archive.is_dir():
+            found.append("archive")
+        return found

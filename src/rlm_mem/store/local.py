@@ -1,0 +1,502 @@
+"""The local backend: JSON files as the truth, SQLite and postings beside them as an index (DESIGN section 4)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
+from rlm_mem.config import Config
+from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError, StoreClosed, StoreReadOnly
+from rlm_mem.store import files, schema
+from rlm_mem.store.events import EventLog
+from rlm_mem.store.layout import Layout
+from rlm_mem.store.queries import Queries
+from rlm_mem.store.rows import Row, RowWriter, find_row
+from rlm_mem.store.sync import SyncReport, changed_folders, sync_folders
+from rlm_mem.store.transaction import RACY_NS, Transaction
+
+if TYPE_CHECKING:
+    from rlm_mem.store.lookup import CandidateSource
+    from rlm_mem.store.postings import PostingsIndex
+
+__all__ = ["LocalBackend"]
+
+_logger = logging.getLogger("rlm_mem.store")
+
+_TOUCH_SECONDS = 1.0
+_TOUCH_COUNT = 100
+
+
+class LocalBackend:
+    """Files, index, locks and connections of one store folder.
+
+    One object may be used by several threads: each has its own connection, and SQLite's write lock orders writers
+    of all threads and processes alike.
+
+    Args:
+        base: folder of the store; made if it is missing (unless read-only).
+        config: settings.
+        read_only: never write, not even the index.
+    """
+
+    def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
+        self.layout = Layout(base.absolute())
+        self.config = config
+        self.read_only = read_only
+        self.log = EventLog(self.layout.log)
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._guard = threading.Lock()
+        self._pid = os.getpid()
+        self._inode: int | None = None
+        self._closed = False
+        self._memory_index: sqlite3.Connection | None = None
+        self._reads: dict[str, tuple[int, str]] = {}
+        self._reads_flushed = time.monotonic()
+        self._recorded_times: dict[str, int] = {}
+        self._postings: dict[int, PostingsIndex] = {}
+        self._open()
+
+    # --- opening and closing ---------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self.read_only:
+            self._open_read_only()
+            return
+        if self.layout.base.is_file():
+            raise StorageError(f"{self.layout.base} is a file: a store needs a folder")
+        for folder in (self.layout.chunks, self.layout.index, self.layout.archive):
+            files.make_folder(folder)
+        try:
+            self.sync()
+        except CorruptStore as error:
+            self._set_index_aside(error)
+            self.sync()
+
+    def _open_read_only(self) -> None:
+        if not self.layout.base.is_dir():
+            raise StorageError(
+                f"there is no store at {self.layout.base}", hint="check the path, or run: rlm-mem init"
+            )
+        if self.layout.database.exists():
+            try:
+                connection = self.connection
+                connection.execute("SELECT count(*) FROM meta").fetchone()
+                if not changed_folders(connection, self.layout):
+                    return
+            except (sqlite3.Error, StorageError) as error:
+                _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
+            self._drop_connections()
+        # No usable index, or files newer than it: index the files in memory; nothing is written.
+        self._memory_index = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        schema.migrate(self._memory_index)
+        self._sync_locked(self._memory_index, self.layout.folders(), None)
+
+    def _set_index_aside(self, error: StorageError) -> None:
+        """A damaged index is renamed, not deleted, and built anew from the files."""
+        _logger.warning("%s; rebuilding it from the files", error)
+        self._drop_connections()
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
+            damaged = self.layout.index / name
+            if damaged.exists():
+                os.replace(damaged, self.layout.index / f"{name}.damaged-{stamp}")
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The calling thread's connection to the index."""
+        if self._memory_index is not None:
+            return self._memory_index
+        if self._closed:
+            raise StoreClosed(f"the store {self.layout.base} was closed", hint="open it again")
+        if os.getpid() != self._pid:  # forked: SQLite connections must not cross
+            self._local, self._connections, self._postings, self._pid = threading.local(), [], {}, os.getpid()
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is not None:
+            if connection.in_transaction or self._same_file():
+                return connection
+            self._drop_connections()
+        return self._connect()
+
+    def _same_file(self) -> bool:
+        """Whether the index file is still the one that was opened (it may be deleted to be rebuilt)."""
+        try:
+            return os.stat(self.layout.database).st_ino == self._inode
+        except FileNotFoundError:
+            return False
+
+    def _connect(self) -> sqlite3.Connection:
+        fresh = not self.layout.database.exists()
+        connection = schema.connect(
+            self.layout.database, wait_seconds=self.config.store.lock_wait_seconds, read_only=self.read_only
+        )
+        if not self.read_only:
+            try:
+                schema.migrate(connection)
+            except sqlite3.Error as error:
+                connection.close()
+                raise schema.sqlite_error(error, str(self.layout.database)) from error
+        self._inode = os.stat(self.layout.database).st_ino
+        self._local.connection = connection
+        self._local.rows = RowWriter(connection, self._encode)
+        self._local.transaction = None
+        with self._guard:
+            self._connections.append(connection)
+        if fresh and not self.read_only and self._recorded_times:
+            self.sync()  # deleted while open: fill the new one at once
+        return connection
+
+    def _drop_connections(self) -> None:
+        with self._guard:
+            for connection in self._connections:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.close()
+            self._connections.clear()
+            for index in self._postings.values():
+                index.close()
+            self._postings.clear()
+        self._local = threading.local()
+
+    def close(self) -> None:
+        """Flush what is buffered and let go of every file."""
+        if self._closed:
+            return
+        if not self.read_only:
+            self.flush_reads(wait=True)
+            self._settle_folder_times()
+            self._maintain_postings()
+        self._drop_connections()
+        if self._memory_index is not None:
+            self._memory_index.close()
+        self._closed = True
+
+    def _settle_folder_times(self) -> None:
+        """Record that the folders last written here are quiet, so that the next open need not scan them."""
+        if not self._recorded_times:
+            return
+        newest = max(self._recorded_times.values())
+        time.sleep(max(0.0, min(RACY_NS, newest + RACY_NS - time.time_ns()) / 1e9))
+        try:
+            for path, mtime in self._recorded_times.items():
+                if self.layout.absolute(path).stat().st_mtime_ns == mtime:
+                    self.connection.execute(
+                        "UPDATE folders SET seen_ns = ? WHERE path = ? AND mtime_ns = ?",
+                        (time.time_ns(), path, mtime),
+                    )
+        except (OSError, sqlite3.Error) as error:  # the next open scans a folder: slower, not wrong
+            _logger.info("folder times not settled: %s", error)
+
+    # --- writing ---------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Hold the write lock; what is written inside appears at the end, or not at all. Nests."""
+        if self.read_only:
+            raise StoreReadOnly(f"the store {self.layout.base} was opened read-only")
+        connection = self.connection
+        outer: Transaction | None = self._local.transaction
+        if outer is not None:
+            yield outer
+            return
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise schema.sqlite_error(error, str(self.layout.base)) from error
+        rows: RowWriter = self._local.rows
+        current = Transaction(
+            connection,
+            self.layout,
+            rows,
+            durable=self.config.store.durability == "full",
+            keep_versions=self.config.store.keep_versions,
+        )
+        self._local.transaction = current
+        try:
+            with self._guard:
+                reads, self._reads = self._reads, {}
+            if reads:
+                rows.touch(reads)
+            yield current
+            current.commit()
+        except sqlite3.Error as error:
+            current.rollback()
+            raise schema.sqlite_error(error, "the index") from error
+        except BaseException:
+            current.rollback()
+            raise
+        finally:
+            self._local.transaction = None
+        self._recorded_times.update(current.recorded_folders)
+        self.log.append(current.events)
+
+    def _encode(self, content: str, skip_before: int, term: Callable[[str], int]) -> bytes:
+        from rlm_mem.store.segments import encode_segments
+        from rlm_mem.text.analysis import get_analyser
+
+        analyser = get_analyser(self.config.search.language)
+        return encode_segments(analyser.analyse_segments(content, skip_before=skip_before), term)
+
+    def fold_reads(self) -> int:
+        """Write access counts that only the index knows into the files; how many files were written."""
+        self.flush_reads(wait=True)
+        folded = 0
+        with self.transaction() as transaction:
+            pending = transaction.connection.execute(
+                "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1 AND status = 0"
+            ).fetchall()
+            for chunk_id, count, when in pending:
+                row = find_row(transaction.connection, chunk_id)
+                chunk = self.read(row) if row else None
+                if chunk is None:
+                    continue
+                chunk.metadata.access_count, chunk.metadata.accessed_at = count, when
+                transaction.put(chunk, keep_version=False)
+                folded += 1
+        return folded
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    def find(self, chunk_id: str) -> Row | None:
+        """The row of a chunk, whatever its namespace and status."""
+        return find_row(self.connection, chunk_id)
+
+    def read(self, row: Row) -> Chunk | None:
+        """The chunk of a row, from its file; None (and a log line) if the file is gone or does not validate."""
+        transaction: Transaction | None = getattr(self._local, "transaction", None)
+        if transaction is not None:
+            pending = transaction.pending(row.id)
+            if pending is not None:
+                return decode_chunk(encode_chunk(pending))
+        path = self.layout.absolute(row.path)
+        try:
+            with path.open("rb") as handle:
+                stat = os.fstat(handle.fileno())
+                data = handle.read()
+            chunk = decode_chunk(data)
+        except FileNotFoundError:
+            return None
+        except (InvalidChunk, OSError) as error:
+            _logger.error("unreadable chunk file %s: %s", row.path, error)
+            return None
+        if files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino) != row.signature:
+            self._notice(row.path)
+        reads = self._reads.get(row.id)
+        chunk.metadata.access_count = max(chunk.metadata.access_count, row.access_count) + (
+            reads[0] if reads else 0
+        )
+        chunk.metadata.accessed_at = max(chunk.metadata.accessed_at, reads[1] if reads else row.accessed_at)
+        return chunk
+
+    def count_read(self, chunk_id: str, when: str) -> None:
+        """Note one read; kept in memory and written to the index in small lots, so that a read never waits."""
+        if self.read_only:
+            return
+        with self._guard:
+            self._reads[chunk_id] = (self._reads.get(chunk_id, (0, ""))[0] + 1, when)
+            due = len(self._reads) >= _TOUCH_COUNT or time.monotonic() - self._reads_flushed > _TOUCH_SECONDS
+        if due:
+            self.flush_reads(wait=False)
+
+    def flush_reads(self, *, wait: bool) -> None:
+        """Write buffered reads to the index; without ``wait`` they stay buffered while somebody else writes."""
+        self._reads_flushed = time.monotonic()
+        if not self._reads or self.read_only:
+            return
+        connection = self.connection
+        if connection.in_transaction:
+            return
+        patience = min(self.config.store.lock_wait_seconds, 5.0) if wait else 0.0
+        connection.execute(f"PRAGMA busy_timeout={int(patience * 1000)}")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            with self._guard:
+                reads, self._reads = self._reads, {}
+            self._local.rows.touch(reads)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:  # counts are a convenience: they wait for the next chance
+            _logger.debug("access counts not written yet: %s", error)
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        finally:
+            wait_ms = int(self.config.store.lock_wait_seconds * 1000)
+            connection.execute(f"PRAGMA busy_timeout={wait_ms}")
+
+    @property
+    def queries(self) -> Queries:
+        """Questions that the index alone answers."""
+        return Queries(self.connection)
+
+    # --- keeping the index true ------------------------------------------------------------------------
+
+    def _notice(self, path: str) -> None:
+        """A file is not as the index recorded it: read its folder anew, if nobody else is writing just now."""
+        folder = path.rsplit("/", 1)[0]
+        if self.read_only or self.connection.in_transaction:
+            return
+        with contextlib.suppress(StorageError):
+            self.sync(folders=[folder])
+
+    def sync(
+        self,
+        *,
+        full: bool = False,
+        folders: list[str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> SyncReport:
+        """Notice changes made behind the index's back; ``full`` looks at every file, not only in changed folders."""
+        if self.read_only:
+            return SyncReport()
+        connection = self.connection
+        try:
+            stale = self._analysis_changed(connection)
+            leftovers = self.layout.unfinished.is_dir() and any(self.layout.unfinished.iterdir())
+            if folders is None and not stale:
+                folders = changed_folders(connection, self.layout, full=full)
+            if not folders and not stale and not leftovers:
+                return SyncReport()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                if stale and self._analysis_changed(connection):
+                    self._forget_all(connection)
+                    folders = self.layout.folders()
+                report = self._sync_locked(connection, folders or [], progress)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                self._local.rows.forget()
+                raise
+        except sqlite3.Error as error:
+            raise schema.sqlite_error(error, str(self.layout.database)) from error
+        if report:
+            _logger.info(
+                "sync: %d added, %d changed, %d removed, %d unreadable",
+                len(report.added), len(report.changed), len(report.removed), len(report.unreadable),
+            )  # fmt: skip
+        return report
+
+    def _sync_locked(
+        self, connection: sqlite3.Connection, folders: list[str], progress: Callable[[int, int], None] | None
+    ) -> SyncReport:
+        from rlm_mem.text.tokens import count_tokens
+
+        rows = RowWriter(connection, self._encode) if self._memory_index is connection else self._local.rows
+        return sync_folders(
+            connection, self.layout, rows, folders, progress=progress, count_tokens=count_tokens
+        )
+
+    def _analysis_changed(self, connection: sqlite3.Connection) -> bool:
+        """Whether terms in the index were made by another analyser than today's; records it for an empty index."""
+        found = connection.execute("SELECT value FROM meta WHERE key = 'analysis'").fetchone()
+        wanted = self._analysis_name()
+        if found and found[0] == wanted:
+            return False
+        if found is None and connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is None:
+            with contextlib.suppress(sqlite3.OperationalError):  # somebody else is recording the same
+                connection.execute("INSERT OR IGNORE INTO meta VALUES ('analysis', ?)", (wanted,))
+            return False
+        return True
+
+    def _analysis_name(self) -> str:
+        from rlm_mem.text.analysis import ANALYSIS_VERSION
+
+        return f"{ANALYSIS_VERSION}:{self.config.search.language}"
+
+    def _forget_all(self, connection: sqlite3.Connection) -> None:
+        """Empty the index inside the caller's transaction (files stay the truth)."""
+        connection.execute(
+            "INSERT INTO changes(ns, doc) SELECT ns, doc FROM chunks"
+        )  # searchers that hold postings must drop them
+        for table in ("chunks", "tags", "links", "segments", "folders", "unreadable", "conversations"):
+            connection.execute(f"DELETE FROM {table}")
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('analysis', ?)", (self._analysis_name(),))
+        self._local.rows.forget()
+
+    def rebuild(self, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+        """Build the index anew from the files, in one commit: readers see the old one until then."""
+        self.flush_reads(wait=True)
+        counts = self._access_counts()
+        connection = self.connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._forget_all(connection)
+                report = self._sync_locked(connection, self.layout.folders(), progress)
+                self._local.rows.touch(counts)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                self._local.rows.forget()
+                raise
+        except sqlite3.Error as error:
+            raise schema.sqlite_error(error, str(self.layout.database)) from error
+        self._maintain_postings()
+        return report
+
+    def _access_counts(self) -> dict[str, tuple[int, str]]:
+        """Reads that are in the index but not yet in the files."""
+        counts = {}
+        for chunk_id, count, when in self.connection.execute(
+            "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1"
+        ):
+            row = self.find(chunk_id)
+            chunk = self.read(row) if row else None
+            if chunk is not None and row is not None:
+                on_disk = decode_chunk(self.layout.absolute(row.path).read_bytes()).metadata.access_count
+                counts[chunk_id] = (max(0, count - on_disk), when)
+        return counts
+
+    # --- search ----------------------------------------------------------------------------------------
+
+    def postings(self, namespace: str) -> PostingsIndex:
+        """The postings of one namespace, opened when first asked for."""
+        from rlm_mem.store.postings import PostingsIndex
+
+        ns = self.queries.namespace_number(namespace)
+        with self._guard:
+            index = self._postings.get(ns)
+            if index is None:
+                index = PostingsIndex(
+                    self.layout.index / "postings",
+                    ns,
+                    connect=None if self.read_only else self._second_connection,
+                    read_only=self.read_only,
+                )
+                self._postings[ns] = index
+            return index
+
+    def _second_connection(self) -> sqlite3.Connection:
+        return schema.connect(self.layout.database, wait_seconds=self.config.store.lock_wait_seconds)
+
+    def candidate_source(self, namespace: str) -> CandidateSource:
+        """What search asks of this backend, at this moment."""
+        return self.postings(namespace).source(self.connection)
+
+    def _maintain_postings(self) -> None:
+        for index in list(self._postings.values()):
+            try:
+                index.maintain(self.connection)
+            except (sqlite3.Error, OSError) as error:  # a derived thing: the next process maintains it
+                _logger.info("postings not maintained: %s", error)
+
+    def maintain(self) -> None:
+        """Merge postings that have grown a large delta (at checkpoint)."""
+        self._maintain_postings()
+
+    def unreadable(self) -> Sequence[tuple[str, str]]:
+        """Files that did not validate when they were last looked at: relative path and reason."""
+        return self.connection.execute("SELECT path, reason FROM unreadable ORDER BY path").fetchall()
+
+    def stats_extra(self) -> dict[str, Any]:
+        """Sizes that only this backend has."""
+        database = self.layout.database
+        return {"index_size_mb": round(database.stat().st_size / 1e6, 3) if database.exists() else 0.0}

@@ -1,0 +1,209 @@
+"""Rows of the index that belong to one chunk: written together, removed together."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rlm_mem.chunk import Chunk, ChunkLinks, normalised_hash, parse_time
+from rlm_mem.store.files import Signature
+
+__all__ = ["ACTIVE", "ARCHIVED", "Row", "RowWriter", "find_row", "row_at_path"]
+
+ACTIVE = 0
+ARCHIVED = 1
+
+_ROW_COLUMNS = (
+    "doc, id, ns, status, path, size, mtime_ns, inode, revision, content_hash,"
+    " accessed_at, access_count, tokens"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the store needs to know of a chunk before it opens its file."""
+
+    doc: int
+    id: str
+    ns: int
+    status: int
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+    revision: int
+    content_hash: str
+    accessed_at: str
+    access_count: int
+    tokens: int
+
+    @property
+    def signature(self) -> Signature:
+        """The file as it was when the index last read it."""
+        return Signature(self.size, self.mtime_ns, self.inode)
+
+
+def find_row(connection: sqlite3.Connection, chunk_id: str) -> Row | None:
+    """The row of a chunk id, whatever its namespace and status."""
+    found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
+    return Row(*found) if found else None
+
+
+def row_at_path(connection: sqlite3.Connection, path: str) -> Row | None:
+    """The row of the chunk whose file is at ``path`` (relative to the store)."""
+    found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE path = ?", (path,)).fetchone()
+    return Row(*found) if found else None
+
+
+def epoch(time_text: str) -> float:
+    """Seconds since 1970 of a stored time."""
+    return parse_time(time_text).timestamp()
+
+
+class RowWriter:
+    """Writes the rows of chunks inside the caller's transaction.
+
+    Args:
+        connection: the connection that holds the write lock.
+        encode: from content and the length of its repeated prefix to the encoded segments of the chunk; it is
+            handed a function that numbers terms.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        encode: Callable[[str, int, Callable[[str], int]], bytes],
+    ) -> None:
+        self._connection = connection
+        self._encode = encode
+        self._terms: dict[str, int] = {}
+        self._namespaces: dict[str, int] = {}
+        self._conversations: dict[tuple[int, str], int] = {}
+
+    def forget(self) -> None:
+        """Drop numbers learnt in a transaction that was rolled back."""
+        self._terms.clear()
+        self._namespaces.clear()
+        self._conversations.clear()
+
+    def namespace(self, name: str) -> int:
+        """The number of a namespace, made if it is new."""
+        number = self._namespaces.get(name)
+        if number is None:
+            number = self._number("namespaces", "ns", "name", name)
+            self._namespaces[name] = number
+        return number
+
+    def _number(self, table: str, key: str, column: str, text: str) -> int:
+        found = self._connection.execute(f"SELECT {key} FROM {table} WHERE {column} = ?", (text,)).fetchone()
+        if found:
+            return int(found[0])
+        return int(
+            self._connection.execute(f"INSERT INTO {table}({column}) VALUES (?)", (text,)).lastrowid or 0
+        )
+
+    def term(self, text: str) -> int:
+        """The number of a term, made if it is new."""
+        number = self._terms.get(text)
+        if number is None:
+            number = self._number("terms", "term", "text", text)
+            if len(self._terms) > 500_000:  # bounded: a dictionary of a large store need not live here
+                self._terms.clear()
+            self._terms[text] = number
+        return number
+
+    def _conversation(self, ns: int, conversation_id: str | None) -> int | None:
+        if conversation_id is None:
+            return None
+        key = (ns, conversation_id)
+        number = self._conversations.get(key)
+        if number is None:
+            execute = self._connection.execute
+            found = execute("SELECT conversation FROM conversations WHERE ns = ? AND id = ?", key).fetchone()
+            number = int(
+                found[0]
+                if found
+                else execute("INSERT INTO conversations(ns, id) VALUES (?, ?)", key).lastrowid or 0
+            )
+            self._conversations[key] = number
+        return number
+
+    def put(self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: Row | None = None) -> int:
+        """Write every row of ``chunk``; ``former`` is its row where it is there already."""
+        ns = self.namespace(chunk.namespace)
+        doc = former.doc if former else None
+        if doc is not None:
+            self._drop_tags_and_links(doc)
+        meta = chunk.metadata
+        values = (
+            chunk.id, ns, self._conversation(ns, meta.conversation_id), chunk.type, status, epoch(meta.at),
+            meta.created_at, meta.modified_at, meta.occurred_at, meta.valid_from, meta.valid_to,
+            meta.superseded_by, meta.confidence, chunk.tokens, chunk.revision, meta.source, meta.content_hash,
+            normalised_hash(chunk.content), path, sig.size, sig.mtime_ns, sig.inode, meta.accessed_at,
+            meta.access_count,
+        )  # fmt: skip
+        if doc is None:
+            doc = self._connection.execute(
+                "INSERT INTO chunks(id, ns, conversation, type, status, at, created_at, modified_at, occurred_at,"
+                " valid_from, valid_to, superseded_by, confidence, tokens, revision, source, content_hash,"
+                " norm_hash, path, size, mtime_ns, inode, accessed_at, access_count)"
+                " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                values,
+            ).lastrowid
+        else:
+            self._connection.execute(
+                "UPDATE chunks SET id=?, ns=?, conversation=?, type=?, status=?, at=?, created_at=?,"
+                " modified_at=?, occurred_at=?, valid_from=?, valid_to=?, superseded_by=?, confidence=?,"
+                " tokens=?, revision=?, source=?, content_hash=?, norm_hash=?, path=?, size=?, mtime_ns=?,"
+                " inode=?, accessed_at=?, access_count=?, access_unsaved=0 WHERE doc=?",
+                (*values, doc),
+            )
+        assert doc is not None
+        if status == ACTIVE:
+            self._put_tags_and_links(doc, ns, chunk)
+            if former is None or former.content_hash != chunk.metadata.content_hash:
+                self._put_segments(doc, chunk)
+        self._connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (ns, doc))
+        return doc
+
+    def _put_tags_and_links(self, doc: int, ns: int, chunk: Chunk) -> None:
+        many = self._connection.executemany
+        if chunk.tags:
+            many("INSERT OR IGNORE INTO tags VALUES (?,?,?)", [(ns, tag, doc) for tag in chunk.tags])
+        if chunk.links:
+            many(
+                "INSERT INTO links VALUES (?,?,?,?,?,?,?)",
+                [_link_row(doc, position, link) for position, link in enumerate(chunk.links)],
+            )
+
+    def _put_segments(self, doc: int, chunk: Chunk) -> None:
+        overlap = chunk.metadata.provenance.get("overlap", 0)
+        skip = overlap if isinstance(overlap, int) and 0 <= overlap < len(chunk.content) else 0
+        self._connection.execute(
+            "INSERT OR REPLACE INTO segments VALUES (?, ?)",
+            (doc, self._encode(chunk.content, skip, self.term)),
+        )
+
+    def _drop_tags_and_links(self, doc: int) -> None:
+        self._connection.execute("DELETE FROM tags WHERE doc = ?", (doc,))
+        self._connection.execute("DELETE FROM links WHERE doc = ?", (doc,))
+
+    def drop(self, row: Row) -> None:
+        """Remove every row of a chunk."""
+        self._drop_tags_and_links(row.doc)
+        self._connection.execute("DELETE FROM segments WHERE doc = ?", (row.doc,))
+        self._connection.execute("DELETE FROM chunks WHERE doc = ?", (row.doc,))
+        self._connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (row.ns, row.doc))
+
+    def touch(self, reads: dict[str, tuple[int, str]]) -> None:
+        """Add reads (count, last time) by chunk id."""
+        self._connection.executemany(
+            "UPDATE chunks SET access_count = access_count + ?, accessed_at = max(accessed_at, ?),"
+            " access_unsaved = 1 WHERE id = ?",
+            [(count, when, chunk_id) for chunk_id, (count, when) in reads.items()],
+        )
+
+
+def _link_row(doc: int, position: int, link: ChunkLinks) -> tuple[int, int, str, str, float, str, str | None]:
+    return (doc, position, link.target_id, link.type, link.strength, link.created_at, link.reasoning)

@@ -1,0 +1,172 @@
+"""The SQLite index: its tables, its numbered migrations, and how a connection to it is opened."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
+
+__all__ = ["INDEX_VERSION", "connect", "migrate", "sqlite_error"]
+
+_FIRST = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+CREATE TABLE namespaces(ns INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
+CREATE TABLE conversations(conversation INTEGER PRIMARY KEY, ns INTEGER NOT NULL, id TEXT NOT NULL, UNIQUE(ns, id));
+CREATE TABLE chunks(
+    doc INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT UNIQUE NOT NULL,
+    ns INTEGER NOT NULL,
+    conversation INTEGER,
+    type TEXT NOT NULL,
+    status INTEGER NOT NULL DEFAULT 0,
+    at REAL NOT NULL,
+    created_at TEXT NOT NULL,
+    modified_at TEXT NOT NULL,
+    occurred_at TEXT,
+    valid_from TEXT,
+    valid_to TEXT,
+    superseded_by TEXT,
+    confidence REAL NOT NULL,
+    tokens INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    source TEXT NOT NULL DEFAULT '',
+    content_hash TEXT NOT NULL,
+    norm_hash TEXT NOT NULL,
+    path TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    accessed_at TEXT NOT NULL,
+    access_count INTEGER NOT NULL DEFAULT 0,
+    access_unsaved INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX chunks_time ON chunks(ns, status, at, doc);
+CREATE INDEX chunks_order ON chunks(ns, conversation, at, doc);
+CREATE INDEX chunks_hash ON chunks(content_hash);
+CREATE INDEX chunks_norm ON chunks(norm_hash);
+CREATE UNIQUE INDEX chunks_path ON chunks(path);
+CREATE INDEX chunks_unsaved ON chunks(doc) WHERE access_unsaved = 1;
+CREATE TABLE tags(ns INTEGER, tag TEXT, doc INTEGER, PRIMARY KEY(ns, tag, doc)) WITHOUT ROWID;
+CREATE INDEX tags_doc ON tags(doc);
+CREATE TABLE links(
+    doc INTEGER NOT NULL, position INTEGER NOT NULL, dst_id TEXT NOT NULL, type TEXT NOT NULL,
+    strength REAL NOT NULL, created_at TEXT NOT NULL, reasoning TEXT, PRIMARY KEY(doc, position)
+) WITHOUT ROWID;
+CREATE INDEX links_dst ON links(dst_id, type);
+CREATE TABLE terms(term INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL);
+CREATE TABLE segments(doc INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE changes(seq INTEGER PRIMARY KEY AUTOINCREMENT, ns INTEGER NOT NULL, doc INTEGER NOT NULL);
+CREATE INDEX changes_ns ON changes(ns, seq);
+CREATE TABLE postings_state(ns INTEGER PRIMARY KEY, generation TEXT NOT NULL, seq INTEGER NOT NULL);
+CREATE TABLE folders(path TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL, seen_ns INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE unreadable(
+    path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER, inode INTEGER, reason TEXT
+) WITHOUT ROWID;
+CREATE TABLE totals(ns INTEGER, status INTEGER, type TEXT, chunks INTEGER, tokens INTEGER, bytes INTEGER,
+    PRIMARY KEY(ns, status, type)) WITHOUT ROWID;
+CREATE TRIGGER totals_in AFTER INSERT ON chunks BEGIN
+    INSERT INTO totals VALUES(new.ns, new.status, new.type, 1, new.tokens, new.size)
+    ON CONFLICT DO UPDATE SET chunks = chunks + 1, tokens = tokens + new.tokens, bytes = bytes + new.size;
+END;
+CREATE TRIGGER totals_out AFTER DELETE ON chunks BEGIN
+    UPDATE totals SET chunks = chunks - 1, tokens = tokens - old.tokens, bytes = bytes - old.size
+    WHERE ns = old.ns AND status = old.status AND type = old.type;
+END;
+CREATE TRIGGER totals_change AFTER UPDATE OF ns, status, type, tokens, size ON chunks BEGIN
+    UPDATE totals SET chunks = chunks - 1, tokens = tokens - old.tokens, bytes = bytes - old.size
+    WHERE ns = old.ns AND status = old.status AND type = old.type;
+    INSERT INTO totals VALUES(new.ns, new.status, new.type, 1, new.tokens, new.size)
+    ON CONFLICT DO UPDATE SET chunks = chunks + 1, tokens = tokens + new.tokens, bytes = bytes + new.size;
+END;
+"""
+
+# Numbered and append-only: migration n takes an index from version n to n + 1.
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+INDEX_VERSION = len(MIGRATIONS)
+
+
+def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqlite3.Connection:
+    """Open the index file with the settings that every connection shares.
+
+    ``synchronous=NORMAL``: after a power cut the index may be a few commits behind the files, which the next open
+    notices and adopts; the files themselves are synced before a write is acknowledged.
+    """
+    try:
+        if read_only:
+            uri = f"file:{_quoted(path)}?mode=ro"
+            connection = sqlite3.connect(uri, uri=True, timeout=wait_seconds, check_same_thread=False)
+        else:
+            connection = sqlite3.connect(path, timeout=wait_seconds, check_same_thread=False)
+        connection.isolation_level = None
+        if not read_only:
+            connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA temp_store=MEMORY")
+        connection.execute("PRAGMA cache_size=-16000")
+        connection.execute("PRAGMA mmap_size=268435456")
+        return connection
+    except sqlite3.Error as error:
+        raise sqlite_error(error, str(path)) from error
+
+
+def _quoted(path: Path) -> str:
+    from urllib.parse import quote
+
+    return quote(str(path.absolute()))
+
+
+def migrate(connection: sqlite3.Connection) -> bool:
+    """Bring the index to INDEX_VERSION under the write lock; True if it was empty before.
+
+    Raises:
+        StorageError: the index was made by a newer version of this package.
+    """
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == INDEX_VERSION:
+        return False
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > INDEX_VERSION:
+            raise StorageError(
+                f"the index has version {version}, this program knows versions up to {INDEX_VERSION}",
+                hint="upgrade rlm-mem, or delete the folder index/ to let this version rebuild it",
+            )
+        for script in MIGRATIONS[version:]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version={INDEX_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    return bool(version == 0)
+
+
+def _statements(script: str) -> list[str]:
+    statements, current = [], ""
+    for line in script.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            statements.append(current.strip())
+            current = ""
+    return statements
+
+
+def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:
+    """The project's own exception for an SQLite error."""
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return StoreLocked(f"{what}: another process holds the write lock", hint="retry in a moment")
+    if "readonly" in text or "unable to open" in text:
+        return StoreReadOnly(
+            f"{what} cannot be opened for writing: {text}", hint="check the folder's permissions"
+        )
+    if "disk is full" in text or "disk I/O" in text:
+        return StorageError(f"{what}: {text}: nothing was changed", hint="free some space and retry")
+    if isinstance(error, sqlite3.DatabaseError) and ("malformed" in text or "not a database" in text):
+        return CorruptStore(f"{what} is damaged: {text}", hint="run: rlm-mem index rebuild")
+    return StorageError(f"{what}: {text}")

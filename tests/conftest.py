@@ -1,0 +1,57 @@
+"""Shared by all tests: no test touches the user's files, and every store gets its own temporary folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.store.api import ChunkStore
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Home, data folder and settings of the user are out of reach."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "RLM_MEM_BRAIN"):
+        monkeypatch.delenv(name, raising=False)
+    import os
+
+    for name in list(os.environ):
+        if name.startswith("RLM_MEM_"):
+            monkeypatch.delenv(name, raising=False)
+
+
+class Clock:
+    """A clock that tests move by hand; it starts at 2026-02-10 12:00 UTC and ticks a millisecond a look."""
+
+    def __init__(self, start: datetime = datetime(2026, 2, 10, 12, tzinfo=UTC)) -> None:
+        self.now = start
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(milliseconds=1)
+        return self.now
+
+    def advance(self, **units: float) -> None:
+        self.now += timedelta(**units)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """Where the store of a test lies."""
+    return tmp_path / "brain" / "memory"
+
+
+@pytest.fixture
+def store(base: Path, clock: Clock) -> Iterator[ChunkStore]:
+    """An empty store with a controlled clock."""
+    with ChunkStore(base, clock=clock) as opened:
+        yield opened
