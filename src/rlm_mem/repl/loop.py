@@ -8,116 +8,19 @@ ends the run, which keeps the evidence it has and names the budget in ``stopped_
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 from rlm_mem.errors import BudgetError
-from rlm_mem.llm.base import LLM, Completion, Usage
+from rlm_mem.llm.base import LLM, Completion
 from rlm_mem.llm.budget import Budget
 from rlm_mem.repl.conversation import Conversation, Turn
 from rlm_mem.repl.prompts import SYSTEM_PROMPT, Opening, clip, feedback, no_program
+from rlm_mem.repl.turn import Done, LoopSession, LoopStep, error_hint, make_step, programs_in, run_program
 
-__all__ = ["LoopResult", "LoopSession", "LoopStep", "drive", "error_hint", "programs_in"]
-
-
-class CallRecord(Protocol):
-    """A call that a program made to the host, as the session reports it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def args_preview(self) -> str: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def result_preview(self) -> str: ...
-
-
-class ProgramResult(Protocol):
-    """What ``session.run`` returns (``repl.session.StepOutput``)."""
-
-    @property
-    def value(self) -> Any: ...
-    @property
-    def output(self) -> str: ...
-    @property
-    def error(self) -> Exception | None: ...
-    @property
-    def host_calls(self) -> Sequence[CallRecord]: ...
-    @property
-    def chunks_read(self) -> Sequence[str]: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def truncated(self) -> bool: ...
-
-
-class Conclusion(Protocol):
-    """The arguments of FINAL."""
-
-    @property
-    def answer(self) -> Any: ...
-    @property
-    def chunk_ids(self) -> Sequence[str]: ...
-    @property
-    def confidence(self) -> float | None: ...
-
-
-class LoopSession(Protocol):
-    """What the loop needs of a REPL session."""
-
-    @property
-    def final(self) -> Conclusion | None: ...
-    @property
-    def last_step(self) -> ProgramResult | None: ...
-    def run(self, code: str, timeout: float | None = None) -> ProgramResult: ...
-
-
-@dataclass(frozen=True, slots=True)
-class LoopStep:
-    """One turn, as trajectories record it.
-
-    Attributes:
-        turn: number within its session, from 1.
-        depth: 0 for the run itself, 1 and more for sub-questions.
-        question: what the session was asked.
-        prompt_chars, prompt_tokens: size of the prompt; tokens as the model reports them, else estimated.
-        reply: the model's text.
-        programs: the blocks that were run, in order.
-        output: what the programs printed, as it went back to the model.
-        error, error_kind, error_line: what failed, or None.
-        host_calls: calls of the programs as ``{name, args, result, seconds}``.
-        chunks_read: ids whose content the programs read, in order, each once.
-        usage, cost, model: of the turn's own completion; sub-calls are host calls.
-        model_seconds, program_seconds: wall clock.
-        truncated: the output was cut before it went back.
-        final: this turn called FINAL.
-    """
-
-    turn: int
-    depth: int
-    question: str
-    prompt_chars: int
-    prompt_tokens: int
-    reply: str
-    programs: tuple[str, ...] = ()
-    output: str = ""
-    error: str | None = None
-    error_kind: str | None = None
-    error_line: int | None = None
-    host_calls: tuple[dict[str, Any], ...] = ()
-    chunks_read: tuple[str, ...] = ()
-    usage: Usage = field(default_factory=Usage)
-    cost: Decimal | None = None
-    model: str = ""
-    model_seconds: float = 0.0
-    program_seconds: float = 0.0
-    truncated: bool = False
-    final: bool = False
+__all__ = ["LoopResult", "LoopSession", "LoopStep", "drive"]
 
 
 @dataclass(frozen=True)
@@ -141,37 +44,6 @@ class LoopResult:
     steps: tuple[LoopStep, ...]
     evidence: tuple[str, ...]
     stopped_by: str | None = None
-
-
-_FENCE = re.compile(
-    r"^[ \t]*(`{3,})[ \t]*(?:repl|python|py)[ \t]*\r?\n(.*?)(?:^[ \t]*\1`*[ \t]*$|\Z)",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
-)
-
-
-def programs_in(reply: str) -> list[str]:
-    """Return the ```repl and ```python blocks of a reply, in order; one left open reaches to the end."""
-    return [code for _, code in _FENCE.findall(reply) if code.strip()]
-
-
-_HINTS: dict[str, str] = {
-    "NameError": "Define the name in this or an earlier program, or import its module.",
-    "KeyError": "Print the keys: print(list(d)). A chunk's text is chunk['content'].",
-    "TypeError": "read_chunk returns None for an unknown id; search gives dicts, search_chunks gives ids.",
-    "AttributeError": "Chunks and hits are dicts: write hit['snippet'], not hit.snippet.",
-    "IndexError": "The list may be empty: check its length first.",
-    "SyntaxError": "Send the whole program again, with valid indentation and closed quotes.",
-    "TimeoutError": "Do less in one program: fewer chunks, no endless loop.",
-    "MemoryError": "Keep less at a time: slice texts and lists.",
-    "RecursionError": "Use a loop.",
-    "SandboxViolation": "Use the functions listed and plain Python only.",
-}
-
-
-def error_hint(error: Exception, kind: str) -> str | None:
-    """Return the remedy the error brings along, or one for its kind."""
-    hint: str | None = getattr(error, "hint", None)
-    return hint or _HINTS.get(kind)
 
 
 def drive(
@@ -255,7 +127,18 @@ class _Run:
         self._budget.start_iteration()
         completion, prompt_chars, prompt_tokens = self._ask()
         done, ended = self._execute(programs_in(completion.text))
-        step = self._record(completion, done, ended, prompt_chars, prompt_tokens)
+        step = make_step(
+            done,
+            turn=len(self._steps) + 1,
+            depth=self._depth,
+            question=self._opening.question,
+            output_chars=self.output_chars,
+            ended=ended,
+            final=self._session.final is not None,
+            completion=completion,
+            prompt_chars=prompt_chars,
+            prompt_tokens=prompt_tokens,
+        )
         self._steps.append(step)
         self._evidence.update(dict.fromkeys(step.chunks_read))
         if self._on_step is not None:
@@ -264,60 +147,18 @@ class _Run:
             raise ended
         self._reply(step, completion, done[-1][1].error if done else None)
 
-    def _execute(self, programs: list[str]) -> tuple[list[tuple[str, ProgramResult]], BudgetError | None]:
+    def _execute(self, programs: list[str]) -> tuple[list[Done], BudgetError | None]:
         """Run the programs in order up to the first error, FINAL or end of a budget."""
-        done: list[tuple[str, ProgramResult]] = []
+        done: list[Done] = []
         for code in programs:
-            try:
-                result = self._session.run(code)
-            except BudgetError as error:
-                # What the program did before its budget ended is evidence too.
-                partial = self._session.last_step
-                if partial is not None and (not done or partial is not done[-1][1]):
-                    done.append((code, partial))
-                return done, error
-            done.append((code, result))
-            if result.error is not None or self._session.final is not None:
+            result, ended = run_program(self._session, code)
+            if result is not None:
+                done.append((code, result))
+            if ended is not None:
+                return done, ended
+            if result is None or result.error is not None or self._session.final is not None:
                 break
         return done, None
-
-    def _record(
-        self,
-        completion: Completion,
-        done: list[tuple[str, ProgramResult]],
-        ended: BudgetError | None,
-        prompt_chars: int,
-        prompt_tokens: int,
-    ) -> LoopStep:
-        results = [result for _, result in done]
-        failed = ended or (results[-1].error if results else None)
-        output, cut = clip(_printed(results), self.output_chars)
-        return LoopStep(
-            turn=len(self._steps) + 1,
-            depth=self._depth,
-            question=self._opening.question,
-            prompt_chars=prompt_chars,
-            prompt_tokens=completion.usage.input_tokens or prompt_tokens,
-            reply=completion.text,
-            programs=tuple(code for code, _ in done),
-            output=output,
-            error=str(failed) if failed is not None else None,
-            error_kind=_kind(failed) if failed is not None else None,
-            error_line=getattr(failed, "line", None),
-            host_calls=tuple(
-                {"name": c.name, "args": c.args_preview, "result": c.result_preview, "seconds": c.seconds}
-                for result in results
-                for c in result.host_calls
-            ),
-            chunks_read=tuple(dict.fromkeys(i for result in results for i in result.chunks_read)),
-            usage=completion.usage,
-            cost=completion.cost,
-            model=completion.model,
-            model_seconds=completion.seconds,
-            program_seconds=sum(result.seconds for result in results),
-            truncated=cut or any(result.truncated for result in results),
-            final=self._session.final is not None,
-        )
 
     def _ask(self) -> tuple[Completion, int, int]:
         messages = self.talk.messages()
@@ -381,22 +222,6 @@ class _Run:
             # A program that called FINAL has concluded, whatever ran out at the same moment.
             stopped_by=None if final is not None else stopped_by,
         )
-
-
-def _kind(error: Exception) -> str:
-    return str(getattr(error, "kind", None) or type(error).__name__)
-
-
-def _printed(done: list[ProgramResult]) -> str:
-    """What the programs of one turn printed; the value of a last bare expression counts as printed."""
-    parts = []
-    for result in done:
-        text = result.output
-        if result.value is not None and result.error is None:
-            text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{result.value!r}"
-        if text.strip():
-            parts.append(text)
-    return "\n".join(part.rstrip("\n") for part in parts)
 
 
 def _summary(step: LoopStep) -> str:

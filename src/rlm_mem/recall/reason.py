@@ -1,0 +1,236 @@
+"""REASON: follow links, weigh what supports and what contradicts, and conclude (seed 003, REASON)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.llm.base import Usage
+from rlm_mem.llm.budget import Limits
+from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
+from rlm_mem.recall.offline_reason import OfflineReasoner
+from rlm_mem.recall.recall import log_reading
+from rlm_mem.recall.run import HostFunctions, Run, Runner, check_query
+from rlm_mem.recall.trajectory import Trajectory
+from rlm_mem.repl.loop import LoopStep
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.config import Config
+
+__all__ = ["REASON_TASK", "ReasonOperation", "ReasoningResult", "ReasoningStep"]
+
+OPERATIONS = ("read", "link", "synthesize")
+
+REASON_TASK = """\
+Reason across several chunks: from the hits, follow get_linked_chunks and neighbors, read what matters, and look
+for what contradicts it. Of two facts the newer one holds (superseded_by, valid_to). End with:
+FINAL({"conclusion": "...", "path": [{"chunk_id": "chunk-...", "operation": "read", "reasoning": "why"}],
+"supports": ["chunk-..."], "contradicts": []}, chunk_ids=["chunk-..."], confidence=0.8)
+where operation is read, link or synthesize."""
+"""What REASON adds to the question; the instructions are those of RECALL."""
+
+
+@dataclass(frozen=True)
+class ReasoningStep:
+    """One step of a path (seed 003): ``operation`` is ``read``, ``link`` or ``synthesize``."""
+
+    chunk_id: str
+    operation: str
+    reasoning: str
+
+
+@dataclass
+class ReasoningResult:
+    """A conclusion and the way to it; the first three fields are those of seed 003.
+
+    Attributes:
+        conclusion: in words; empty when nothing was concluded (``stopped_by``) or the memory is silent.
+        path: the steps in order. As the model gave it; else observed: what its programs read, and the links
+            of the store between those chunks.
+        confidence: 0 to 1, as given to FINAL, else derived from the chunks (``recall.grounding``).
+        supports: ids of the chunks that carry the conclusion.
+        contradicts: ids of chunks that speak against it and still hold.
+        superseded: ids of chunks met on the way that no longer hold.
+        chunk_ids: the chunks the conclusion rests on; without one, the best evidence found.
+        iterations_used, trajectory, usage, cost, stopped_by, evidence, concluded, seconds: as in RecallResult.
+    """
+
+    conclusion: str
+    path: list[ReasoningStep]
+    confidence: float
+    supports: list[str]
+    contradicts: list[str]
+    superseded: list[str]
+    chunk_ids: list[str]
+    iterations_used: int
+    trajectory: Trajectory
+    usage: Usage
+    cost: Decimal | None
+    stopped_by: str | None
+    evidence: list[str]
+    concluded: bool
+    seconds: float
+
+
+class ReasonOperation:
+    """Reasons over a store; takes the same arguments as :class:`~rlm_mem.recall.recall.RecallOperation`.
+
+    With the offline model a fixed program walks the links (:mod:`rlm_mem.recall.offline_reason`).
+    """
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        llm: object = None,
+        *,
+        llm_client: object = None,
+        limits: Limits | None = None,
+        config: Config | None = None,
+        functions: HostFunctions | None = None,
+        engine: str | None = None,
+    ) -> None:
+        self._runner = Runner(
+            store,
+            llm if llm is not None else llm_client,
+            limits=limits,
+            config=config,
+            functions=functions,
+            engine=engine,
+        )
+
+    def reason(
+        self,
+        query: str,
+        *,
+        limits: Limits | None = None,
+        on_step: Callable[[LoopStep], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> ReasoningResult:
+        """Reason about ``query``; the arguments and errors are those of ``RecallOperation.recall``."""
+        query = check_query(query)
+        runner = self._runner
+        offline = OfflineReasoner(query, runner.store.clock()) if runner.llm.name == "offline" else None
+        run = runner.run(
+            query, "reason", llm=offline, limits=limits, task=REASON_TASK, on_step=on_step, on_text=on_text
+        )
+        return conclude(runner.store, run)
+
+    __call__ = reason
+
+
+def conclude(store: ChunkStore, run: Run) -> ReasoningResult:
+    """Make the result of a finished run, and close its trajectory."""
+    loop = run.loop
+    given: dict[str, Any] = loop.answer if isinstance(loop.answer, dict) else {}
+    text, named = answer_text(given.get("conclusion") if "conclusion" in given else loop.answer)
+    conclusion = text or ""
+    cited = existing(store, [*loop.chunk_ids, *_ids(given.get("supports")), *named])
+    if conclusion and not cited:
+        cited = supporting(store, conclusion, run.evidence)
+    path = _given_path(store, given.get("path")) or _observed_path(store, run, list(cited), conclusion)
+    known = existing(store, [*cited, *run.evidence])
+    contradicts = list(existing(store, _ids(given.get("contradicts")))) or _against(store, cited, known)
+    superseded = [chunk_id for chunk_id, chunk in known.items() if _outdated(store, chunk)]
+    supports = list(existing(store, _ids(given.get("supports")))) or list(cited)
+    confidence = loop.confidence
+    if confidence is None:
+        confidence = confidence_of(store, conclusion, cited) if conclusion else 0.0
+    values: dict[str, Any] = {
+        "chunk_ids": list(cited),
+        "confidence": min(1.0, max(0.0, float(confidence))),
+        "concluded": loop.concluded,
+        "stopped_by": loop.stopped_by,
+        "evidence": list(run.evidence),
+    }
+    if not loop.concluded:
+        values |= {"chunk_ids": list(run.evidence) or run.opening.hit_ids, "confidence": 0.0}
+    detail: dict[str, Any] = {
+        "path": path,
+        "supports": [chunk_id for chunk_id in supports if chunk_id not in contradicts],
+        "contradicts": contradicts,
+        "superseded": superseded,
+    }
+    trajectory = run.recorder.finish(
+        run.spent,
+        content=text,
+        detail=detail | {"path": [asdict(step) for step in path]},
+        **values,
+    )
+    log_reading(store, trajectory, values["chunk_ids"])
+    return ReasoningResult(
+        conclusion=conclusion,
+        iterations_used=run.spent.iterations,
+        trajectory=trajectory,
+        usage=run.spent.usage,
+        cost=run.spent.cost,
+        seconds=run.spent.seconds,
+        **values,
+        **detail,
+    )
+
+
+def _ids(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _given_path(store: ChunkStore, value: Any) -> list[ReasoningStep]:
+    """The path of the model, without steps that name no chunk of the store."""
+    if not isinstance(value, list):
+        return []
+    entries = [item for item in value if isinstance(item, dict) and isinstance(item.get("chunk_id"), str)]
+    real = existing(store, [item["chunk_id"] for item in entries])
+    return [
+        ReasoningStep(
+            item["chunk_id"],
+            item["operation"] if item.get("operation") in OPERATIONS else "read",
+            str(item.get("reasoning") or ""),
+        )
+        for item in entries
+        if item["chunk_id"] in real
+    ]
+
+
+def _observed_path(store: ChunkStore, run: Run, cited: Sequence[str], conclusion: str) -> list[ReasoningStep]:
+    """What the programs did: each chunk read, by a link where one joins it to a chunk read before."""
+    path: list[ReasoningStep] = []
+    hits = set(run.opening.hit_ids)
+    before: set[str] = set()
+    for chunk_id in existing(store, run.evidence):
+        joined = [link for link in store.linked(chunk_id, direction="both") if link.chunk_id in before]
+        if joined and chunk_id not in hits:
+            step = ReasoningStep(chunk_id, "link", f"{joined[0].type} (link with {joined[0].chunk_id})")
+        else:
+            step = ReasoningStep(chunk_id, "read", "a first hit" if chunk_id in hits else "read by a program")
+        path.append(step)
+        before.add(chunk_id)
+    if conclusion and cited:
+        path.append(ReasoningStep(cited[0], "synthesize", f"concluded from {len(cited)} chunk(s)"))
+    return path
+
+
+def _against(store: ChunkStore, cited: Iterable[str], known: dict[str, Chunk]) -> list[str]:
+    """Chunks with a ``contradicts`` link to one that is cited, where they still hold."""
+    cited = list(cited)
+    linked = dict.fromkeys(
+        link.chunk_id
+        for chunk_id in cited
+        for link in store.linked(chunk_id, link_type="contradicts", direction="both")
+    )
+    others = known | existing(store, linked)
+    return [
+        chunk_id
+        for chunk_id in linked
+        if chunk_id not in cited and chunk_id in others and not _outdated(store, others[chunk_id])
+    ]
+
+
+def _outdated(store: ChunkStore, chunk: Chunk) -> bool:
+    metadata = chunk.metadata
+    if metadata.superseded_by:
+        return True
+    return bool(metadata.valid_to) and str(metadata.valid_to) < store.clock().strftime("%Y-%m-%dT%H:%M:%S")
