@@ -1,0 +1,1 @@
+"""The import path that the specification documents use; see ``brain.scripts``."""

@@ -1,0 +1,49 @@
+"""Every public name of the specification documents, re-exported from ``rlm_mem``; no logic lives here."""
+
+from __future__ import annotations
+
+from rlm_mem.ingest.linking import AutoLinker, add_manual_link
+from rlm_mem.ingest.remember import RememberOperation
+from rlm_mem.repl.session import REPLSession
+
+from rlm_mem.chunk import (
+    AUTO_LINK_TYPES,
+    CHUNK_TYPES,
+    MANUAL_LINK_TYPES,
+    Chunk,
+    ChunkLinks,
+    ChunkMetadata,
+)
+from rlm_mem.errors import MaxIterationsError, SandboxViolation, TimeoutError
+from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
+from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
+from rlm_mem.recall.recall import RecallOperation, RecallResult
+from rlm_mem.store.api import ChunkStore, init_storage
+
+MemoryChunk = Chunk  # seed 003, Import from Markdown, calls it so
+
+__all__ = [
+    "AUTO_LINK_TYPES",
+    "CHUNK_TYPES",
+    "MANUAL_LINK_TYPES",
+    "AutoLinker",
+    "Chunk",
+    "ChunkLinks",
+    "ChunkMetadata",
+    "ChunkResult",
+    "ChunkStore",
+    "ChunkingEngine",
+    "MaxIterationsError",
+    "MemoryChunk",
+    "REPLSession",
+    "ReasonOperation",
+    "ReasoningResult",
+    "ReasoningStep",
+    "RecallOperation",
+    "RecallResult",
+    "RememberOperation",
+    "SandboxViolation",
+    "TimeoutError",
+    "add_manual_link",
+    "init_storage",
+]

@@ -1,0 +1,7 @@
+"""Module name of seed 002 for text to chunks; re-exports only."""
+
+from __future__ import annotations
+
+from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
+
+__all__ = ["ChunkResult", "ChunkingEngine"]

@@ -1,0 +1,8 @@
+"""Module name of seed 002 for the chunk store; re-exports only."""
+
+from __future__ import annotations
+
+from rlm_mem.chunk import Chunk, ChunkLinks, ChunkMetadata
+from rlm_mem.store.api import ChunkStore, init_storage
+
+__all__ = ["Chunk", "ChunkLinks", "ChunkMetadata", "ChunkStore", "init_storage"]

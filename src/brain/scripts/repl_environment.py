@@ -1,0 +1,9 @@
+"""Module name of seed 002 for the sandbox; re-exports only."""
+
+from __future__ import annotations
+
+from rlm_mem.repl.session import REPLSession
+
+from rlm_mem.errors import MaxIterationsError, SandboxViolation, TimeoutError
+
+__all__ = ["MaxIterationsError", "REPLSession", "SandboxViolation", "TimeoutError"]

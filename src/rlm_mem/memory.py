@@ -1,0 +1,353 @@
+"""Memory: the one object most users need.
+
+It opens a brain folder and offers remember, recall, reason, search and the care of single chunks. Everything it does
+is a thin call of the package below; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.config import Config, locate_brain
+from rlm_mem.store.api import ChunkStore, ConversationInfo, LinkedChunk, Version
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.llm.base import LLM
+    from rlm_mem.llm.budget import Limits
+    from rlm_mem.recall.costs import CostLine
+    from rlm_mem.recall.host_session import HostSession
+    from rlm_mem.recall.reason import ReasoningResult
+    from rlm_mem.recall.recall import RecallResult
+    from rlm_mem.recall.trajectory import TrajectoryInfo
+    from rlm_mem.repl.loop import LoopStep
+    from rlm_mem.search import Hit
+    from rlm_mem.store.integrity import Finding, Repair
+    from rlm_mem.store.lookup import Filters
+    from rlm_mem.store.sync import SyncReport
+
+__all__ = ["Memory"]
+
+Progress = Callable[[int, int], None]
+
+
+class Memory:
+    """Long-term memory of an agent: one namespace of one brain folder.
+
+    Example::
+
+        with Memory.open("brain") as memory:
+            memory.remember("Dana prefers trains to planes.", conversation_id="trip")
+            print(memory.recall("How does Dana like to travel?").content)
+
+    Args:
+        store: an open chunk store.
+        llm: who writes the programs of recall and reason: a model name such as ``"openai:…"`` or ``"cli:claude"``, an
+            object with ``complete()``, a callable, or None for the configured model (by default the embedded
+            offline one, which needs no key and no network).
+    """
+
+    def __init__(self, store: ChunkStore, llm: object = None) -> None:
+        self.store = store
+        self._llm_given = llm
+        self._llm: LLM | None = None
+
+    @classmethod
+    def open(
+        cls,
+        brain: str | Path | None = None,
+        *,
+        namespace: str | None = None,
+        llm: object = None,
+        config: Config | None = None,
+        clock: Callable[[], datetime] | None = None,
+        read_only: bool = False,
+        actor: str | None = None,
+        confined: bool = False,
+    ) -> Memory:
+        """Open the memory of a brain folder, made if it is missing.
+
+        Args:
+            brain: the folder; None looks where the command line does: ``RLM_MEM_BRAIN``, the nearest ``brain/``
+                upwards, else the user's data folder.
+            namespace: path such as ``agent/project/user`` that isolates; None takes the configured one.
+            config: settings; None loads ``config.toml`` of the folder and the environment.
+            clock: present time with a time zone, for tests.
+            read_only: never write.
+            actor: who writes, for the audit log.
+            confined: refuse to name any other namespace.
+
+        Raises:
+            StorageError: the folder cannot be used.
+            InvalidConfig: a setting is wrong.
+        """
+        folder = locate_brain(brain)
+        store = ChunkStore(
+            folder / "memory",
+            namespace=namespace,
+            config=config or Config.load(folder),
+            clock=clock,
+            read_only=read_only,
+            actor=actor,
+            confined=confined,
+        )
+        return cls(store, llm)
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is pending and let go of every file."""
+        self.store.close()
+
+    @property
+    def config(self) -> Config:
+        """The settings in force."""
+        return self.store.config
+
+    @property
+    def llm(self) -> LLM:
+        """The model that writes the programs, resolved when first used."""
+        if self._llm is None:
+            from rlm_mem.llm.base import adapt, get_llm
+
+            given = self._llm_given
+            self._llm = (
+                get_llm(given, self.config) if given is None or isinstance(given, str) else adapt(given)
+            )
+        return self._llm
+
+    # --- remember --------------------------------------------------------------------------------------
+
+    def remember(
+        self,
+        text: str,
+        *,
+        conversation_id: str | None = None,
+        tags: Sequence[str] | None = None,
+        confidence: float = 0.7,
+        chunk_type: str | None = None,
+        source: str = "interaction",
+        occurred_at: str | datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Store text of any length: chunked, typed, linked, deduplicated, in one commit.
+
+        Returns:
+            ``{"success", "chunk_ids", "total_tokens", "chunks_created", "duplicates", …}`` (seed 004); with
+            ``success: False`` and ``error`` for content that cannot be stored. Nothing is raised for bad content.
+        """
+        from rlm_mem.ingest.remember import RememberOperation
+
+        return RememberOperation(self.store).remember(
+            text,
+            conversation_id,
+            tags=list(tags) if tags is not None else None,
+            confidence=confidence,
+            chunk_type=chunk_type,
+            source=source,
+            occurred_at=occurred_at,
+            metadata=metadata,
+            provenance=provenance,
+            progress=progress,
+        )
+
+    # --- ask -------------------------------------------------------------------------------------------
+
+    def recall(
+        self,
+        question: str,
+        *,
+        limits: Limits | None = None,
+        engine: str | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        on_step: Callable[[LoopStep], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> RecallResult:
+        """Answer a question by a program that the model writes (seed 003, RECALL).
+
+        Args:
+            limits: budgets of this recall; None: the configured ones.
+            engine: ``monty`` or ``cpython``; None: the configured one.
+            functions: further read-only functions for the program, by name.
+            on_step: called after each turn. ``on_text``: called with the model's words as they arrive.
+
+        Returns:
+            The result; ``content`` is None when nothing was concluded or the memory does not hold the answer.
+
+        Raises:
+            InvalidQuery: the question is empty. ModelError: the model failed.
+        """
+        from rlm_mem.recall.recall import RecallOperation
+
+        operation = RecallOperation(self.store, self.llm, engine=engine, functions=functions)
+        return operation.recall(question, limits=limits, on_step=on_step, on_text=on_text)
+
+    def reason(
+        self,
+        question: str,
+        *,
+        limits: Limits | None = None,
+        engine: str | None = None,
+        on_step: Callable[[LoopStep], None] | None = None,
+    ) -> ReasoningResult:
+        """Follow links across memories to a conclusion with its path (seed 003, REASON)."""
+        from rlm_mem.recall.reason import ReasonOperation
+
+        return ReasonOperation(self.store, self.llm, engine=engine).reason(
+            question, limits=limits, on_step=on_step
+        )
+
+    def recall_session(self, query: str, **options: Any) -> HostSession:
+        """Open a recall in which the caller is the model: no key is needed (see ``HostSession``)."""
+        from rlm_mem.recall.host_session import HostSession
+
+        return HostSession(self.store, query, **options)
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        filters: Filters | None = None,
+        by: str = "chunk",
+        as_of: str | datetime | None = None,
+        explain: bool = False,
+    ) -> list[Hit]:
+        """Rank memories against words, deterministically and without a model.
+
+        Args:
+            limit: most hits wanted.
+            filters: tags, type, conversation, period, speaker.
+            by: ``chunk``, ``segment`` (the sentence or turn) or ``conversation``.
+            as_of: rank as things held at that time.
+            explain: give each hit the parts of its score.
+        """
+        from rlm_mem.search import search
+
+        return search(self.store, query, limit=limit, filters=filters, by=by, as_of=as_of, explain=explain)
+
+    # --- single memories -------------------------------------------------------------------------------
+
+    def get(self, chunk_id: str) -> Chunk | None:
+        """The chunk, or None; counted as a read."""
+        return self.store.get_chunk(chunk_id)
+
+    def update(self, chunk_id: str, **changes: Any) -> Chunk | None:
+        """Change a chunk (see ``ChunkStore.update_chunk``); the former version is kept."""
+        return self.store.update_chunk(chunk_id, **changes)
+
+    def delete(self, chunk_id: str, permanent: bool = False) -> bool:
+        """Move a chunk to the archive, or remove it for good."""
+        return self.store.delete_chunk(chunk_id, permanent)
+
+    def restore(self, chunk_id: str) -> Chunk | None:
+        """Bring a chunk back from the archive."""
+        return self.store.restore_chunk(chunk_id)
+
+    def history(self, chunk_id: str) -> list[Version]:
+        """Every kept version of a chunk, the present one last."""
+        return self.store.history(chunk_id)
+
+    def undo(self, chunk_id: str, *, to_revision: int | None = None) -> Chunk | None:
+        """Bring back a former version as a new revision."""
+        return self.store.undo(chunk_id, to_revision=to_revision)
+
+    def link(
+        self,
+        source_id: str,
+        target_id: str,
+        link_type: str,
+        strength: float = 0.5,
+        reasoning: str | None = None,
+    ) -> bool:
+        """Link two chunks; raises InvalidLink for an unknown type, a bad strength or a missing chunk."""
+        return self.store.add_link(source_id, target_id, link_type, strength, reasoning)
+
+    def unlink(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
+        """Remove links from one chunk to another; returns how many."""
+        return self.store.remove_link(source_id, target_id, link_type)
+
+    def links(
+        self, chunk_id: str, link_type: str | None = None, direction: str = "both"
+    ) -> list[LinkedChunk]:
+        """Chunks linked with a chunk, strongest first."""
+        return self.store.linked(chunk_id, link_type, direction)
+
+    def list(self, **filters: Any) -> list[str]:
+        """Ids by filter (see ``ChunkStore.list_chunks``)."""
+        return self.store.list_chunks(**filters)
+
+    def tags(self, limit: int | None = None) -> list[tuple[str, int]]:
+        """Tags with their counts."""
+        return self.store.tag_counts(limit)
+
+    def conversations(self, limit: int | None = None) -> list[ConversationInfo]:
+        """Conversations, the most recently active first."""
+        return self.store.conversations(limit)
+
+    @contextmanager
+    def batch(self) -> Iterator[Memory]:
+        """Group writes into one commit: all or nothing."""
+        with self.store.batch():
+            yield self
+
+    # --- care ------------------------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, Any]:
+        """Figures of this namespace (seed 004, get_stats, and more)."""
+        return self.store.get_stats()
+
+    def check(self, progress: Progress | None = None) -> list[Finding]:
+        """Every integrity check of seed 003 over files, links and index."""
+        from rlm_mem.store.integrity import check
+
+        return check(self.store, progress=progress)
+
+    def repair(self, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
+        """Mend what can be mended without deleting content; by default only say what would be done."""
+        from rlm_mem.store.integrity import repair
+
+        return repair(self.store, dry_run=dry_run, progress=progress)
+
+    def rebuild_index(self, progress: Progress | None = None) -> SyncReport:
+        """Build the index anew from the files."""
+        return self.store.rebuild_index(progress)
+
+    def sync(self, full: bool = False) -> SyncReport:
+        """Notice files changed by hand or by git."""
+        return self.store.sync(full)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Fold access counts into the files and write the JSON views."""
+        return self.store.checkpoint()
+
+    # --- records ---------------------------------------------------------------------------------------
+
+    def trajectories(self, **filters: Any) -> list[TrajectoryInfo]:
+        """Recorded recalls, newest first (see ``rlm_mem.recall.trajectory``)."""
+        from rlm_mem.recall.trajectory import list_trajectories
+
+        return list_trajectories(self.store, **filters)
+
+    def costs(self, **filters: Any) -> list[CostLine]:
+        """What recalls cost, by day, model and operation."""
+        from rlm_mem.recall.costs import costs
+
+        return costs(self.store, **filters)
+
+    def events(self, **filters: Any) -> Iterator[dict[str, Any]]:
+        """The audit log of this namespace."""
+        return self.store.events(**filters)
