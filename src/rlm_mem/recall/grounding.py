@@ -14,9 +14,8 @@ from rlm_mem.chunk import check_chunk_id
 from rlm_mem.errors import InvalidChunkId
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
-
     from rlm_mem.chunk import Chunk
+    from rlm_mem.store.api import ChunkStore
 
 __all__ = ["answer_text", "confidence_of", "existing", "supporting"]
 

@@ -17,10 +17,9 @@ from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.repl.loop import LoopStep
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
-
     from rlm_mem.chunk import Chunk
     from rlm_mem.config import Config
+    from rlm_mem.store.api import ChunkStore
 
 __all__ = ["REASON_TASK", "ReasonOperation", "ReasoningResult", "ReasoningStep"]
 

@@ -15,9 +15,8 @@ from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.repl.loop import LoopStep
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
-
     from rlm_mem.config import Config
+    from rlm_mem.store.api import ChunkStore
 
 __all__ = ["RecallOperation", "RecallResult"]
 

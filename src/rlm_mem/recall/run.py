@@ -15,10 +15,9 @@ from rlm_mem.repl.loop import LoopResult, LoopStep, drive
 from rlm_mem.repl.prompts import SYSTEM_PROMPT, Opening, build_opening
 
 if TYPE_CHECKING:
+    from rlm_mem.config import Config, RecallConfig
     from rlm_mem.repl.session import REPLSession
     from rlm_mem.store.api import ChunkStore
-
-    from rlm_mem.config import Config, RecallConfig
 
 __all__ = ["RecordedLLM", "Run", "Runner", "check_query", "limits_from"]
 

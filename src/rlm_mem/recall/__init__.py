@@ -1,0 +1,44 @@
+"""RECALL and REASON: the RLM loop over a store, its trajectories, their replay and cost, and the host-driven form.
+
+Nothing here writes chunks. What a program may call lives in ``repl``, who writes programs in ``llm``.
+"""
+
+from __future__ import annotations
+
+from rlm_mem.recall.costs import CostLine, costs
+from rlm_mem.recall.host_session import Execution, RecallSession, recall_session
+from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
+from rlm_mem.recall.recall import RecallOperation, RecallResult
+from rlm_mem.recall.replay import Replay, ReplayStep, replay
+from rlm_mem.recall.trajectory import (
+    Outcome,
+    SubCall,
+    Trajectory,
+    TrajectoryInfo,
+    list_trajectories,
+    load_trajectory,
+    prune_trajectories,
+)
+
+__all__ = [
+    "RecallOperation",
+    "RecallResult",
+    "ReasonOperation",
+    "ReasoningResult",
+    "ReasoningStep",
+    "RecallSession",
+    "Execution",
+    "recall_session",
+    "Trajectory",
+    "TrajectoryInfo",
+    "Outcome",
+    "SubCall",
+    "list_trajectories",
+    "load_trajectory",
+    "prune_trajectories",
+    "Replay",
+    "ReplayStep",
+    "replay",
+    "CostLine",
+    "costs",
+]

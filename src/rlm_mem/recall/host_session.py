@@ -1,0 +1,228 @@
+"""The host-driven form of RECALL: an agent that is a model itself writes the programs, no key needed.
+
+``recall_session(store, query)`` opens a session and returns what a model would be shown first; the agent calls
+``execute`` with programs and ``finish`` with its answer. Sandbox, budgets and trajectory are those of a recall.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.errors import SessionComplete
+from rlm_mem.llm.budget import Budget, Limits
+from rlm_mem.recall.recall import RecallResult, conclude
+from rlm_mem.recall.run import HostFunctions, Run, Runner, check_query, limits_from
+from rlm_mem.repl.loop import LoopResult
+from rlm_mem.repl.prompts import SYSTEM_PROMPT, build_opening, feedback
+from rlm_mem.repl.turn import LoopStep, error_hint, make_step, run_program
+
+if TYPE_CHECKING:
+    from rlm_mem.config import Config
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["Execution", "RecallSession", "recall_session"]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What one program of the host did.
+
+    Attributes:
+        text: output, error and hint as one message, marked as stored data.
+        output: what was printed, and the value of a last expression; bounded.
+        error: what failed, with its line, or None.
+        hint: the remedy, or None.
+        truncated: the output was cut.
+        chunks_read: ids of the chunks whose content was read.
+        finished: the program called FINAL; ``RecallSession.result`` holds the answer.
+        stopped_by: the budget that ended the session for programs (``finish`` still works), or None.
+        turns_left: programs that may still be run, or None without a limit.
+    """
+
+    text: str
+    output: str
+    error: str | None
+    hint: str | None
+    truncated: bool
+    chunks_read: tuple[str, ...]
+    finished: bool
+    stopped_by: str | None
+    turns_left: int | None
+
+
+class _Stopwatch:
+    """Seconds that pass only while a program runs: the agent's own thinking is not the session's time."""
+
+    def __init__(self) -> None:
+        self._passed = 0.0
+        self._since: float | None = None
+
+    def __call__(self) -> float:
+        return self._passed + (0.0 if self._since is None else time.monotonic() - self._since)
+
+    def __enter__(self) -> None:
+        self._since = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._passed, self._since = self(), None
+
+
+class RecallSession:
+    """An open host-driven recall; a context manager that ends the session when it is left.
+
+    Attributes:
+        id: of the trajectory; names the session to others.
+        query: the question.
+        schema: how programs are written: functions, rules, worked examples (under 900 tokens).
+        opening: question, figures of the store and first hits as one message for the agent.
+        hits: the ranker's chunks for the raw question, metadata only.
+        store_summary: counts, tags and time span of the store.
+        result: the RecallResult once finished, else None.
+    """
+
+    def __init__(self, runner: Runner, query: str, limits: Limits, llm: Any) -> None:
+        self.query = check_query(query)
+        self.schema = SYSTEM_PROMPT
+        self.result: RecallResult | None = None
+        self._runner = runner
+        self._clock = _Stopwatch()
+        self._lock = threading.Lock()
+        self._steps: list[LoopStep] = []
+        self._evidence: dict[str, None] = {}
+        self._stopped_by: str | None = None
+        self._budget = Budget(limits, self._clock)
+        self._opening = build_opening(runner.store, self.query, limit=runner.config.recall.first_hits)
+        self.opening = self._opening.render()
+        self.hits = [dict(hit) for hit in self._opening.hits]
+        self.store_summary = dict(self._opening.store)
+        self._recorder = runner.recorder(self.query, "session", "host", limits)
+        self._recorder.begin(self.store_summary, self.hits)
+        self.id = self._recorder.trajectory.id
+        self._session = runner.session(self._budget, llm_client=llm, depth=0, query=self.query)
+        self._session.__enter__()
+
+    def execute(self, code: str) -> Execution:
+        """Run one program; what it defines stays for the next.
+
+        Raises:
+            SessionComplete: the session was finished or closed.
+            BudgetError: a budget had ended the session before this program.
+        """
+        with self._lock, self._clock:
+            if self.result is not None:
+                raise SessionComplete("the recall session has ended", hint="open a new recall_session")
+            self._budget.start_iteration()
+            result, ended = run_program(self._session, code)
+            step = make_step(
+                [(code, result)] if result is not None else [],
+                turn=len(self._steps) + 1,
+                depth=0,
+                question=self.query,
+                output_chars=self._runner.config.sandbox.max_output_chars,
+                ended=ended,
+                final=self._session.final is not None,
+            )
+            if result is None:
+                step = replace(step, programs=(code,))
+            self._steps.append(step)
+            self._evidence.update(dict.fromkeys(step.chunks_read))
+            self._recorder.step(step)
+            if ended is not None:
+                self._stopped_by = ended.stopped_by
+            failed = ended or (result.error if result is not None else None)
+            hint = error_hint(failed, step.error_kind or "") if failed is not None else None
+            limit = self._budget.limits.iterations
+            left = None if limit is None else limit - self._budget.spent().iterations
+            final = self._session.final
+            if final is not None:
+                self._end(final.answer, final.chunk_ids, final.confidence, concluded=True)
+            return Execution(
+                text=feedback(step.output, error=step.error, hint=hint, turns_left=left),
+                output=step.output,
+                error=step.error,
+                hint=hint,
+                truncated=step.truncated,
+                chunks_read=step.chunks_read,
+                finished=final is not None,
+                stopped_by=self._stopped_by,
+                turns_left=left,
+            )
+
+    def finish(
+        self, answer: Any = None, chunk_ids: Iterable[str] = (), confidence: float | None = None
+    ) -> RecallResult:
+        """End the session with the agent's answer; None says that the memory does not hold it.
+
+        A session that a program finished with FINAL, or that was finished before, returns that result.
+        A budget that is used up ends programs, not this.
+        """
+        with self._lock:
+            return self.result or self._end(answer, chunk_ids, confidence, concluded=True)
+
+    def close(self) -> None:
+        """End the session without an answer; does nothing when it has ended."""
+        with self._lock:
+            if self.result is None:
+                self._end(None, (), None, concluded=False)
+
+    def __enter__(self) -> RecallSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _end(
+        self, answer: Any, chunk_ids: Iterable[str], confidence: float | None, *, concluded: bool
+    ) -> RecallResult:
+        loop = LoopResult(
+            answer=answer,
+            concluded=concluded,
+            chunk_ids=tuple(chunk_ids),
+            confidence=confidence,
+            steps=tuple(self._steps),
+            evidence=tuple(self._evidence),
+            stopped_by=None if concluded else self._stopped_by,
+        )
+        self._session.__exit__(None, None, None)
+        run = Run(loop, self._opening, loop.evidence, self._budget.spent(), self._recorder)
+        self.result = conclude(self._runner.store, run)
+        return self.result
+
+
+def recall_session(
+    store: ChunkStore,
+    query: str,
+    *,
+    limits: Limits | None = None,
+    llm: object = None,
+    config: Config | None = None,
+    functions: HostFunctions | None = None,
+    engine: str | None = None,
+) -> RecallSession:
+    """Open a host-driven recall.
+
+    Args:
+        store: the memory.
+        query: the question.
+        limits: budgets; ``iterations`` counts programs, ``seconds`` only the time that programs run.
+            None: ``config.recall`` with three times its iterations.
+        llm: a model for ``llm_query`` in programs; None: such a call fails and says so, since the host itself
+            can read what a program prints.
+        config, functions, engine: as for :class:`~rlm_mem.recall.recall.RecallOperation`.
+
+    Raises:
+        InvalidQuery: the question is empty.
+    """
+    runner = Runner(store, llm or "offline", limits=limits, config=config, functions=functions, engine=engine)
+    if limits is None:
+        usual = limits_from(runner.config.recall)
+        # A host looks at smaller pieces than a model that pays for every turn.
+        limits = replace(usual, iterations=None if usual.iterations is None else 3 * usual.iterations)
+    return RecallSession(runner, query, limits, runner.llm if llm is not None else None)

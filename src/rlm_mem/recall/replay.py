@@ -1,0 +1,260 @@
+"""Run the programs of a recorded trajectory again on today's store, and show what differs.
+
+Sub-calls are answered with the replies that were recorded for the same prompt, sub-questions with the recorded
+programs of that question, so a replay needs no model, costs nothing and differs only where the store does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Unpack
+
+from rlm_mem.errors import BudgetError, ModelUnavailable
+from rlm_mem.llm.base import Completion, Options, Prompt, as_messages, render_prompt
+from rlm_mem.llm.budget import Budget, Limits
+from rlm_mem.llm.secrets import redact
+from rlm_mem.recall.grounding import answer_text
+from rlm_mem.recall.run import Runner
+from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
+from rlm_mem.repl.steps import Final
+from rlm_mem.repl.turn import LoopStep, make_step, run_program
+
+if TYPE_CHECKING:
+    from rlm_mem.config import Config
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["Replay", "ReplayStep", "replay"]
+
+
+@dataclass(frozen=True)
+class ReplayStep:
+    """One turn, then and now.
+
+    Attributes:
+        then, now: the step as it was recorded and as it went today.
+        same: output, error and chunks read agree.
+        diff: lines of a unified diff of the outputs, without headers; empty where they agree.
+        chunks_missing: read then, but not today.
+        chunks_new: read today, but not then.
+    """
+
+    then: LoopStep
+    now: LoopStep
+    same: bool
+    diff: tuple[str, ...]
+    chunks_missing: tuple[str, ...]
+    chunks_new: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A whole run, then and now.
+
+    Attributes:
+        same: every step and the answer agree.
+        content_then, content_now: the answers; None where there was none.
+        chunk_ids_then, chunk_ids_now: the chunks that FINAL named.
+        stopped_by: the budget that ended the replay, or None.
+    """
+
+    trajectory: Trajectory
+    replayed_at: str
+    steps: tuple[ReplayStep, ...]
+    same: bool
+    content_then: str | None
+    content_now: str | None
+    chunk_ids_then: tuple[str, ...]
+    chunk_ids_now: tuple[str, ...]
+    stopped_by: str | None = None
+
+
+def replay(
+    store: ChunkStore,
+    trajectory: Trajectory | str,
+    *,
+    config: Config | None = None,
+    functions: Any = None,
+    engine: str | None = None,
+    limits: Limits | None = None,
+) -> Replay:
+    """Run a trajectory's programs again.
+
+    Args:
+        store: today's store.
+        trajectory: a trajectory or its id; ``"last"`` names the newest.
+        functions: the further host functions that the programs used, if any.
+        engine: None: the engine that was recorded.
+        limits: budgets of the replay; None: the configured seconds and depth, nothing else.
+
+    Raises:
+        NotFoundError: there is no such trajectory.
+    """
+    recorded = load_trajectory(store, trajectory) if isinstance(trajectory, str) else trajectory
+    again = _Again(store, recorded, config, functions, engine, limits)
+    stopped_by: str | None = None
+    try:
+        final = again.play(recorded.query, 0)
+    except BudgetError as error:
+        final, stopped_by = again.final, error.stopped_by
+    # A sub-question's steps end before those of the turn that asked it, as they did when it was recorded.
+    steps = tuple(again.steps)
+    outcome = recorded.outcome
+    then = (outcome.content, outcome.chunk_ids) if outcome is not None else (None, ())
+    content, named = answer_text(_conclusion(final.answer) if final is not None else None)
+    cited = tuple(dict.fromkeys([*(final.chunk_ids if final is not None else ()), *named]))
+    # Chunks that the host derived or that no longer exist are not the program's: compare what FINAL said.
+    content = redact(content) if content is not None else None
+    return Replay(
+        trajectory=recorded,
+        replayed_at=stamp(store.clock()),
+        steps=steps,
+        same=all(step.same for step in steps)
+        and len(steps) == sum(1 for step in recorded.steps if step.programs)
+        and content == then[0],
+        content_then=then[0],
+        content_now=content,
+        chunk_ids_then=then[1],
+        chunk_ids_now=cited,
+        stopped_by=stopped_by,
+    )
+
+
+class _RecordedReplies:
+    """A model that answers a prompt with what was recorded for the same prompt."""
+
+    name = "recorded"
+
+    def __init__(self, calls: list[SubCall]) -> None:
+        self._lock = threading.Lock()
+        self._replies: dict[str, deque[SubCall]] = defaultdict(deque)
+        for call in calls:
+            self._replies[call.key].append(call)
+
+    def complete(self, messages: Prompt, **_options: Unpack[Options]) -> Completion:
+        """Return the recorded reply, in the order of recording where a prompt was sent more than once."""
+        key = prompt_key(render_prompt(as_messages(messages)))
+        with self._lock:
+            queue = self._replies.get(key)
+            call = queue.popleft() if queue else None
+        if call is None:
+            raise ModelUnavailable(
+                "no reply is recorded for this prompt: what it quotes has changed since",
+                hint="run the recall again with a model to see today's answer",
+            )
+        if call.error is not None:
+            raise ModelUnavailable(f"the recorded call failed: {call.error}")
+        return Completion(call.reply, call.usage, model=call.model, provider="recorded", cost=Decimal(0))
+
+
+class _Again:
+    """The state of one replay."""
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        recorded: Trajectory,
+        config: Config | None,
+        functions: Any,
+        engine: str | None,
+        limits: Limits | None,
+    ) -> None:
+        self.steps: list[ReplayStep] = []
+        self.final: Final | None = None
+        self._llm = _RecordedReplies(recorded.calls)
+        self._runner = Runner(
+            store, self._llm, config=config, functions=functions, engine=engine or recorded.engine
+        )
+        settings = self._runner.config
+        self._output_chars = max(
+            400, min(settings.sandbox.max_output_chars, settings.llm.context_tokens * 3 // 4)
+        )
+        self._budget = Budget(
+            limits
+            or Limits(
+                iterations=None,
+                depth=settings.recall.max_depth,
+                seconds=settings.recall.max_seconds,
+                model_calls=None,
+            )
+        )
+        self._runs = _by_run(recorded.steps)
+
+    def play(self, question: str, depth: int) -> Final | None:
+        """Run the recorded programs of one session; a question that was asked twice has two records."""
+        self._budget.enter(depth)
+        queue = self._runs.get((question, depth))
+        steps = queue.popleft() if queue else []
+        with self._runner.session(
+            self._budget, llm_client=self._llm, depth=depth, query=question, subquery=self._sub_question
+        ) as session:
+            for then in steps:
+                done = []
+                ended: BudgetError | None = None
+                for code in then.programs:
+                    result, ended = run_program(session, code)
+                    if result is not None:
+                        done.append((code, result))
+                    if (
+                        ended is not None
+                        or result is None
+                        or result.error is not None
+                        or session.final is not None
+                    ):
+                        break
+                now = make_step(
+                    done,
+                    turn=then.turn,
+                    depth=depth,
+                    question=question,
+                    output_chars=self._output_chars,
+                    ended=ended,
+                    final=session.final is not None,
+                )
+                if then.programs:
+                    self.steps.append(_compare(then, now))
+                if depth == 0:
+                    self.final = session.final
+                if ended is not None:
+                    raise ended
+                if session.final is not None:
+                    break
+            return session.final
+
+    def _sub_question(self, question: str, depth: int) -> dict[str, Any]:
+        final = self.play(question.strip(), depth)
+        if final is None:
+            return {"answer": None, "chunk_ids": [], "confidence": None}
+        return {"answer": final.answer, "chunk_ids": final.chunk_ids, "confidence": final.confidence}
+
+
+def _by_run(steps: list[LoopStep]) -> dict[tuple[str, int], deque[list[LoopStep]]]:
+    """The steps of each session, by question and depth, in the order in which the sessions ran."""
+    runs: dict[tuple[str, int], deque[list[LoopStep]]] = defaultdict(deque)
+    for step in steps:
+        queue = runs[(step.question, step.depth)]
+        if step.turn == 1 or not queue:
+            queue.append([])
+        queue[-1].append(step)
+    return runs
+
+
+def _compare(then: LoopStep, now: LoopStep) -> ReplayStep:
+    before, after = redact(then.output).splitlines(), redact(now.output).splitlines()
+    diff: list[str] = []
+    if before != after:
+        lines = difflib.unified_diff(before, after, "then", "now", lineterm="", n=1)
+        diff = [line for line in lines if not line.startswith(("---", "+++"))]
+    error = None if now.error is None else redact(now.error)
+    missing = tuple(item for item in then.chunks_read if item not in now.chunks_read)
+    new = tuple(item for item in now.chunks_read if item not in then.chunks_read)
+    same = not (diff or missing or new) and then.error == error and then.final == now.final
+    return ReplayStep(then, now, same, tuple(diff), missing, new)
+
+
+def _conclusion(answer: Any) -> Any:
+    """REASON gives FINAL a mapping; its conclusion is what was recorded as the content."""
+    return answer["conclusion"] if isinstance(answer, dict) and "conclusion" in answer else answer
