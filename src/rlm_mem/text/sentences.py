@@ -18,9 +18,14 @@ def _words(text: str) -> frozenset[str]:
 _TITLES = _words(
     """
     mr mrs ms mx dr prof rev hon st sr jr mt gen col sgt capt lt maj cpl adm gov sen rep pres supt
-    messrs mme mlle hr fr vs cf eg ie viz approx ca no nos nr fig figs eq eqs ch sec vol pp pg p art
-    al op ed eds trans dept univ assn bros jan feb mar apr jun jul aug sep sept oct nov dec mon tue
-    tues wed thu thur thurs fri sat sun
+    messrs mme mlle hr fr vs cf e.g i.e eg ie viz approx ca al eds trans dept univ assn bros
+    """
+)
+# These do not end a sentence before a number: "No. 5", "Fig. 3", "Mar. 12", but "I said no. We left".
+_NUMBERED = _words(
+    """
+    no nos nr fig figs eq eqs ch sec vol pp pg p art op ed jan feb mar apr jun jul aug sep sept oct
+    nov dec mon tue tues wed thu thur thurs fri sat sun
     """
 )
 # These may end a sentence: they do where a capital follows that is not part of a name or number.
@@ -82,8 +87,9 @@ def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
         word_start -= 1
     word = text[word_start:mark].lstrip("\"'“‘«([{").lower()
     if word in _TITLES:
-        # "on 3 Mar. We left": a month or "no." ends a sentence only before an ordinary opening word.
         return False
+    if word in _NUMBERED:
+        return not following.isdigit()
     if word in _SHORTENED:
         return not following.isdigit() and _is_opening(text, position, stop)
     if len(word) == 1 and word.isalpha():

@@ -1,0 +1,5 @@
+"""stub."""
+
+
+def detect_content_type(content: str) -> str:
+    return "note"
