@@ -195,11 +195,14 @@ def _refuse_reaching_out(layer: Mapping[str, Any], where: str) -> None:
         return
     model, base_url = str(settings.get("model", "")), str(settings.get("base_url", ""))
     kind, _, rest = model.partition(":")
-    url = "http" + model.partition("@http")[2] if "@http" in model else base_url
+    urls = [base_url, "http" + model.partition("@http")[2]] if "@http" in model else [base_url]
+    elsewhere = [
+        url for url in urls if url and urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1")
+    ]
     if kind.strip().lower() == "cli" and rest.strip() not in ("claude", "codex"):
         refused = f"llm.model={model!r:.80} would run a command"
-    elif url and urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1"):
-        refused = f"llm would send memories to {url!r:.80}"
+    elif elsewhere:
+        refused = f"llm would send memories to {elsewhere[0]!r:.80}"
     else:
         return
     raise InvalidConfig(

@@ -163,6 +163,11 @@ class ProviderLLM:
     def _check_whole(self, response: ModelResponse, *, streamed: bool, delivered: bool) -> None:
         if response.finish_reason == "content_filter" and not response.text:
             raise ModelRefused(f"The provider's content filter stopped {self.name}.")
+        if response.finish_reason == "length" and not response.text:
+            raise ModelRefused(
+                f"{self.name} used up its tokens before it began to answer.",
+                hint="Raise llm.max_tokens: a reasoning model's thoughts count.",
+            )
         if streamed and response.finish_reason is None:
             # A connection that is closed politely in the middle looks like an end; only the reason is missing.
             cut = ModelOverloaded(f"{self.name} broke off in the middle of its answer.", hint="Ask again.")
