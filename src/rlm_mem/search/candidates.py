@@ -7,14 +7,29 @@ arrays, so the ranker does no I/O.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["CandidateSet"]
+from rlm_mem.store.lookup import CandidateSource, Filters
+from rlm_mem.store.segments import DecodedSegments
+
+if TYPE_CHECKING:
+    from rlm_mem.search.query import Query
+
+__all__ = ["CandidateSet", "gather"]
+
+#: Segments on each side of a candidate chunk that may be results themselves, and that are read at all: a segment's
+#: score looks three to either side.
+NEAR_SEGMENTS = 3
+READ_SEGMENTS = 6
+#: Chunks that a period named in the question brings in, whatever their words.
+PERIOD_CHUNKS = 50
+#: What happened on a day is often told some days later.
+TOLD_LATER = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +109,170 @@ class CandidateSet:
     conv_df: npt.NDArray[np.int64]  # [Q]
     conv_tf: npt.NDArray[np.int64]  # [C, Q]
     conv_length: npt.NDArray[np.int64]  # [C]
+
+
+def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) -> CandidateSet:
+    """Collect the candidates of a question.
+
+    Args:
+        source: the index, as it is now.
+        query: the analysed question.
+        filters: what may be returned; neighbours that do not pass come along as context only.
+        limit: chunks to take by their words (50 to 200 lose next to nothing against taking all).
+    """
+    terms = source.term_ids(query.terms)
+    weights = np.array(query.weights, np.float64)
+    docs, scores = source.best(terms, weights, limit, filters)
+    chosen = [docs, *(_of_period(source, query, terms, weights, filters))]
+    hood = source.around(np.unique(np.concatenate(chosen)), NEAR_SEGMENTS, READ_SEGMENTS)
+    rows, decoded = source.rows(hood.doc)
+    there = np.array([row.doc for row in rows], np.int64)
+    # A chunk may have been removed since the postings were read: it is simply not there any more.
+    kept = np.isin(hood.doc, there)
+    eligible = hood.near[kept] & source.accepts(there, filters)
+    first_stage = _scores_of(there, docs, scores)
+    per_chunk = np.diff(decoded.chunk_start)
+    chunk_index = np.repeat(np.arange(len(rows)), per_chunk)
+    seg_no = np.arange(len(chunk_index)) - np.repeat(decoded.chunk_start[:-1], per_chunk)
+    tf = _frequencies(decoded, terms)
+    conversation, numbers = _conversations([row.conversation for row in rows])
+    conv_tf, conv_length = _conversation_figures(
+        source, terms, decoded, tf, chunk_index, conversation, numbers
+    )
+    at = np.array([row.at for row in rows], np.float64)
+    authors = np.unique(decoded.author)
+    names = source.author_names(authors[authors >= 0])
+    figures = source.statistics(terms)
+    return CandidateSet(
+        chunk_ids=[row.chunk_id for row in rows],
+        doc=there,
+        chunk_conv=conversation,
+        chunk_at=at,
+        chunk_type=[row.type for row in rows],
+        confidence=np.array([row.confidence for row in rows], np.float64),
+        valid_from=[row.valid_from for row in rows],
+        valid_to=[row.valid_to for row in rows],
+        superseded_by=[row.superseded_by for row in rows],
+        first_stage=first_stage,
+        chunk_eligible=eligible,
+        chunk_index=chunk_index,
+        seg_no=seg_no,
+        start=decoded.start,
+        end=decoded.end,
+        run=hood.run[kept][chunk_index],
+        conv=conversation[chunk_index],
+        conv_pos=hood.segments_before[kept][chunk_index] + seg_no,
+        author=np.searchsorted(authors, decoded.author) - int(np.count_nonzero(authors < 0)),
+        at=at[chunk_index],
+        flags=decoded.flags,
+        length=decoded.length,
+        tf=tf,
+        eligible=eligible[chunk_index],
+        authors=tuple(names.get(number, "") for number in authors[authors >= 0].tolist()),
+        n_segments=figures.segments,
+        avg_length=figures.total_length / max(figures.segments, 1),
+        df=figures.segment_df,
+        n_chunks=figures.chunks,
+        avg_chunk_length=figures.total_length / max(figures.chunks, 1),
+        chunk_df=figures.chunk_df,
+        n_conversations=figures.conversations,
+        avg_conversation_length=figures.total_length / max(figures.conversations, 1),
+        conv_df=figures.conversation_df,
+        conv_tf=conv_tf,
+        conv_length=conv_length,
+    )
+
+
+def _of_period(
+    source: CandidateSource,
+    query: Query,
+    terms: npt.NDArray[np.int64],
+    weights: npt.NDArray[np.float64],
+    filters: Filters,
+) -> list[npt.NDArray[np.int64]]:
+    """Chunks of the periods that the question names: the best by its words, and the first ones of each."""
+    chosen = []
+    for mention in query.dates:
+        first, last = _midnight(mention.first), _midnight(mention.last) + timedelta(days=1)
+        within = _narrowed(filters, first, last + TOLD_LATER)
+        if within is None:
+            continue
+        chosen.append(source.best(terms, weights, PERIOD_CHUNKS, within)[0])
+        few = PERIOD_CHUNKS // 5
+        chosen.append(source.in_period(first.timestamp(), last.timestamp(), few, filters))
+    return chosen
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def _narrowed(filters: Filters, first: datetime, end: datetime) -> Filters | None:
+    """`filters` restricted to a period as well; None when nothing can pass both."""
+    from rlm_mem.store.filtering import time_range
+
+    low, high = time_range(filters.start, filters.end)
+    low, high = max(low, first.timestamp()), min(high, end.timestamp())
+    if low >= high:
+        return None
+    start, stop = datetime.fromtimestamp(low, UTC), datetime.fromtimestamp(high, UTC)
+    return replace(filters, start=start.isoformat(), end=(stop - timedelta(microseconds=1)).isoformat())
+
+
+def _scores_of(
+    docs: npt.NDArray[np.int64], best: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """The first-stage score of each document, 0 for one that has none."""
+    found = np.zeros(len(docs))
+    if len(best):
+        order = np.argsort(best)
+        place = np.minimum(np.searchsorted(best, docs, sorter=order), len(best) - 1)
+        hit = best[order[place]] == docs
+        found[hit] = scores[order[place[hit]]]
+    return found
+
+
+def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    """How often each segment holds each term."""
+    segments, count = len(decoded.start), len(terms)
+    known = np.flatnonzero(terms >= 0)
+    if not len(known) or not segments:
+        return np.zeros((segments, count), np.float32)
+    order = known[np.argsort(terms[known])]
+    wanted = terms[order].astype(np.uint32)
+    place = np.minimum(np.searchsorted(wanted, decoded.terms), len(wanted) - 1)
+    hit = np.flatnonzero(wanted[place] == decoded.terms)
+    segment = np.searchsorted(decoded.term_start, hit, side="right") - 1
+    cells = np.bincount(segment * count + order[place[hit]], minlength=segments * count)
+    return cells.reshape(segments, count).astype(np.float32)
+
+
+def _conversations(numbers: list[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Index of each chunk's conversation, and the conversation numbers, -1 for each chunk that stands alone."""
+    given = np.array(numbers, np.int64)
+    named = np.unique(given[given >= 0])
+    index = np.searchsorted(named, given)
+    alone = np.flatnonzero(given < 0)
+    index[alone] = len(named) + np.arange(len(alone))
+    return index, np.concatenate([named, np.full(len(alone), -1, np.int64)])
+
+
+def _conversation_figures(
+    source: CandidateSource,
+    terms: npt.NDArray[np.int64],
+    decoded: DecodedSegments,
+    tf: npt.NDArray[np.float32],
+    chunk_index: npt.NDArray[np.int64],
+    conversation: npt.NDArray[np.int64],
+    numbers: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Term frequencies and lengths of the conversations, in the order of `numbers`."""
+    conv_tf = np.zeros((len(numbers), len(terms)), np.int64)
+    conv_length = np.zeros(len(numbers), np.int64)
+    named = int(np.count_nonzero(numbers >= 0))
+    conv_tf[:named], conv_length[:named] = source.conversation_terms(numbers[:named], terms)
+    owner = conversation[chunk_index]
+    alone = owner >= named
+    np.add.at(conv_tf, owner[alone], tf[alone].astype(np.int64))
+    np.add.at(conv_length, owner[alone], decoded.length[alone])
+    return conv_tf, conv_length

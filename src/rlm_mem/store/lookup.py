@@ -8,7 +8,7 @@ answer alike rank alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -119,8 +119,8 @@ class CandidateSource(Protocol):
         """How many chunks hold each of `terms`; terms that none holds are left out. Cheap for hundreds of terms."""
         ...
 
-    def authors(self) -> Mapping[str, int]:
-        """Who speaks in this namespace: name → number of chunks."""
+    def authors(self) -> Collection[str]:
+        """The names of those who speak in this namespace."""
         ...
 
     def statistics(self, terms: Ints) -> CorpusStatistics:

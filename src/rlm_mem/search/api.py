@@ -1,0 +1,265 @@
+"""`search`: from a question to ranked hits, the two stages in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import format_time, parse_time
+from rlm_mem.errors import InputError, InvalidQuery
+from rlm_mem.store.lookup import Filters
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.search.query import Query
+    from rlm_mem.search.ranked import Ranked
+    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.lookup import CandidateSource
+
+__all__ = ["MAX_LIMIT", "Filters", "Hit", "search"]
+
+#: Most hits that one search returns.
+MAX_LIMIT = 1_000
+
+_BY = ("chunk", "segment", "conversation")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result.
+
+    Attributes:
+        chunk_id: the chunk; read it with `get_chunk`.
+        score: higher is better; comparable within one search only.
+        snippet: the segment that matched, shortened if long.
+        start, end: where that segment stands in the chunk's content, in characters.
+        segment_no: its number within the chunk, from 0.
+        conversation_id: the chunk's conversation, None for none.
+        at: when it happened, else was created (`YYYY-MM-DDTHH:MM:SS.ffffffZ`).
+        type, tags: as in the chunk.
+        author: who says the segment, None where the text does not tell.
+        parts: with `explain`, what each signal added to the segment's score.
+    """
+
+    chunk_id: str
+    score: float
+    snippet: str
+    start: int
+    end: int
+    segment_no: int
+    conversation_id: str | None
+    at: str
+    type: str
+    tags: tuple[str, ...]
+    author: str | None
+    parts: dict[str, float] | None = None
+
+
+def search(
+    store: ChunkStore,
+    query: str,
+    *,
+    limit: int = 10,
+    filters: Filters | Mapping[str, Any] | None = None,
+    by: str = "chunk",
+    as_of: str | datetime | None = None,
+    explain: bool = False,
+) -> list[Hit]:
+    """Find what answers a question, best first. Reads no more chunk files than it returns hits, and writes none.
+
+    Args:
+        store: where to look; only its own namespace is seen.
+        query: a question or keywords in any language; only the first few thousand characters count. Without any
+            word to look for the result is empty, unless `filters` restrict: then it is the newest that pass.
+        limit: hits wanted, 1 to 1,000; long lists cost more, since every candidate is ranked.
+        filters: what may be returned (see `Filters`); a mapping of its fields is taken as well.
+        by: "chunk"; "segment" for single turns or sentences, of which one chunk may have several; "conversation" for
+            the best chunk of each conversation.
+        as_of: what held at this time: nothing that happened later, nothing outside its validity. Relative dates in
+            the question ("last week") are counted from it too. None: now, without what has been superseded.
+        explain: also say what each signal added.
+
+    Raises:
+        InvalidQuery: an argument of the wrong type or out of range.
+    """
+    _check(query, limit, by)
+    wanted = _filters(filters)
+    now = store.clock() if as_of is None else _moment(as_of)
+    if as_of is not None:
+        wanted = replace(wanted, valid_at=now.timestamp())
+    source: CandidateSource = store.candidate_source()
+    if not query.strip():
+        return [] if wanted == Filters() else _newest(store, source, wanted, limit)
+    question = _analysed(store, source, query, now)
+    return list(_hits(store, question, _ranked(store, source, question, wanted, limit, by), limit, explain))
+
+
+def _analysed(store: ChunkStore, source: CandidateSource, query: str, now: datetime) -> Query:
+    from rlm_mem.search.query import analyse_query
+    from rlm_mem.text.analysis import get_analyser
+
+    analyser = get_analyser(store.config.search.language)
+    return analyse_query(query, analyser, now=now, known_authors=source.authors())
+
+
+def _ranked(
+    store: ChunkStore, source: CandidateSource, question: Query, filters: Filters, limit: int, by: str
+) -> Iterator[Ranked]:
+    from rlm_mem.search.candidates import gather
+    from rlm_mem.search.ranked import ranked
+
+    wanted = max(store.config.search.candidates, 2 * limit)
+    return ranked(question, gather(source, question, filters, wanted), by)
+
+
+def _hits(
+    store: ChunkStore, question: Query, results: Iterator[Ranked], limit: int, explain: bool
+) -> Iterator[Hit]:
+    """Read the chunks behind the best results; one whose file is gone or damaged gives way to the next."""
+    found = 0
+    while found < limit:
+        best = [result for result, _ in zip(results, range(limit - found), strict=False)]
+        if not best:
+            return
+        chunks = store.get_many(list(dict.fromkeys(result.chunk_id for result in best)), track=False)
+        for result in best:
+            chunk = chunks.get(result.chunk_id)
+            if chunk is not None:
+                found += 1
+                yield _hit(chunk, result, question, explain)
+
+
+def _hit(chunk: Chunk, result: Ranked, question: Query, explain: bool) -> Hit:
+    return Hit(
+        chunk_id=chunk.id,
+        score=result.score,
+        snippet=chunk.content[result.start : result.end],
+        start=result.start,
+        end=result.end,
+        segment_no=result.segment_no,
+        conversation_id=chunk.metadata.conversation_id,
+        at=chunk.metadata.occurred_at or chunk.metadata.created_at,
+        type=chunk.type,
+        tags=tuple(chunk.tags),
+        author=result.author,
+        parts=result.parts if explain else None,
+    )
+
+
+def _newest(store: ChunkStore, source: CandidateSource, filters: Filters, limit: int) -> list[Hit]:
+    """The newest chunks that pass, each with its first segment."""
+    rows, decoded = source.rows(source.newest(limit, filters))
+    chunks = store.get_many([row.chunk_id for row in rows], track=False)
+    hits = []
+    for number, row in enumerate(rows):
+        chunk = chunks.get(row.chunk_id)
+        if chunk is None:
+            continue
+        first, last = int(decoded.chunk_start[number]), int(decoded.chunk_start[number + 1])
+        start, end = (int(decoded.start[first]), int(decoded.end[first])) if last > first else (0, 0)
+        hits.append(
+            Hit(
+                chunk_id=chunk.id,
+                score=0.0,
+                snippet=chunk.content[start:end],
+                start=start,
+                end=end,
+                segment_no=0,
+                conversation_id=chunk.metadata.conversation_id,
+                at=chunk.metadata.occurred_at or chunk.metadata.created_at,
+                type=chunk.type,
+                tags=tuple(chunk.tags),
+                author=None,
+            )
+        )
+    return hits
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _check(query: object, limit: object, by: object) -> None:
+    if not isinstance(query, str):
+        raise InvalidQuery(
+            f"A query is text, not {type(query).__name__}.", hint="Pass a question or keywords."
+        )
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise InvalidQuery(f"limit is a whole number, not {type(limit).__name__}.", hint="Pass limit=10.")
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidQuery(
+            f"limit is {limit}; it must be 1 to {MAX_LIMIT}.", hint="Ask for fewer hits at a time."
+        )
+    if by not in _BY:
+        raise InvalidQuery(
+            f"by is {by!r}; it must be one of: {', '.join(_BY)}.", hint="Leave it out for chunks."
+        )
+
+
+def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
+    if given is None:
+        return Filters()
+    if isinstance(given, Filters):
+        values = {field.name: getattr(given, field.name) for field in fields(Filters)}
+    elif isinstance(given, Mapping):
+        values = dict(given)
+    else:
+        raise InvalidQuery(f"filters are Filters or a mapping, not {type(given).__name__}.")
+    known = {field.name for field in fields(Filters)}
+    for name, value in values.items():
+        if name not in known:
+            raise InvalidQuery(f"There is no filter {name!r}; there are: {', '.join(sorted(known))}.")
+        values[name] = _filter_value(name, value)
+    checked = Filters(**values)
+    from rlm_mem.store.filtering import time_range
+
+    time_range(checked.start, checked.end)  # says which one is not a time
+    return checked
+
+
+def _filter_value(name: str, value: Any) -> Any:
+    if value is None:
+        return () if name in ("tags_all", "tags_any") else value if name != "include_superseded" else False
+    if name in ("tags_all", "tags_any"):
+        value = (value,) if isinstance(value, str) else value
+        return _texts(name, value)
+    if name == "chunk_type" and not isinstance(value, str):
+        return _texts(name, value)
+    if name == "include_superseded":
+        if not isinstance(value, bool):
+            raise InvalidQuery(f"The filter {name} is true or false, not {value!r}.")
+        return value
+    if name == "valid_at":
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InvalidQuery(f"The filter {name} is a number of seconds, not {value!r}.")
+        return float(value)
+    if isinstance(value, datetime):
+        return format_time(value)
+    if not isinstance(value, str):
+        raise InvalidQuery(f"The filter {name} is text, not {type(value).__name__}.")
+    return value
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple | set | frozenset) or not all(
+        isinstance(item, str) for item in value
+    ):
+        raise InvalidQuery(f"The filter {name} is a list of texts, not {value!r}.")
+    return tuple(sorted(value))
+
+
+def _moment(as_of: object) -> datetime:
+    if isinstance(as_of, datetime):
+        return as_of.replace(tzinfo=UTC) if as_of.tzinfo is None else as_of
+    if not isinstance(as_of, str):
+        raise InvalidQuery(f"as_of is a time, not {type(as_of).__name__}.", hint="Write it as YYYY-MM-DD.")
+    try:
+        moment = parse_time(as_of)
+    except (InputError, ValueError) as error:
+        raise InvalidQuery(
+            f"as_of is {as_of[:40]!r}, which is not a time.", hint="Write it as YYYY-MM-DD."
+        ) from error
+    return (
+        moment.replace(hour=23, minute=59, second=59) if len(as_of.strip()) == len("YYYY-MM-DD") else moment
+    )
