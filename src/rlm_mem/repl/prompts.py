@@ -80,11 +80,12 @@ for chunk_id, snippet in seen.items():
 """The dialect in under 900 o200k tokens, with short worked programs (small models need them)."""
 
 _TAG = re.compile(r"<(?=/?\s*(?:question|store|hits|output|error|context|earlier)\b)", re.IGNORECASE)
+_BROKEN = r"<\\"  # as a replacement: a bracket and one backslash
 
 
 def fenced(tag: str, text: str) -> str:
     """Return ``text`` between ``<tag>`` lines; tags of ours inside it are broken, so data cannot end it."""
-    return f"<{tag}>\n{_TAG.sub('<' + chr(92), text)}\n</{tag}>"
+    return f"<{tag}>\n{_TAG.sub(_BROKEN, text)}\n</{tag}>"
 
 
 def clip(text: str, limit: int, what: str = "output") -> tuple[str, bool]:
