@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory import TrajectoryInfo
     from rlm_mem.repl.loop import LoopStep
     from rlm_mem.search import Hit
-    from rlm_mem.store.integrity import Finding, Repair
+    from rlm_mem.store.integrity import Finding
     from rlm_mem.store.lookup import Filters
+    from rlm_mem.store.repair import Repair
     from rlm_mem.store.sync import SyncReport
 
 __all__ = ["Memory"]
@@ -286,7 +287,7 @@ class Memory:
         """Chunks linked with a chunk, strongest first."""
         return self.store.linked(chunk_id, link_type, direction)
 
-    def list(self, **filters: Any) -> list[str]:
+    def list_chunks(self, **filters: Any) -> list[str]:
         """Ids by filter (see ``ChunkStore.list_chunks``)."""
         return self.store.list_chunks(**filters)
 
@@ -318,7 +319,7 @@ class Memory:
 
     def repair(self, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
         """Mend what can be mended without deleting content; by default only say what would be done."""
-        from rlm_mem.store.integrity import repair
+        from rlm_mem.store.repair import repair
 
         return repair(self.store, dry_run=dry_run, progress=progress)
 

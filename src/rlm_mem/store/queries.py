@@ -200,7 +200,7 @@ class Queries:
                 f"SELECT doc, tag FROM tags WHERE doc IN ({_marks(part)}) ORDER BY tag", part
             ):
                 tags.setdefault(doc, []).append(tag)
-        return [Summary(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace) for row in rows]
+        return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
 
     def timeline(
         self,

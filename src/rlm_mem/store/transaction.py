@@ -69,6 +69,7 @@ class Transaction:
         self._chunks: dict[str, Chunk] = {}
         self._moves: list[tuple[Path, Path]] = []
         self._gone: list[Path] = []
+        self._emptied: list[Path] = []
         self._undo: list[Callable[[], None]] = []
         self._folders: dict[Path, int] = {}
         self.recorded_folders: dict[str, int] = {}
@@ -140,6 +141,7 @@ class Transaction:
         if versions.is_dir():
             for version in versions.iterdir():
                 self._drop_file(version)
+            self._emptied.append(versions)
 
     def _drop_file(self, path: Path) -> None:
         # Set aside before the commit, unlinked after it: a crash in between can be told from a finished delete.
@@ -178,6 +180,9 @@ class Transaction:
         self._undo.clear()
         for path in self._gone:
             files.remove(path)
+        for folder in self._emptied:
+            with contextlib.suppress(OSError):  # not empty after all, or gone: either is fine
+                folder.rmdir()
         for item in publishes:
             if item.version:
                 self._trim_versions(item.version.parent)

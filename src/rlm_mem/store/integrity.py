@@ -1,0 +1,362 @@
+"""Checks of a store's files, links and index (seed 003, Data Integrity Checks); nothing here changes anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlm_mem.chunk import Chunk, content_hash, is_chunk_id
+from rlm_mem.errors import InvalidChunk
+from rlm_mem.store.rows import ACTIVE, ARCHIVED, find_row
+from rlm_mem.store.sync import read_chunk_file, read_version_file
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.local import LocalBackend
+
+__all__ = ["CODES", "Finding", "check", "find_cycle"]
+
+#: Link types that express an order in time or origin: going round in a circle contradicts them. The others
+#: (shared tags, same conversation, similarity) hold both ways by nature.
+ORDERED_LINKS = ("follows", "derived_from")
+MAX_CYCLE_DEPTH = 64
+
+#: Every code, what it means, and what `repair` does about it.
+CODES: dict[str, tuple[str, str]] = {
+    "unreadable-file": (
+        "not valid JSON, or a required field is missing or malformed",
+        "left in place for a person",
+    ),
+    "unreadable-with-version": (
+        "the file does not validate, but a former version of it does",
+        "moves the damaged file to archive/damaged/ and brings the newest former version back",
+    ),
+    "misnamed-file": ("the file name and the id inside differ", "renames the file, if that name is free"),
+    "duplicate-id": ("two files hold the same id", "left in place for a person"),
+    "content-hash": (
+        "the content was edited: its stored hash is another",
+        "writes the right hash as a new revision",
+    ),
+    "token-count": (
+        "the stored token count is not that of the content",
+        "writes the right count as a new revision",
+    ),
+    "unknown-type": (
+        "the chunk type is neither built in nor registered",
+        "left: register the type or change it",
+    ),
+    "unknown-link-type": (
+        "the link type is neither built in nor registered",
+        "left: register the type or change it",
+    ),
+    "dangling-link": ("the link's target does not exist", "removes the link (the former version is kept)"),
+    "dangling-superseded": ("superseded_by names a chunk that does not exist", "left for a person"),
+    "self-link": ("the chunk links to itself", "removes the link (the former version is kept)"),
+    "circular-links": ("links of an ordered type go round in a circle", "left for a person"),
+    "namespace-crossing-link": (
+        "the link leads into another namespace",
+        "removes the link (the former version is kept)",
+    ),
+    "index-missing-file": ("the index lists a chunk whose file is gone", "drops the index entry"),
+    "orphaned-file": ("a chunk file that the index does not know", "adds it to the index"),
+    "index-outdated": (
+        "the index holds another state of the chunk than its file",
+        "reads the file into the index",
+    ),
+    "index-links": (
+        "incoming or outgoing links in the index are not those of the file",
+        "rebuilds the index",
+    ),
+    "index-terms": ("search terms of the chunk are missing from the index", "rebuilds the index"),
+    "index-damaged": ("SQLite reports damage in the index", "rebuilds the index"),
+    "leftover-file": ("an unfinished file of a killed process", "removes it (it was never acknowledged)"),
+    "unreadable-version": ("a kept former version does not validate", "left in place for a person"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    Attributes:
+        code: one of CODES.
+        message: one sentence with the particulars.
+        file: path relative to the store, or None for the index.
+        chunk_id: the chunk concerned, if it is known.
+        target_id: the other end, for links.
+        link_type: the link's type, for links.
+    """
+
+    code: str
+    message: str
+    file: str | None = None
+    chunk_id: str | None = None
+    target_id: str | None = None
+    link_type: str | None = None
+
+    @property
+    def meaning(self) -> str:
+        """What the code stands for."""
+        return CODES[self.code][0]
+
+    @property
+    def remedy(self) -> str:
+        """What `repair` does about it."""
+        return CODES[self.code][1]
+
+
+def check(store: ChunkStore, *, progress: Callable[[int, int], None] | None = None) -> list[Finding]:
+    """Look at every file, every link and the whole index.
+
+    Args:
+        progress: called with (files looked at, files in all).
+
+    Returns:
+        Findings in the order of files; none for a sound store. A confined store reports on its namespace only.
+    """
+    backend = store.backend
+    connection = backend.connection
+    # One snapshot of the index for the whole check, so that writers at work are no findings.
+    own_read = not connection.in_transaction
+    if own_read:
+        connection.execute("BEGIN")
+    try:
+        findings = list(_findings(store, backend, connection, progress))
+    finally:
+        if own_read:
+            connection.execute("COMMIT")
+    leftovers = _orphans(backend, [finding for finding in findings if finding.code == "leftover-file"])
+    confirmed = [
+        finding
+        for finding in findings
+        if (finding in leftovers if finding.code == "leftover-file" else _still_there(store, finding))
+    ]
+    if store.confined:
+        return [finding for finding in confirmed if _concerns(store, finding)]
+    return confirmed
+
+
+def _concerns(store: ChunkStore, finding: Finding) -> bool:
+    row = store.backend.find(finding.chunk_id) if finding.chunk_id else None
+    return row is not None and row.ns == store.backend.queries.namespace_number(store.namespace)
+
+
+def _orphans(backend: LocalBackend, leftovers: list[Finding]) -> list[Finding]:
+    """Unfinished files that nobody is writing: under the write lock there is no work in progress."""
+    if not leftovers or backend.read_only:
+        return leftovers
+    with backend.transaction():
+        return [finding for finding in leftovers if backend.layout.absolute(finding.file or "").exists()]
+
+
+def _still_there(store: ChunkStore, finding: Finding) -> bool:
+    """Whether a finding about index against file holds at a second look (somebody may have written meanwhile)."""
+    if finding.code not in ("index-missing-file", "orphaned-file", "index-outdated") or finding.file is None:
+        return True
+    row = store.backend.find(finding.chunk_id) if finding.chunk_id else None
+    path = store.backend.layout.absolute(finding.file)
+    if row is None or row.path != finding.file:
+        return path.exists() == (finding.code == "orphaned-file")
+    try:
+        _, sig = read_chunk_file(path)
+    except (InvalidChunk, OSError):
+        return True
+    return sig != row.signature
+
+
+def _findings(
+    store: ChunkStore,
+    backend: LocalBackend,
+    connection: sqlite3.Connection,
+    progress: Callable[[int, int], None] | None,
+) -> Iterator[Finding]:
+    damage = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if damage[0] != "ok":
+        yield Finding("index-damaged", f"index.sqlite: {damage[0]}")
+    layout = backend.layout
+    paths = [
+        f"{folder}/{entry.name}"
+        for folder in layout.folders()
+        for entry in sorted(os.scandir(layout.absolute(folder)), key=lambda entry: entry.name)
+        if entry.name.endswith(".json") and not entry.name.startswith(".") and entry.is_file()
+    ]
+    seen: dict[str, str] = {}
+    for done, path in enumerate(paths, 1):
+        yield from _file(store, connection, path, seen)
+        if progress is not None and (done % 100 == 0 or done == len(paths)):
+            progress(done, len(paths))
+    present = set(paths)
+    for chunk_id, path in connection.execute("SELECT id, path FROM chunks"):
+        if path not in present and not layout.absolute(path).exists():
+            yield Finding("index-missing-file", f"{path} is gone, the index lists {chunk_id}", path, chunk_id)
+    for doc_id in connection.execute(
+        "SELECT id FROM chunks LEFT JOIN segments USING(doc) WHERE status = ? AND segments.doc IS NULL",
+        (ACTIVE,),
+    ):
+        yield Finding("index-terms", f"{doc_id[0]} has no search terms in the index", None, doc_id[0])
+    yield from _cycles(connection)
+    yield from _leftovers(layout.unfinished)
+    yield from _versions(layout.archive / "versions", layout.base)
+
+
+def _file(
+    store: ChunkStore, connection: sqlite3.Connection, path: str, seen: dict[str, str]
+) -> Iterator[Finding]:
+    absolute = store.backend.layout.absolute(path)
+    stem = absolute.stem
+    try:
+        chunk, sig = read_chunk_file(absolute)
+    except FileNotFoundError:
+        return  # deleted or moved since the folder was listed
+    except OSError as error:
+        yield Finding(
+            "unreadable-file", f"{path}: {error.strerror}", path, stem if is_chunk_id(stem) else None
+        )
+        return
+    except InvalidChunk as error:
+        yield _unreadable(store, path, stem, error.message)
+        return
+    if chunk.id in seen:
+        yield Finding("duplicate-id", f"{chunk.id} is in {seen[chunk.id]} and in {path}", path, chunk.id)
+        return
+    seen[chunk.id] = path
+    yield from _fields(store, chunk, path)
+    row = find_row(connection, chunk.id)
+    if row is None:
+        yield Finding("orphaned-file", f"{path} is not in the index", path, chunk.id)
+        return
+    status = ARCHIVED if path.startswith("archive/") else ACTIVE
+    if row.path != path or row.signature != sig or row.status != status or row.revision != chunk.revision:
+        yield Finding("index-outdated", f"{path} is not as the index recorded it", path, chunk.id)
+    elif status == ACTIVE:
+        yield from _links(store, connection, chunk, path, row.doc, row.ns)
+
+
+def _unreadable(store: ChunkStore, path: str, stem: str, reason: str) -> Finding:
+    from rlm_mem.store.history import former_versions
+
+    if not is_chunk_id(stem):
+        return Finding("unreadable-file", f"{path}: {reason}", path)
+    if "file name and id must agree" in reason:
+        return Finding("misnamed-file", f"{path}: {reason}", path, stem)
+    if former_versions(store.backend.layout, stem, below=2**62):
+        return Finding("unreadable-with-version", f"{path}: {reason}", path, stem)
+    return Finding("unreadable-file", f"{path}: {reason}", path, stem)
+
+
+def _fields(store: ChunkStore, chunk: Chunk, path: str) -> Iterator[Finding]:
+    from rlm_mem.text.tokens import count_tokens
+
+    if content_hash(chunk.content) != chunk.metadata.content_hash:
+        yield Finding(
+            "content-hash", f"{chunk.id}: the content is not the one its hash was made of", path, chunk.id
+        )
+    tokens = count_tokens(chunk.content)
+    if tokens != chunk.tokens:
+        yield Finding(
+            "token-count", f"{chunk.id}: {chunk.tokens} tokens stored, {tokens} counted", path, chunk.id
+        )
+    if chunk.type not in store.types.chunk_types:
+        yield Finding("unknown-type", f"{chunk.id}: type {chunk.type!r:.60}", path, chunk.id)
+
+
+def _links(
+    store: ChunkStore, connection: sqlite3.Connection, chunk: Chunk, path: str, doc: int, ns: int
+) -> Iterator[Finding]:
+    for link in chunk.links:
+        where = (path, chunk.id, link.target_id, link.type)
+        if link.type not in store.types.link_types:
+            yield Finding("unknown-link-type", f"{chunk.id}: link type {link.type!r:.60}", *where)
+        if link.target_id == chunk.id:
+            yield Finding("self-link", f"{chunk.id} links to itself ({link.type})", *where)
+            continue
+        target = find_row(connection, link.target_id)
+        if target is None:
+            yield Finding(
+                "dangling-link", f"{chunk.id}: {link.type} → {link.target_id}, which is not there", *where
+            )
+        elif target.ns != ns:
+            yield Finding("namespace-crossing-link", f"{chunk.id}: {link.type} → {link.target_id}", *where)
+    successor = chunk.metadata.superseded_by
+    if successor is not None and find_row(connection, successor) is None:
+        yield Finding(
+            "dangling-superseded", f"{chunk.id}: superseded by {successor}", path, chunk.id, successor
+        )
+    # Bidirectional consistency: incoming links exist only in the index, made from the files' outgoing ones.
+    indexed = connection.execute(
+        "SELECT dst_id, type FROM links WHERE doc = ? ORDER BY position", (doc,)
+    ).fetchall()
+    if indexed != [(link.target_id, link.type) for link in chunk.links]:
+        yield Finding(
+            "index-links", f"{chunk.id}: links in the index differ from those in the file", path, chunk.id
+        )
+
+
+def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
+    marks = ",".join("?" * len(ORDERED_LINKS))
+    for kind_row in connection.execute(
+        f"SELECT DISTINCT type FROM links WHERE type IN ({marks})", ORDERED_LINKS
+    ):
+        kind = kind_row[0]
+        graph: dict[str, list[str]] = {}
+        for source, target in connection.execute(
+            "SELECT c.id, l.dst_id FROM links l JOIN chunks c USING(doc) WHERE l.type = ? AND c.status = 0",
+            (kind,),
+        ):
+            graph.setdefault(source, []).append(target)
+        circle = find_cycle(graph)
+        if circle and len(circle) <= MAX_CYCLE_DEPTH:
+            shown = " → ".join([*circle, circle[0]])
+            yield Finding(
+                "circular-links", f"{kind} goes in a circle: {shown}", None, circle[0], circle[-1], kind
+            )
+
+
+def find_cycle(graph: dict[str, list[str]]) -> list[str] | None:
+    """One circle of a directed graph, or None; linear in nodes and edges, no recursion."""
+    done: set[str] = set()
+    for start in graph:
+        if start in done:
+            continue
+        trail: list[str] = [start]
+        on_trail = {start}
+        stack = [iter(graph[start])]
+        while stack:
+            for target in stack[-1]:
+                if target in on_trail:
+                    return trail[trail.index(target) :]
+                if target not in done and target in graph:
+                    trail.append(target)
+                    on_trail.add(target)
+                    stack.append(iter(graph[target]))
+                    break
+            else:
+                stack.pop()
+                finished = trail.pop()
+                on_trail.discard(finished)
+                done.add(finished)
+    return None
+
+
+def _leftovers(folder: Path) -> Iterator[Finding]:
+    if folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            yield Finding("leftover-file", f".tmp/{path.name} was never finished", f".tmp/{path.name}")
+
+
+def _versions(folder: Path, base: Path) -> Iterator[Finding]:
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.glob("*/*.json")):
+        try:
+            read_version_file(path)
+        except FileNotFoundError:
+            continue
+        except (InvalidChunk, OSError) as error:
+            relative = path.relative_to(base).as_posix()
+            yield Finding("unreadable-version", f"{relative}: {error}", relative, path.parent.name)
