@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlm_mem.llm.base import LLM
     from rlm_mem.llm.budget import Limits
     from rlm_mem.recall.costs import CostLine
-    from rlm_mem.recall.host_session import HostSession
+    from rlm_mem.recall.host_session import RecallSession
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
     from rlm_mem.recall.trajectory import TrajectoryInfo
@@ -211,11 +211,11 @@ class Memory:
             question, limits=limits, on_step=on_step
         )
 
-    def recall_session(self, query: str, **options: Any) -> HostSession:
-        """Open a recall in which the caller is the model: no key is needed (see ``HostSession``)."""
-        from rlm_mem.recall.host_session import HostSession
+    def recall_session(self, query: str, **options: Any) -> RecallSession:
+        """Open a recall in which the caller is the model: no key is needed (see ``RecallSession``)."""
+        from rlm_mem.recall.host_session import recall_session
 
-        return HostSession(self.store, query, **options)
+        return recall_session(self.store, query, **options)
 
     def search(
         self,

@@ -172,7 +172,8 @@ class LocalBackend:
         if not self.read_only:
             self.flush_reads(wait=True)
             self._settle_folder_times()
-            self._maintain_postings()
+            if self._recorded_times:
+                self._maintain_postings()
         self._drop_connections()
         if self._memory_index is not None:
             self._memory_index.close()
@@ -482,9 +483,14 @@ class LocalBackend:
         return self.postings(namespace).source(self.connection)
 
     def _maintain_postings(self) -> None:
-        for index in list(self._postings.values()):
+        """Merge what waits, for every namespace that this process wrote or searched and that has grown enough."""
+        from rlm_mem.store.postings_state import merge_is_due
+
+        connection = self.connection
+        for ns, name in connection.execute("SELECT ns, name FROM namespaces").fetchall():
             try:
-                index.maintain(self.connection)
+                if merge_is_due(connection, self.layout.index / "postings", ns):
+                    self.postings(name).maintain(connection)
             except (sqlite3.Error, OSError) as error:  # a derived thing: the next process maintains it
                 _logger.info("postings not maintained: %s", error)
 
