@@ -170,9 +170,8 @@ def _read_codex(outcome: Outcome) -> Completion:
         event = _json_object(line) or {}
         item = _mapping(event.get("item"))
         if event.get("type") == "item.completed" and item.get("type") == "agent_message":
-            text = str(
-                item.get("text", "")
-            )  # the last one is the answer, earlier ones are remarks on the way
+            # The last one is the answer, earlier ones are remarks on the way.
+            text = str(item.get("text", ""))
         elif event.get("type") == "turn.completed":
             used = _mapping(event.get("usage"))
         elif event.get("type") in ("error", "turn.failed"):
@@ -190,7 +189,7 @@ def _read_codex(outcome: Outcome) -> Completion:
 
 def _failed(name: str, outcome: Outcome, words: str, status: object = None) -> ModelError:
     detail = _detail(words)
-    if re.search(r"log ?in|not authenticated|unauthorized|401|api key", detail, re.IGNORECASE):
+    if re.search(r"log ?in\b|logged in|not authenticated|unauthorized|401|api key", detail, re.IGNORECASE):
         return ModelUnavailable(f"{name} is not logged in: {detail}")
     if re.search(r"prompt is too long|context (?:window|length)", detail, re.IGNORECASE):
         return ModelRefused(f"The prompt is longer than the context window of {name}: {detail}")
