@@ -1,0 +1,241 @@
+"""Power cuts and kill -9: nothing acknowledged is lost, nothing half-written is seen, nothing is orphaned."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.chunk import decode_chunk
+from rlm_mem.store import files
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.integrity import check
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system")
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Run ``work`` in a forked process; returns its pid. The child never returns into pytest."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        work()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def sound(base: Path) -> ChunkStore:
+    """Reopen the store and assert that files, listings and index agree and every file parses."""
+    store = ChunkStore(base)
+    assert check(store) == []
+    on_disk = set()
+    for path in (base / "chunks").rglob("*"):
+        if path.is_file():
+            on_disk.add(decode_chunk(path.read_bytes()).id)
+    assert set(store.list_chunks()) == on_disk
+    assert not (base / ".tmp").exists() or list((base / ".tmp").iterdir()) == []
+    return store
+
+
+def busy_writer(base: Path, acknowledged: int, seed: int) -> None:
+    """Create, update, link and delete until killed; report each operation once the store has returned."""
+    chance = random.Random(seed)
+    store = ChunkStore(base)
+    ids: list[str] = []
+
+    def tell(line: str) -> None:
+        os.write(acknowledged, (line + "\n").encode())
+
+    for number in range(100_000):
+        kind = chance.random()
+        if kind < 0.5 or len(ids) < 3:
+            chunk = store.create_chunk(f"note {seed} {number}", tags=[f"t{number % 3}"])
+            ids.append(chunk.id)
+            tell(f"wrote {chunk.id} 1 {number}")
+        elif kind < 0.7:
+            updated = store.update_chunk(chance.choice(ids), content=f"note {seed} {number}")
+            if updated:
+                tell(f"wrote {updated.id} {updated.revision} {number}")
+        elif kind < 0.8:
+            with store.batch():
+                made = [store.create_chunk(f"batch {seed} {number} {part}") for part in range(6)]
+            for chunk in made:
+                tell(f"wrote {chunk.id} 1 {number}")
+        elif kind < 0.9:
+            one, two = chance.sample(ids, 2)
+            with contextlib.suppress(ValueError):
+                store.add_link(one, two, "supports")
+        else:
+            victim = ids.pop(chance.randrange(len(ids)))
+            permanent = chance.random() < 0.5
+            tell(f"deleting {victim} 0 0")
+            store.delete_chunk(victim, permanent=permanent)
+            tell(f"{'erased' if permanent else 'archived'} {victim} 0 0")
+
+
+def test_forty_kills_in_the_middle_of_writes_lose_nothing_acknowledged(base: Path) -> None:
+    chance = random.Random(7)
+    with ChunkStore(base) as store:  # loads what a first write loads, so that the forked writers start at once
+        store.create_chunk("warm")
+    wrote: dict[str, int] = {}
+    gone: dict[str, str] = {}
+    for run in range(40):
+        read_end, write_end = os.pipe()
+        pid = in_child(lambda end=write_end, seed=run: busy_writer(base, end, seed))  # type: ignore[misc]
+        os.close(write_end)
+        time.sleep(0.05 + chance.random() * 0.15)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        with os.fdopen(read_end, "rb") as pipe:
+            for line in pipe.read().decode().splitlines():
+                word, chunk_id, revision, _ = line.split()
+                if word == "wrote":
+                    wrote[chunk_id] = int(revision)
+                else:
+                    gone[chunk_id] = word
+        with sound(base) as store:
+            archived = set(store.list_chunks(archived=True))
+            for chunk_id, revision in wrote.items():
+                fate = gone.get(chunk_id)
+                if fate is None:
+                    chunk = store.get_chunk(chunk_id, track=False)
+                    assert chunk is not None, f"run {run}: {chunk_id} was acknowledged and is lost"
+                    assert chunk.revision >= revision
+                elif fate == "archived":
+                    assert chunk_id in archived
+                elif fate == "erased":
+                    assert store.get_chunk(chunk_id) is None
+                    assert chunk_id not in archived
+    assert len(wrote) > 40, "the writers must have got somewhere"
+
+
+def scripted(store: ChunkStore, victim: str, friend: str) -> None:
+    """One of every kind of write."""
+    store.create_chunk("created", tags=["new"])
+    store.update_chunk(victim, content="updated")
+    store.add_link(friend, victim, "supports")
+    with store.batch():
+        store.create_chunk("one of a batch")
+        store.update_chunk(victim, content="updated in a batch")
+        store.create_chunk("two of a batch")
+    store.delete_chunk(victim)
+    store.restore_chunk(victim)
+    store.delete_chunk(victim, permanent=True)
+    store.checkpoint()
+
+
+OPERATIONS = ("write_temp", "sync_files", "publish", "sync_folder", "link_or_copy", "remove")
+
+
+def dies_at(number: int, after: bool) -> Callable[[], None]:
+    """Patch every file operation of the store: the process is killed just before (or after) the given one."""
+    count = 0
+
+    def patched(original: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **more: object) -> object:
+            nonlocal count
+            count += 1
+            mine = count  # operations call each other
+            if mine == number and not after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = original(*args, **more)
+            if mine == number and after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        return call
+
+    def install() -> None:
+        for name in OPERATIONS:
+            setattr(files, name, patched(getattr(files, name)))
+
+    return install
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_kill_at_every_file_operation_of_every_write_leaves_a_sound_store(tmp_path: Path, after: bool) -> None:
+    for number in range(1, 200):
+        base = tmp_path / str(number)
+        with ChunkStore(base) as store:
+            victim = store.create_chunk("victim").id
+            friend = store.create_chunk("friend").id
+
+        def work(base: Path = base, number: int = number, victim: str = victim, friend: str = friend) -> None:
+            dies_at(number, after)()
+            scripted(ChunkStore(base), victim, friend)
+
+        pid = in_child(work)
+        status = os.waitpid(pid, 0)[1]
+        with sound(base) as store:
+            read = store.get_chunk(friend, track=False)
+            assert read is not None
+            assert read.content == "friend"
+            fate = store.get_chunk(victim, track=False)
+            if fate is not None:
+                assert fate.content in ("victim", "updated", "updated in a batch")
+            batch = [chunk.content for chunk in store.iter_chunks() if chunk.content.endswith("of a batch")]
+            assert len(batch) in (0, 1, 2)
+        if os.WIFEXITED(status):
+            assert os.WEXITSTATUS(status) == 0
+            assert number > 25, "the script must have been interrupted at many places before it ran through"
+            return
+    pytest.fail("the script never ran through")
+
+
+def test_a_failure_at_every_file_operation_undoes_the_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk at any point: one clear error, and the store is as it was before that write."""
+    import errno
+
+    from rlm_mem.errors import RlmMemError
+
+    for number in range(1, 60):
+        base = tmp_path / str(number)
+        store = ChunkStore(base)
+        victim = store.create_chunk("victim", tags=["t"])
+        before = {path: path.read_bytes() for path in (base / "chunks").rglob("*.json")}
+        count = 0
+
+        def failing(original: Callable[..., object]) -> Callable[..., object]:
+            def call(*args: object, **more: object) -> object:
+                nonlocal count
+                count += 1
+                if count == number:  # noqa: B023 - called within this round only
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                return original(*args, **more)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for name in ("sync_files", "publish", "sync_folder", "link_or_copy"):
+                patch.setattr(files, name, failing(getattr(files, name)))
+            error = None
+            try:
+                with store.batch():
+                    store.update_chunk(victim.id, content="changed")
+                    store.create_chunk("new")
+                    store.delete_chunk(store.create_chunk("other").id)
+            except RlmMemError as caught:
+                error = caught
+        if error is None:
+            assert number > 5
+            assert store.list_chunks() != [victim.id]
+            store.close()
+            return
+        assert "full" in str(error)
+        assert {path: path.read_bytes() for path in (base / "chunks").rglob("*.json")} == before
+        assert store.list_chunks() == [victim.id]
+        assert store.list_chunks(archived=True) == []
+        store.close()
+        sound(base).close()
+    pytest.fail("the write never went through")

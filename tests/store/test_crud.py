@@ -1,0 +1,458 @@
+"""ChunkStore through its public interface: create, get, update, delete, restore, list (seeds 000 and 004)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.store.api import ChunkStore, init_storage
+from tests.conftest import Clock
+
+
+def files_of(base: Path) -> dict[str, bytes]:
+    """Every chunk file, archive included, by relative path."""
+    found = {}
+    for folder in ("chunks", "archive"):
+        for path in sorted((base / folder).rglob("*.json")):
+            found[path.relative_to(base).as_posix()] = path.read_bytes()
+    return found
+
+
+def test_the_signature_of_seed_000_creates_a_chunk(store: ChunkStore) -> None:
+    chunk = store.create_chunk(
+        content="User prefers Python over JavaScript",
+        chunk_type="preference",
+        conversation_id="conv-123",
+        tokens=12,
+        tags=["coding", "preferences"],
+        confidence=0.95,
+    )
+    assert chunk.id.startswith("chunk-2026-02-10-")
+    assert (chunk.type, chunk.tokens, chunk.tags) == ("preference", 12, ["coding", "preferences"])
+    assert (chunk.metadata.conversation_id, chunk.metadata.confidence) == ("conv-123", 0.95)
+
+
+def test_the_positional_order_of_seed_000_creates_the_same_chunk(store: ChunkStore) -> None:
+    chunk = store.create_chunk("User prefers tea", "preference", "conv-1", 4, ["drink"], 0.9)
+    assert (chunk.metadata.conversation_id, chunk.tokens, chunk.tags, chunk.metadata.confidence) == (
+        "conv-1", 4, ["drink"], 0.9,
+    )  # fmt: skip
+
+
+def test_the_signature_of_seed_004_creates_a_chunk(store: ChunkStore) -> None:
+    first = store.create_chunk("The build runs on two cores.", "fact")
+    chunk = store.create_chunk(
+        "We decided to split the suite.",
+        "decision",
+        {"confidence": 0.8, "conversation_id": "c", "ticket": 7},
+        [{"target_id": first.id, "type": "supports", "strength": 0.9}],
+        ["ci"],
+    )
+    assert chunk.metadata.extra == {"ticket": 7}
+    assert chunk.metadata.conversation_id == "c"
+    assert [(link.target_id, link.type, link.strength) for link in chunk.links] == [(first.id, "supports", 0.9)]
+
+
+def test_the_type_keyword_of_seed_002_is_taken(store: ChunkStore) -> None:
+    chunk = store.create_chunk(content="Decision: x\nRationale: y", type="decision", tags=["decision", "p"])
+    assert chunk.type == "decision"
+
+
+def test_one_field_given_twice_with_different_values_is_refused(store: ChunkStore) -> None:
+    with pytest.raises(ValueError, match="given twice"):
+        store.create_chunk("text", "fact", {"confidence": 0.5}, confidence=0.6)
+    with pytest.raises(ValueError, match="given twice"):
+        store.create_chunk("text", "fact", type="note")
+    assert store.list_chunks() == []
+
+
+def test_a_chunk_is_read_back_as_it_was_written(store: ChunkStore) -> None:
+    made = store.create_chunk("Zażółć gęślą jaźń 漢字 🦀\r\n\ttext", tags=["ü"], metadata={"deep": {"a": [1, None]}})
+    read = store.get_chunk(made.id, track=False)
+    assert read == made
+
+
+def test_the_file_is_canonical_json_in_its_month_folder(store: ChunkStore, base: Path) -> None:
+    chunk = store.create_chunk("text", conversation_id="c", tags=["b", "a", "b"])
+    path = base / "chunks" / "2026-02" / f"{chunk.id}.json"
+    text = path.read_text(encoding="utf-8")
+    data = json.loads(text)
+    assert list(data) == ["schema", "id", "revision", "content", "tokens", "type", "metadata", "links", "tags"]
+    assert data["schema"] == "2.0"
+    assert data["tags"] == ["b", "a"]
+    assert text == json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def test_reads_are_counted_and_never_rewrite_a_file(store: ChunkStore, base: Path) -> None:
+    chunk = store.create_chunk("text")
+    before = files_of(base)
+    for _ in range(5):
+        store.get_chunk(chunk.id)
+    read = store.get_chunk(chunk.id)
+    assert read is not None
+    assert read.metadata.access_count == 6
+    assert files_of(base) == before
+
+
+def test_counted_reads_survive_closing_and_reach_the_file_at_checkpoint(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("text")
+        for _ in range(3):
+            store.get_chunk(chunk.id)
+    with ChunkStore(base) as store:
+        read = store.get_chunk(chunk.id, track=False)
+        assert read is not None
+        assert read.metadata.access_count == 3
+        store.checkpoint()
+        path = next((base / "chunks").rglob("*.json"))
+        assert json.loads(path.read_bytes())["metadata"]["access_count"] == 3
+        assert json.loads(path.read_bytes())["revision"] == 1
+
+
+def test_an_unknown_id_answers_none_and_false(store: ChunkStore) -> None:
+    missing = "chunk-2026-02-10-00000000"
+    assert store.get_chunk(missing) is None
+    assert store.update_chunk(missing, confidence=0.1) is None
+    assert store.delete_chunk(missing) is False
+    assert store.restore_chunk(missing) is None
+    assert store.history(missing) == []
+    assert store.undo(missing) is None
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["../../etc/passwd", "chunk-../x", "chunk-a/b", "chunk-a\\b", "chunk-\x00", "", "chunk-", "chunk-" + "a" * 200,
+     "CHUNK-abc", "chunk-é", "chunk-a.json", None, 7, b"chunk-a"],
+)  # fmt: skip
+def test_ids_outside_the_whitelist_are_refused_everywhere(store: ChunkStore, base: Path, bad: object) -> None:
+    before = files_of(base)
+    for call in (store.get_chunk, store.update_chunk, store.delete_chunk, store.restore_chunk, store.history):
+        with pytest.raises(InvalidChunkId):
+            call(bad)  # type: ignore[arg-type]
+    if bad is not None:
+        with pytest.raises(InvalidChunkId):
+            store.create_chunk("text", chunk_id=bad)  # type: ignore[arg-type]
+    assert files_of(base) == before
+
+
+def test_update_merges_metadata_and_replaces_tags_and_links(store: ChunkStore, clock: Clock) -> None:
+    a = store.create_chunk("a", tags=["x"], metadata={"one": 1, "two": 2})
+    b = store.create_chunk("b")
+    store.add_link(a.id, b.id, "supports")
+    clock.advance(hours=1)
+    updated = store.update_chunk(a.id, metadata={"two": 3, "source": "import"}, tags=["y"], links=[])
+    assert updated is not None
+    assert updated.metadata.extra == {"one": 1, "two": 3}
+    assert updated.metadata.source == "import"
+    assert (updated.tags, updated.links) == (["y"], [])
+    assert updated.metadata.modified_at > updated.metadata.created_at
+    assert store.list_chunks(tags=["x"]) == []
+    assert store.list_chunks(tags=["y"]) == [a.id]
+
+
+def test_update_of_content_recounts_tokens_and_hash(store: ChunkStore) -> None:
+    chunk = store.create_chunk("one two three")
+    updated = store.update_chunk(chunk.id, content="one two three four five six seven")
+    assert updated is not None
+    assert updated.tokens > chunk.tokens
+    assert updated.metadata.content_hash != chunk.metadata.content_hash
+
+
+def test_an_update_that_changes_nothing_writes_nothing(store: ChunkStore, base: Path) -> None:
+    chunk = store.create_chunk("text", tags=["a"], confidence=0.5)
+    before = files_of(base)
+    same = store.update_chunk(chunk.id, content="text", tags=["a"], confidence=0.5)
+    assert same is not None
+    assert same.revision == 1
+    assert files_of(base) == before
+
+
+def test_compare_and_set_refuses_a_stale_revision(store: ChunkStore) -> None:
+    chunk = store.create_chunk("text")
+    store.update_chunk(chunk.id, confidence=0.1, expected_revision=1)
+    with pytest.raises(ConflictError, match="revision 2, not 1"):
+        store.update_chunk(chunk.id, confidence=0.2, expected_revision=1)
+
+
+def test_soft_delete_moves_to_the_archive_and_restore_brings_it_back_unchanged(store: ChunkStore, base: Path) -> None:
+    chunk = store.create_chunk("text", tags=["a"], conversation_id="c")
+    before = files_of(base)
+    assert store.delete_chunk(chunk.id) is True
+    assert store.get_chunk(chunk.id) is None
+    assert store.list_chunks() == store.list_chunks(tags=["a"]) == store.list_chunks(conversation_id="c") == []
+    assert store.list_chunks(archived=True) == store.list_chunks(archived=True, tags=["a"]) == [chunk.id]
+    assert store.list_chunks(archived=True, tags=["b"]) == []
+    assert list(files_of(base)) == [f"archive/{chunk.id}.json"]
+    assert store.delete_chunk(chunk.id) is False
+    restored = store.restore_chunk(chunk.id)
+    assert restored is not None
+    assert files_of(base) == before
+    assert store.list_chunks(tags=["a"]) == [chunk.id]
+
+
+def test_permanent_delete_removes_the_file_its_versions_and_links_to_it(store: ChunkStore, base: Path) -> None:
+    a, b = store.create_chunk("a"), store.create_chunk("b")
+    store.add_link(b.id, a.id, "supports")
+    store.update_chunk(a.id, content="a changed")
+    assert store.delete_chunk(a.id, permanent=True) is True
+    assert not [path for path in base.rglob("*") if a.id in path.name]
+    left = store.get_chunk(b.id)
+    assert left is not None
+    assert left.links == []
+    assert store.delete_chunk(a.id, permanent=True) is False
+
+
+def test_permanent_delete_also_finds_archived_chunks(store: ChunkStore) -> None:
+    chunk = store.create_chunk("a")
+    store.delete_chunk(chunk.id)
+    assert store.delete_chunk(chunk.id, permanent=True) is True
+    assert store.list_chunks(archived=True) == []
+
+
+def test_every_filter_of_list_restricts(store: ChunkStore, clock: Clock) -> None:
+    old = store.create_chunk("old", "fact", tags=["a", "b"], conversation_id="one")
+    clock.advance(days=3)
+    mid = store.create_chunk("mid", "note", tags=["a"], conversation_id="one")
+    clock.advance(days=3)
+    new = store.create_chunk("new", "fact", tags=["b"], conversation_id="two", occurred_at="2025-12-24")
+    assert store.list_chunks() == [new.id, old.id, mid.id]
+    assert store.list_chunks(newest_first=True) == [mid.id, old.id, new.id]
+    assert store.list_chunks(conversation_id="one") == [old.id, mid.id]
+    assert store.list_chunks(tags=["a", "b"]) == [old.id]
+    assert store.list_chunks(any_tags=["a", "b"]) == [new.id, old.id, mid.id]
+    assert store.list_chunks(chunk_type="fact") == [new.id, old.id]
+    assert store.list_chunks(start_date="2026-02-11") == [mid.id]
+    assert store.list_chunks(end_date="2026-02-10") == [new.id, old.id]
+    assert store.list_chunks(start_date="2025-12-24", end_date="2025-12-24") == [new.id]
+    assert store.list_chunks(limit=1, offset=1) == [old.id]
+    assert [chunk.content for chunk in store.iter_chunks(conversation_id="one", chunk_type="note")] == ["mid"]
+
+
+def test_stats_count_what_is_there(store: ChunkStore) -> None:
+    chunk = store.create_chunk("one two three", "fact", tags=["x", "y"], conversation_id="c")
+    store.create_chunk("four five", "note", tags=["x"])
+    gone = store.create_chunk("six", "note")
+    store.delete_chunk(gone.id)
+    stats = store.get_stats()
+    assert (stats["chunk_count"], stats["archived_count"], stats["conversations"], stats["tags"]) == (2, 1, 1, 2)
+    assert stats["by_type"] == {"fact": 1, "note": 1}
+    assert stats["total_tokens"] == chunk.tokens + 2
+    assert stats["storage_size_mb"] > 0
+
+
+def test_a_batch_appears_whole_or_not_at_all(store: ChunkStore, base: Path) -> None:
+    kept = store.create_chunk("kept", tags=["t"])
+    before = files_of(base)
+    with pytest.raises(RuntimeError, match="stop"), store.batch():
+        store.create_chunk("lost", tags=["t"])
+        store.update_chunk(kept.id, confidence=0.1)
+        store.delete_chunk(kept.id)
+        raise RuntimeError("stop")
+    assert files_of(base) == before
+    assert store.list_chunks(tags=["t"]) == [kept.id]
+    with store.batch():
+        first = store.create_chunk("first", tags=["t"])
+        read = store.get_chunk(first.id)
+        assert read is not None
+        assert read.content == "first"
+        store.update_chunk(first.id, content="first, changed")
+        store.add_link(first.id, kept.id, "supports")
+    final = store.get_chunk(first.id)
+    assert final is not None
+    assert (final.content, final.revision, len(final.links)) == ("first, changed", 3, 1)
+    assert list((base / ".tmp").iterdir()) == []
+
+
+def test_a_chunk_made_and_deleted_in_one_batch_ends_in_the_archive(store: ChunkStore) -> None:
+    with store.batch():
+        soft = store.create_chunk("soft")
+        hard = store.create_chunk("hard")
+        store.delete_chunk(soft.id)
+        store.delete_chunk(hard.id, permanent=True)
+    assert store.list_chunks() == []
+    assert store.list_chunks(archived=True) == [soft.id]
+    assert store.restore_chunk(soft.id) is not None
+    assert store.restore_chunk(hard.id) is None
+
+
+def test_history_keeps_every_version_and_undo_loses_nothing(store: ChunkStore) -> None:
+    chunk = store.create_chunk("first", confidence=0.5)
+    store.update_chunk(chunk.id, content="second")
+    store.update_chunk(chunk.id, content="third")
+    assert [(v.revision, v.chunk.content) for v in store.history(chunk.id)] == [
+        (1, "first"), (2, "second"), (3, "third"),
+    ]  # fmt: skip
+    undone = store.undo(chunk.id)
+    assert undone is not None
+    assert (undone.content, undone.revision) == ("second", 4)
+    first = store.undo(chunk.id, to_revision=1)
+    assert first is not None
+    assert (first.content, first.revision) == ("first", 5)
+    assert [version.chunk.content for version in store.history(chunk.id)] == [
+        "first", "second", "third", "second", "first",
+    ]  # fmt: skip
+    assert store.undo(chunk.id, to_revision=99) is None
+
+
+def test_former_versions_are_bounded_by_configuration(base: Path) -> None:
+    from rlm_mem.config import Config
+
+    with ChunkStore(base, config=Config.load(store={"keep_versions": 2})) as store:
+        chunk = store.create_chunk("0")
+        for number in range(1, 6):
+            store.update_chunk(chunk.id, content=str(number))
+        assert [version.chunk.content for version in store.history(chunk.id)] == ["3", "4", "5"]
+
+
+def test_links_are_seen_from_both_ends(store: ChunkStore) -> None:
+    a, b, c = (store.create_chunk(text) for text in "abc")
+    store.add_link(a.id, b.id, "supports", 0.9, "measured")
+    store.add_link(c.id, b.id, "contradicts", 0.4)
+    assert [(link.chunk_id, link.reasoning) for link in store.linked(a.id)] == [(b.id, "measured")]
+    assert [(link.chunk_id, link.type) for link in store.linked(b.id, direction="in")] == [
+        (a.id, "supports"), (c.id, "contradicts"),
+    ]  # fmt: skip
+    assert [link.chunk_id for link in store.linked(b.id, "contradicts", "both")] == [c.id]
+    assert store.remove_link(a.id, b.id) == 1
+    assert store.linked(a.id) == []
+
+
+def test_adding_the_same_link_twice_changes_it_in_place(store: ChunkStore) -> None:
+    a, b = store.create_chunk("a"), store.create_chunk("b")
+    store.add_link(a.id, b.id, "supports", 0.5)
+    store.add_link(a.id, b.id, "supports", 0.9)
+    assert [link.strength for link in store.linked(a.id)] == [0.9]
+
+
+@pytest.mark.parametrize(
+    ("link_type", "strength"),
+    [("no_such", 0.5), ("supports", 1.5), ("supports", -0.1), ("supports", float("nan")), ("supports", "x"), (None, 0.5)],
+)
+def test_bad_links_are_refused(store: ChunkStore, base: Path, link_type: object, strength: object) -> None:
+    a, b = store.create_chunk("a"), store.create_chunk("b")
+    before = files_of(base)
+    with pytest.raises(InvalidLink):
+        store.add_link(a.id, b.id, link_type, strength)  # type: ignore[arg-type]
+    with pytest.raises(InvalidLink):
+        store.create_chunk("c", links=[{"target_id": b.id, "type": link_type, "strength": strength}])
+    assert files_of(base) == before
+
+
+def test_links_to_nowhere_or_to_itself_are_refused(store: ChunkStore) -> None:
+    a = store.create_chunk("a")
+    with pytest.raises(InvalidLink, match="no chunk"):
+        store.add_link(a.id, "chunk-2026-02-10-00000000", "supports")
+    with pytest.raises(InvalidLink, match="itself"):
+        store.add_link(a.id, a.id, "supports")
+    with pytest.raises(InvalidLink, match="does not exist"):
+        store.create_chunk("c", links=[{"target_id": "chunk-2026-02-10-00000000", "type": "supports"}])
+
+
+def test_neighbours_follow_the_conversation(store: ChunkStore, clock: Clock) -> None:
+    ids = []
+    for number in range(5):
+        clock.advance(minutes=1)
+        ids.append(store.create_chunk(f"turn {number}", conversation_id="c").id)
+        store.create_chunk(f"elsewhere {number}", conversation_id="d")
+    assert store.neighbours(ids[2], 2, 2) == (ids[0:2], ids[3:5])
+    assert store.neighbours(ids[0], 1, 1) == ([], [ids[1]])
+    assert store.neighbours(store.create_chunk("alone").id) == ([], [])
+
+
+def test_timeline_latest_tags_and_conversations_come_from_the_index(store: ChunkStore, clock: Clock) -> None:
+    a = store.create_chunk("a", tags=["x"], conversation_id="one")
+    clock.advance(days=1)
+    b = store.create_chunk("b", tags=["x", "y"], conversation_id="two")
+    assert [item.id for item in store.timeline("2026-02-11")] == [b.id]
+    assert [item.id for item in store.latest(1)] == [b.id]
+    assert [item.id for item in store.latest(5, tag="x")] == [b.id, a.id]
+    assert [item.id for item in store.latest(5, conversation_id="one")] == [a.id]
+    assert store.tag_counts() == [("x", 2), ("y", 1)]
+    assert [(info.id, info.count) for info in store.conversations()] == [("two", 1), ("one", 1)]
+    assert store.summaries([b.id, "chunk-2026-02-10-00000000"])[0].tags == ("x", "y")
+
+
+def test_custom_types_are_accepted_when_registered_and_their_fields_checked(base: Path) -> None:
+    types = {"api_endpoint": {"description": "", "required_fields": ["method", "path"], "optional_fields": ["auth"]}}
+    with ChunkStore(base, chunk_types=types, link_types={"implements": ""}) as store:
+        with pytest.raises(InputError, match="needs the metadata fields path"):
+            store.create_chunk("GET", "api_endpoint", {"method": "GET"})
+        a = store.create_chunk("GET /x", "api_endpoint", {"method": "GET", "path": "/x"})
+        b = store.create_chunk("the handler")
+        assert store.add_link(b.id, a.id, "implements")
+    with ChunkStore(base) as store:
+        assert store.get_chunk(a.id) is not None
+        with pytest.raises(InputError, match="unknown chunk type"):
+            store.create_chunk("GET /y", "api_endpoint", {"method": "GET", "path": "/y"})
+
+
+def test_namespaces_fail_closed(base: Path) -> None:
+    with ChunkStore(base, namespace="agent/one") as one, ChunkStore(base, namespace="agent/two") as two:
+        mine = one.create_chunk("secret of one", tags=["t"], conversation_id="c")
+        assert two.get_chunk(mine.id) is None
+        assert two.list_chunks() == two.list_chunks(tags=["t"]) == two.list_chunks(conversation_id="c") == []
+        assert two.update_chunk(mine.id, content="x") is None
+        assert two.delete_chunk(mine.id, permanent=True) is False
+        assert two.summaries([mine.id]) == two.history(mine.id) == two.linked(mine.id) == two.timeline() == []
+        assert two.tag_counts() == two.conversations() == []
+        assert two.find_same("secret of one", "c") is None
+        assert two.get_stats()["chunk_count"] == 0
+        theirs = two.create_chunk("of two")
+        with pytest.raises(InvalidLink):
+            two.add_link(theirs.id, mine.id, "supports")
+        with pytest.raises(InvalidLink):
+            one.add_link(mine.id, theirs.id, "supports")
+        assert one.list_chunks(namespace="agent/two") == [theirs.id]
+    with ChunkStore(base) as plain:
+        assert plain.list_chunks() == []
+    with ChunkStore(base, namespace="agent/two", confined=True) as confined:
+        with pytest.raises(NamespaceError):
+            confined.list_chunks(namespace="agent/one")
+        with pytest.raises(NamespaceError):
+            confined.create_chunk("x", namespace="agent/one")
+        assert [name for name, _ in confined.namespaces()] == ["agent/two"]
+
+
+@pytest.mark.parametrize("bad", ["", "/", "a//b", "../x", "a/..", "a b", "*", "ä", "a" * 300, 7, ".hidden"])
+def test_malformed_namespaces_are_refused(base: Path, bad: object) -> None:
+    with pytest.raises(NamespaceError):
+        ChunkStore(base, namespace=bad)  # type: ignore[arg-type]
+
+
+def test_the_audit_log_holds_every_operation(store: ChunkStore, base: Path) -> None:
+    chunk = store.create_chunk("a")
+    store.update_chunk(chunk.id, content="b")
+    store.delete_chunk(chunk.id)
+    store.restore_chunk(chunk.id)
+    store.undo(chunk.id)
+    store.record_event("recall", [chunk.id], question="?")
+    store.delete_chunk(chunk.id, permanent=True)
+    events = list(store.events(chunk_id=chunk.id))
+    assert [event["op"] for event in events] == ["create", "update", "delete", "restore", "undo", "recall", "erase"]
+    assert events[1]["before"] == events[0]["after"] != events[1]["after"]
+    assert [event["op"] for event in store.events(op="update")] == ["update"]
+    assert len((base / "log" / "2026-02.jsonl").read_text().splitlines()) == len(events)
+
+
+def test_checkpoint_writes_the_three_views_of_seed_000(store: ChunkStore, base: Path) -> None:
+    a, b = store.create_chunk("a", tags=["x"]), store.create_chunk("b", tags=["x"])
+    store.add_link(a.id, b.id, "supports")
+    store.checkpoint()
+    metadata, tags, graph = (
+        json.loads((base / "index" / name).read_text())
+        for name in ("metadata_index.json", "tag_index.json", "link_graph.json")
+    )
+    assert set(metadata) == {a.id, b.id}
+    assert tags == {"x": [a.id, b.id]}
+    assert graph == {a.id: [{"target_id": b.id, "type": "supports", "strength": 0.5}]}
+
+
+def test_init_storage_makes_the_folders(tmp_path: Path) -> None:
+    with init_storage(str(tmp_path / "m")) as store:
+        assert isinstance(store, ChunkStore)
+    assert (tmp_path / "m" / "chunks").is_dir()
+    assert (tmp_path / "m" / "index").is_dir()
+    assert (tmp_path / "m" / "archive").is_dir()
