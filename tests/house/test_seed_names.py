@@ -16,7 +16,7 @@ SIGNATURES: dict[str, dict[str, Any]] = {
     "ChunkStore": {"base_path": ...},
     "ChunkStore.create_chunk": {
         "content": REQUIRED,
-        "chunk_type": "note",
+        "chunk_type": ...,  # None, so that a type given twice is noticed; a chunk without one is a note
         "metadata": None,
         "links": None,
         "tags": None,

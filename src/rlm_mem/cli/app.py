@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rlm_mem import __version__
-from rlm_mem.cli import ask, care, change, demo, look, records, remember, settings
+from rlm_mem.cli import ask, care, change, demo, look, options, records, remember, settings
 from rlm_mem.cli.opening import Where
 from rlm_mem.errors import InputError, RlmMemError
 
@@ -58,7 +58,7 @@ def before(
     ] = None,
     version: Annotated[  # noqa: ARG001 - its callback does the work
         bool,
-        typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True),
+        options.flag("--version", help="Print the version.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Long-term memory for LLM agents: plain files, links, and answers found by programs."""
@@ -97,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         # The last line of defence: whatever went wrong, a person sees one line, not a traceback.
         if hasattr(error, "format_message"):
-            return _end(BAD_INPUT, error.format_message(), _usage_hint(error))
+            message = error.format_message()
+            # No command at all: the help has been printed, and there is nothing to add.
+            return _end(BAD_INPUT, message, _usage_hint(error)) if message else BAD_INPUT
         if os.environ.get("RLM_MEM_DEBUG"):
             raise
         kind = "" if isinstance(error, OSError) else f"unexpected {type(error).__name__}: "

@@ -15,13 +15,14 @@ from rlm_mem.cli.terminal import amount, day, one_line, plain, print_json, safe,
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rlm_mem.llm.budget import Limits
     from rlm_mem.memory import Memory
 
 PANEL = "Remember and recall"
 
 Question = Annotated[list[str], typer.Argument(metavar="QUESTION", help="The question.", show_default=False)]
 Explain = Annotated[
-    bool, typer.Option("--explain", help="Show each program as it runs, and what it printed.")
+    bool, options.flag("--explain", help="Show each program as it runs, and what it printed.")
 ]
 Iterations = Annotated[
     int | None,
@@ -77,15 +78,23 @@ def recall(
     namespace: options.Namespace = None,
 ) -> None:
     """Answer a question from memory: programs search and read until they have the answer."""
-    limits = _limits(iterations, depth, seconds, model_calls, tokens, usd)
     console = screen()
     started = time.perf_counter()
     with open_memory(ctx, brain, namespace, llm=llm) as memory:
         live = explain and not as_json
+        limits = _limits(
+            memory,
+            iterations=iterations,
+            depth=depth,
+            seconds=seconds,
+            model_calls=model_calls,
+            tokens=tokens,
+            usd=usd,
+        )
         result = memory.recall(
             " ".join(question),
             on_step=(lambda step: show_step(console, plain(step))) if live else None,
-            **limits,
+            limits=limits,
         )
         taken = time.perf_counter() - started
         if as_json:
@@ -147,14 +156,22 @@ def reason(
     namespace: options.Namespace = None,
 ) -> None:
     """Draw a conclusion from several memories, following their links; shows the path as a tree."""
-    limits = _limits(iterations, depth, seconds, model_calls, tokens, usd)
     console = screen()
     with open_memory(ctx, brain, namespace, llm=llm) as memory:
         live = explain and not as_json
+        limits = _limits(
+            memory,
+            iterations=iterations,
+            depth=depth,
+            seconds=seconds,
+            model_calls=model_calls,
+            tokens=tokens,
+            usd=usd,
+        )
         result = memory.reason(
             " ".join(question),
             on_step=(lambda step: show_step(console, plain(step))) if live else None,
-            **limits,
+            limits=limits,
         )
     if as_json:
         print_json(result)
@@ -176,23 +193,11 @@ def _show_path(console: Console, result: dict[str, Any]) -> None:
     console.print(text(f"confidence {result['confidence']:.2f}", "dim"))
 
 
-def _limits(
-    iterations: int | None,
-    depth: int | None,
-    seconds: float | None,
-    model_calls: int | None,
-    tokens: int | None,
-    usd: float | None,
-) -> dict[str, Any]:
-    """The limits that were given; the others are those of the configuration."""
-    from decimal import Decimal
+def _limits(memory: Memory, **given: float | None) -> Limits:
+    """The configured limits, but for those that were given."""
+    from dataclasses import replace
 
-    given = {
-        "iterations": iterations,
-        "depth": depth,
-        "seconds": seconds,
-        "model_calls": model_calls,
-        "tokens": tokens,
-        "usd": Decimal(str(usd)) if usd is not None else None,
-    }
-    return {name: value for name, value in given.items() if value is not None}
+    from rlm_mem.recall.run import limits_from
+
+    named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return replace(limits_from(memory.config.recall), **named)

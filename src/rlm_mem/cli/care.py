@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import brain_folder, named_brain, open_memory
+from rlm_mem.cli.opening import named_brain, open_memory
 from rlm_mem.cli.terminal import amount, one_line, plain, print_json, progress, screen, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.padding import Padding
+
     from rlm_mem.store.integrity import Finding
+    from rlm_mem.store.repair import Repair
+    from rlm_mem.store.sync import SyncReport
 
 PANEL = "Care"
 
@@ -36,22 +42,37 @@ def init(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[PATH]", help="The brain folder to make. Default: brain, here.", show_default=False
+            metavar="[PATH]",
+            help="The folder to make. Else RLM_MEM_BRAIN, else brain, here.",
+            show_default=False,
         ),
     ] = None,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
 ) -> None:
-    """Make a memory: the folder, and settings to change. What is there already stays."""
-    target = folder or named_brain(ctx, brain) or Path("brain")
+    """Make a memory: the folder, and a file with the settings. What is there already stays."""
+    from rlm_mem.cli.settings import settings_file
+
+    asked = os.environ.get("RLM_MEM_BRAIN")
+    target = folder or named_brain(ctx, brain) or Path(asked or "brain")
     existed = (target / "memory").is_dir()
     with open_memory(ctx, target, namespace, create=True):
-        pass
+        _write_new(target / "config.toml", settings_file())
+        _write_new(
+            target / ".gitignore",
+            "# derived from the files of the chunks, and rebuilt from them\n/memory/index/\n",
+        )
     if as_json:
         print_json({"brain": str(target), "created": not existed})
     else:
         screen().print(text(f"{'there is a memory already at' if existed else 'made a memory at'} {target}"))
+
+
+def _write_new(path: Path, content: str) -> None:
+    """Write a file, unless there is one."""
+    with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
+        file.write(content)
 
 
 def check(
@@ -61,12 +82,16 @@ def check(
     namespace: options.Namespace = None,
 ) -> None:
     """Check files, links and index against each other, changing nothing; ends with 1 on findings."""
-    with open_memory(ctx, brain, namespace) as memory:
-        findings = memory.check()
+    with (
+        open_memory(ctx, brain, namespace) as memory,
+        progress("checking", unit="files", quiet=as_json) as tell,
+    ):
+        findings = memory.check(progress=tell)
     if as_json:
         print_json({"ok": not findings, "findings": findings})
     elif findings:
-        _show(findings)
+        for finding in findings:
+            _show_finding(finding)
         screen().print(
             text(f"{amount(len(findings), 'finding')}; rlm-mem repair says what can be mended", "bold")
         )
@@ -78,34 +103,59 @@ def check(
 
 def repair(
     ctx: typer.Context,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; else only say what would be done.")] = False,
+    apply: Annotated[bool, options.flag("--apply", help="Do it; else only say what would be done.")] = False,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
 ) -> None:
-    """Mend what `check` finds; without --apply it says what it would do."""
-    with open_memory(ctx, brain, namespace) as memory:
-        report = memory.repair(dry_run=not apply)
+    """Mend what check finds; without --apply it says what it would do."""
+    with (
+        open_memory(ctx, brain, namespace) as memory,
+        progress("mending", unit="files", quiet=as_json) as tell,
+    ):
+        repairs = memory.repair(dry_run=not apply, progress=tell)
+    failed = [one for one in repairs if one.error]
     if as_json:
-        print_json({"applied": apply, "actions": report})
-        return
-    if not report:
-        screen().print(text("nothing to mend", "green"))
-        return
-    _show(report)
-    outcome = "done" if apply else "to do; rlm-mem repair --apply does them"
-    screen().print(text(f"{amount(len(report), 'repair')} {outcome}", "bold"))
+        print_json({"applied": apply, "repairs": repairs})
+    else:
+        _show_repairs(repairs, applied=apply)
+    if failed:
+        raise typer.Exit(1)
 
 
-def _show(findings: Sequence[Finding]) -> None:
+def _show_finding(finding: Finding) -> None:
+    concerned = finding.chunk_id or finding.file or "index"
+    screen().print(text(f"{finding.code}  ", "yellow") + text(concerned, "cyan"))
+    screen().print(_indented(finding.message))
+
+
+def _show_repairs(repairs: Sequence[Repair], *, applied: bool) -> None:
     console = screen()
-    for finding in findings:
-        row = plain(finding)
-        console.print(
-            text(f"{row.get('kind', '')}  ", "yellow")
-            + text(str(row.get("chunk_id") or row.get("path") or ""), "cyan")
-        )
-        console.print(text(f"    {one_line(row.get('message', ''), 400)}"))
+    if not repairs:
+        console.print(text("nothing to mend", "green"))
+        return
+    for one in repairs:
+        _show_finding(one.finding)
+        if one.error:
+            console.print(_indented(f"failed: {one.error}", "red"))
+        else:
+            state = "for you to decide" if one.manual else ("done" if one.done else "would be done")
+            console.print(_indented(f"{state}: {one.action}", "yellow" if one.manual else "green"))
+    yours = sum(one.manual for one in repairs)
+    mended = sum(one.done for one in repairs)
+    rest = len(repairs) - yours
+    said = (
+        f"{amount(mended, 'repair')} done"
+        if applied
+        else f"{amount(rest, 'repair')} to do: rlm-mem repair --apply"
+    )
+    console.print(text(said + (f"; {yours} for you to decide" if yours else ""), "bold"))
+
+
+def _indented(content: str, style: str = "") -> Padding:
+    from rich.padding import Padding
+
+    return Padding(text(one_line(content, 600), style), (0, 0, 0, 4))
 
 
 def index_rebuild(
@@ -115,18 +165,23 @@ def index_rebuild(
     namespace: options.Namespace = None,
 ) -> None:
     """Build the index anew from the files."""
-    with open_memory(ctx, brain, namespace) as memory, progress("indexing", quiet=as_json) as tell:
-        count = memory.rebuild_index(progress=tell)
+    with (
+        open_memory(ctx, brain, namespace) as memory,
+        progress("indexing", unit="files", quiet=as_json) as tell,
+    ):
+        report = memory.rebuild_index(progress=tell)
+        count = memory.stats()["chunk_count"]
     if as_json:
-        print_json({"chunks": count})
-    else:
-        screen().print(text(f"indexed {amount(count, 'chunk')}"))
+        print_json({"chunks": count, **plain(report)})
+        return
+    screen().print(text(f"indexed {amount(count, 'chunk')}"))
+    _unreadable(report)
 
 
 def sync(
     ctx: typer.Context,
     full: Annotated[
-        bool, typer.Option("--full", help="Look at every file, not only at changed folders.")
+        bool, options.flag("--full", help="Look at every file, not only at changed folders.")
     ] = False,
     as_json: options.Json = False,
     brain: options.Brain = None,
@@ -134,11 +189,22 @@ def sync(
 ) -> None:
     """Take in what was edited by hand, by git or by another program."""
     with open_memory(ctx, brain, namespace) as memory:
-        report = memory.store.sync(full=full)
+        report = memory.sync(full=full)
     if as_json:
         print_json(report)
-    else:
-        screen().print(text(str(report)))
+        return
+    console = screen()
+    for verb in ("added", "changed", "removed"):
+        for path in getattr(report, verb):
+            console.print(text(f"{verb}  {path}"))
+    _unreadable(report)
+    if not report:
+        console.print(text("the index agrees with the files", "dim"))
+
+
+def _unreadable(report: SyncReport) -> None:
+    for path in report.unreadable:
+        screen().print(text(f"unreadable  {path}  (rlm-mem check says why)", "yellow"))
 
 
 def checkpoint(
@@ -149,9 +215,9 @@ def checkpoint(
 ) -> None:
     """Write into the files what only the index knows: access counts, and the JSON views."""
     with open_memory(ctx, brain, namespace) as memory:
-        memory.store.checkpoint()
-        folder = brain_folder(ctx, brain)
+        report = memory.checkpoint()
     if as_json:
-        print_json({"checkpoint": str(folder)})
+        print_json(report)
     else:
-        screen().print(text(f"the files of {folder} are up to date"))
+        written = f"access counts of {amount(report['access_counts_folded'], 'chunk')} and {', '.join(report['views'])}"
+        screen().print(text(f"wrote {written}"))

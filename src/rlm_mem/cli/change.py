@@ -85,7 +85,7 @@ def unlink(
 ) -> None:
     """Remove the links from one chunk to another."""
     with open_memory(ctx, brain, namespace) as memory:
-        removed = memory.store.remove_link(source_id, target_id, kind)
+        removed = memory.unlink(source_id, target_id, kind)
     if not removed:
         raise NotFoundError(
             f"there is no such link from {source_id} to {target_id}",
@@ -107,7 +107,7 @@ def update(
         list[str] | None,
         typer.Option("--tag", "-t", metavar="TAG", help="The new tags, instead of the present ones."),
     ] = None,
-    no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove every tag.")] = False,
+    no_tags: Annotated[bool, options.flag("--no-tags", help="Remove every tag.")] = False,
     kind: options.Type = None,
     confidence: options.Confidence = None,
     revision: Annotated[
@@ -197,9 +197,9 @@ def delete(
     ctx: typer.Context,
     chunk_ids: options.ChunkIds,
     permanent: Annotated[
-        bool, typer.Option("--permanent", help="Remove the file and its versions; this cannot be undone.")
+        bool, options.flag("--permanent", help="Remove the file and its versions; this cannot be undone.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before --permanent.")] = False,
+    yes: Annotated[bool, options.flag("--yes", "-y", help="Do not ask before --permanent.")] = False,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
@@ -230,13 +230,17 @@ def restore(
 def undo(
     ctx: typer.Context,
     chunk_id: options.ChunkId,
+    revision: Annotated[
+        int | None,
+        typer.Option("--to", metavar="REVISION", help="Go back to this revision, not only one step."),
+    ] = None,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
 ) -> None:
     """Undo the last change of a chunk; rlm-mem history shows its versions."""
     with open_memory(ctx, brain, namespace) as memory:
-        chunk = memory.undo(chunk_id)
+        chunk = memory.undo(chunk_id, to_revision=revision)
     if chunk is None:
         raise NotFoundError(
             f"there is nothing to undo for {chunk_id}", hint=f"rlm-mem history {chunk_id} shows its versions."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
 PANEL = "Look"
+_FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this module."""
-    for command in (search, show, list_, tags, conversations, links, history, stats):
+    for command in (search, show, list_, tags, conversations, namespaces, links, history, stats):
         app.command(command.__name__.rstrip("_"), rich_help_panel=PANEL)(command)
 
 
@@ -43,13 +45,13 @@ def search(
         list[str], typer.Argument(metavar="QUERY", help="What to look for.", show_default=False)
     ],
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=1000, help="At most this many hits.")
+        int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="At most this many hits.")
     ] = 10,
     by: Annotated[
         str,
         typer.Option("--by", metavar="UNIT", help="chunk, segment (a turn or a sentence) or conversation."),
     ] = "chunk",
-    explain: Annotated[bool, typer.Option("--explain", help="Show the parts of each score.")] = False,
+    explain: Annotated[bool, options.flag("--explain", help="Show the parts of each score.")] = False,
     with_tags: options.WithTags = None,
     any_tags: options.WithAnyTag = None,
     kind: options.OfType = None,
@@ -64,7 +66,7 @@ def search(
     ] = None,
     superseded: Annotated[
         bool,
-        typer.Option(
+        options.flag(
             "--superseded", help="Also what a newer memory replaced.", rich_help_panel=options.FILTER
         ),
     ] = False,
@@ -114,7 +116,7 @@ def search(
 def show(
     ctx: typer.Context,
     chunk_ids: options.ChunkIds,
-    raw: Annotated[bool, typer.Option("--raw", help="Print the content alone.")] = False,
+    raw: Annotated[bool, options.flag("--raw", help="Print the content alone.")] = False,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
@@ -177,13 +179,15 @@ def list_(
     until: options.Until = None,
     archived: Annotated[
         bool,
-        typer.Option(
+        options.flag(
             "--archived", help="What was deleted and can be restored.", rich_help_panel=options.FILTER
         ),
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most this many.")] = 50,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="Leave out the first so many.")] = 0,
-    oldest: Annotated[bool, typer.Option("--oldest", help="Oldest first; else newest first.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 50,
+    offset: Annotated[
+        int, typer.Option("--offset", metavar="N", min=0, help="Leave out the first so many.")
+    ] = 0,
+    oldest: Annotated[bool, options.flag("--oldest", help="Oldest first; else newest first.")] = False,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
@@ -222,7 +226,7 @@ def list_(
     made = table(*columns, ("content", {"overflow": "ellipsis", "ratio": 1}))
     made.expand = True
     for chunk in chunks:
-        row = [text(chunk.id), day(chunk.metadata.at), text(chunk.type)]
+        row: list[RenderableType] = [text(chunk.id), day(chunk.metadata.at), text(chunk.type)]
         if wide:
             row += [str(chunk.tokens), text(", ".join(chunk.tags))]
         made.add_row(*row, text(one_line(chunk.content)))
@@ -234,7 +238,8 @@ def list_(
 def tags(
     ctx: typer.Context,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Only the commonest.", show_default=False)
+        int | None,
+        typer.Option("--limit", "-n", metavar="N", min=1, help="Only the commonest.", show_default=False),
     ] = None,
     as_json: options.Json = False,
     brain: options.Brain = None,
@@ -246,7 +251,7 @@ def tags(
     if as_json:
         print_json([{"tag": tag, "chunks": count} for tag, count in counts])
         return
-    made = table(("tag", {"no_wrap": False, "overflow": "fold"}), ("chunks", {"justify": "right"}))
+    made = table(("tag", _FOLDED), ("chunks", {"justify": "right"}))
     for tag, count in counts:
         made.add_row(text(tag), f"{count:,}")
     screen().print(made if counts else text("no tags", "dim"))
@@ -255,7 +260,8 @@ def tags(
 def conversations(
     ctx: typer.Context,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Only the latest.", show_default=False)
+        int | None,
+        typer.Option("--limit", "-n", metavar="N", min=1, help="Only the latest.", show_default=False),
     ] = None,
     as_json: options.Json = False,
     brain: options.Brain = None,
@@ -264,18 +270,27 @@ def conversations(
     """List the conversations."""
     with open_memory(ctx, brain, namespace) as memory:
         found = memory.store.conversations(limit)
+    rows = [(one.id, one.count, _iso(one.first_at), _iso(one.last_at)) for one in found]
     if as_json:
-        print_json(found)
+        print_json([dict(zip(("id", "chunks", "first_at", "last_at"), row, strict=True)) for row in rows])
         return
-    made = table(
-        ("conversation", {"no_wrap": False, "overflow": "fold"}),
-        ("chunks", {"justify": "right"}),
-        "first",
-        "last",
-    )
-    for one in found:
-        made.add_row(text(one.id), f"{one.count:,}", day(one.first_at), day(one.last_at))
-    screen().print(made if found else text("no conversations", "dim"))
+    made = table(("conversation", _FOLDED), ("chunks", {"justify": "right"}), "first", "last")
+    for name, count, first, last in rows:
+        made.add_row(text(name), f"{count:,}", day(first), day(last))
+    screen().print(made if rows else text("no conversations", "dim"))
+
+
+def namespaces(ctx: typer.Context, as_json: options.Json = False, brain: options.Brain = None) -> None:
+    """List the namespaces of this brain."""
+    with open_memory(ctx, brain, None) as memory:
+        found = memory.store.namespaces()
+    if as_json:
+        print_json([{"namespace": name, "chunks": count} for name, count in found])
+        return
+    made = table(("namespace", _FOLDED), ("chunks", {"justify": "right"}))
+    for name, count in found:
+        made.add_row(text(name), f"{count:,}")
+    screen().print(made if found else text("no namespaces", "dim"))
 
 
 def links(
@@ -285,7 +300,7 @@ def links(
         str | None, typer.Option("--type", metavar="TYPE", help="Only links of this type.")
     ] = None,
     direction: Annotated[str, typer.Option("--direction", metavar="WAY", help="out, in or both.")] = "both",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most this many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 50,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
@@ -309,7 +324,7 @@ def _links_table(rows: list[dict[str, Any]]) -> RenderableType:
         "link",
         ("chunk", {"style": "cyan", "overflow": "fold"}),
         "strength",
-        ("why", {"no_wrap": False, "overflow": "fold"}),
+        ("why", _FOLDED),
     )
     for row in rows:
         arrow = "←" if row.get("direction") == "in" else "→"
@@ -339,14 +354,36 @@ def history(
         print_json(versions)
         return
     made = table(
-        ("revision", {"justify": "right"}), "time", "what", ("content", {"overflow": "ellipsis", "ratio": 1})
+        ("revision", {"justify": "right"}),
+        "time",
+        "changed",
+        ("content", {"overflow": "ellipsis", "ratio": 1}),
     )
     made.expand = True
+    before: Chunk | None = None
     for version in versions:
         made.add_row(
-            str(version.revision), moment(version.at), text(version.op), text(one_line(version.content or ""))
+            f"{'* ' if version.current else ''}{version.revision}",
+            moment(version.modified_at),
+            text(_changes(before, version.chunk)),
+            text(one_line(version.chunk.content)),
         )
+        before = version.chunk
     screen().print(made)
+
+
+def _changes(before: Chunk | None, after: Chunk) -> str:
+    """What differs between two versions, in words."""
+    if before is None:
+        return "–"
+    differs = {
+        "content": before.content != after.content,
+        "type": before.type != after.type,
+        "tags": before.tags != after.tags,
+        "links": before.links != after.links,
+        "confidence": before.metadata.confidence != after.metadata.confidence,
+    }
+    return ", ".join(name for name, changed in differs.items() if changed) or "metadata"
 
 
 def stats(
@@ -374,6 +411,11 @@ def stats(
         elif value is not None:
             rows.append((name.replace("_", " "), str(value)))
     screen().print(pairs(rows))
+
+
+def _iso(seconds: float) -> str:
+    """Epoch seconds as an ISO time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _indented(content: str, columns: int, style: str = "") -> RenderableType:

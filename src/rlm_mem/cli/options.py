@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+
+def flag(*names: str, **more: Any) -> Any:
+    """An option that is given or not; no value is shown beside it in the help."""
+    return typer.Option(*names, metavar="", **more)
+
 
 WHERE = "Where"
 FILTER = "Filters"
@@ -31,7 +37,7 @@ Namespace = Annotated[
         rich_help_panel=WHERE,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Json = Annotated[bool, flag("--json", help="Print JSON on stdout.")]
 
 Tags = Annotated[
     list[str] | None,

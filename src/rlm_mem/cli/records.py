@@ -9,7 +9,7 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.opening import open_memory
-from rlm_mem.cli.steps import cost_line, show_step, step_parts, step_title
+from rlm_mem.cli.steps import cost_line, step_parts, step_title
 from rlm_mem.cli.terminal import amount, moment, money, one_line, plain, print_json, screen, table, text
 from rlm_mem.errors import InvalidQuery
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from rich.tree import Tree
 
-    from rlm_mem.recall.trajectory import CostLine, Trajectory
+    from rlm_mem.recall.costs import CostLine
+    from rlm_mem.recall.replay import Replay
+    from rlm_mem.recall.trajectory import Trajectory
 
 PANEL = "Records"
 
@@ -45,7 +47,7 @@ def trajectories_list(
     ] = None,
     since: options.Since = None,
     until: options.Until = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most this many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 20,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
@@ -137,18 +139,35 @@ def trajectories_replay(
     namespace: options.Namespace = None,
 ) -> None:
     """Run the recorded programs again on the memory as it is now, with no model, and compare the answers."""
-    console = screen()
     with open_memory(ctx, brain, namespace) as memory:
-        live = not as_json
-        result = memory.replay(
-            trajectory_id, on_step=(lambda step: show_step(console, plain(step))) if live else None
-        )
+        from rlm_mem.recall.replay import replay
+
+        result = replay(memory.store, trajectory_id)
     if as_json:
         print_json(result)
         return
-    console.print(
-        text("the same answer" if result.same else "another answer", "green" if result.same else "yellow")
-    )
+    _show_replay(result)
+
+
+def _show_replay(result: Replay) -> None:
+    console = screen()
+    console.print(text(result.trajectory.query, "bold"))
+    for step in result.steps:
+        outcome = text("the same output", "green") if step.same else text("another output", "yellow")
+        console.print(step_title(plain(step.then)) + text(" · ", "dim") + outcome)
+        for line in step.diff:
+            style = {"+": "green", "-": "red"}.get(line[:1], "dim")
+            console.print(text(f"    {line}", style))
+        for name, ids in (("no longer read", step.chunks_missing), ("newly read", step.chunks_new)):
+            if ids:
+                console.print(text(f"    {name}: {', '.join(ids)}", "dim"))
+    if result.same:
+        console.print(text("the same steps and the same answer", "green"))
+    elif result.content_then == result.content_now:
+        console.print(text("the same answer by other steps", "yellow"))
+    else:
+        console.print(text("then: ", "dim") + text(result.content_then or "no answer"))
+        console.print(text("now:  ", "dim") + text(result.content_now or "no answer", "yellow"))
 
 
 def costs(
@@ -167,7 +186,7 @@ def costs(
         raise InvalidQuery(f"--by {by} is not known: use day, model, operation or all")
     names = ("day", "model", "operation") if by == "all" else (by,)
     with open_memory(ctx, brain, namespace) as memory:
-        from rlm_mem.recall.trajectory import costs as spending
+        from rlm_mem.recall.costs import costs as spending
 
         rows = _summed(spending(memory.store, since=since, until=until), names)
     if as_json:
@@ -226,7 +245,9 @@ def events(
         str | None, typer.Option("--chunk", metavar="ID", help="Only what concerns this chunk.")
     ] = None,
     since: options.Since = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most this many, the latest.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many, the latest.")
+    ] = 50,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,

@@ -11,7 +11,7 @@ import typer
 from rlm_mem.cli import options, sources
 from rlm_mem.cli.opening import open_memory
 from rlm_mem.cli.terminal import amount, one_line, print_json, progress, screen, text
-from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,7 +175,7 @@ def _remember(
         conversation = conversation or f"file:{source.path}"
     result = memory.remember(source.text, conversation_id=conversation, progress=tell, **more)
     if not result["success"]:
-        raise RlmMemError(result.get("error") or "the text was not remembered")
+        raise InputError(result.get("error") or "the text was not remembered")
     return result
 
 

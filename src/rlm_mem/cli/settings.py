@@ -58,7 +58,7 @@ def show(
         for key, value in values.items():
             made.add_row(f"{name}.{key}", text(str(value)), origins.get((name, key), "default"))
     console = screen()
-    console.print(text(f"brain: {folder}", "dim"), soft_wrap=True)
+    console.print(text(f"brain: {folder}", "dim"))
     console.print(made)
 
 
@@ -76,3 +76,26 @@ def _origins(config: Config, folder: Path) -> dict[tuple[str, str], str]:
             elif value != plain[section][key]:
                 found[section, key] = "config.toml"
     return found
+
+
+def settings_file() -> str:
+    """The text of a ``config.toml`` that names every setting with its default and changes none."""
+    from rlm_mem.config import Config
+
+    lines = [
+        "# Settings of this memory: take the # away from a line to change it.",
+        "# rlm-mem config show lists what is in force.",
+    ]
+    for section, values in Config().to_dict().items():
+        lines += ["", f"[{section}]"]
+        lines += [
+            f"# {name} = {_toml(value)}" for name, value in values.items() if not isinstance(value, dict)
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    import json
+
+    # JSON writes strings, numbers, booleans and lists of them as TOML does.
+    return json.dumps(list(value) if isinstance(value, tuple) else value)

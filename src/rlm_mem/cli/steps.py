@@ -43,8 +43,7 @@ def step_parts(step: Mapping[str, Any], *, whole: bool) -> list[RenderableType]:
     if step["output"].strip():
         parts.append(_inset(_output(step["output"], whole)))
     if step["error"]:
-        where = f" (line {step['error_line']})" if step["error_line"] else ""
-        message = f"{step['error_kind'] or 'error'}{where}: {one_line(step['error'], 300)}"
+        message = f"{step['error_kind'] or 'error'}: {one_line(step['error'], 300)}"
         parts.append(_inset(text(message, "red")))
     return parts
 

@@ -1,0 +1,132 @@
+"""init, check, repair, sync, checkpoint, index rebuild, config show."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+
+from .conftest import Run
+
+Notes = dict[str, str]
+
+
+def chunk_file(brain: Path, chunk_id: str) -> Path:
+    return next((brain / "memory" / "chunks").rglob(f"{chunk_id}.json"))
+
+
+def test_init_makes_a_memory_in_the_working_folder(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RLM_MEM_BRAIN")
+    assert run("init").code == 0
+    assert (Path("brain") / "memory").is_dir()
+    assert run("stats", "--json").json["chunk_count"] == 0
+
+
+def test_init_leaves_what_is_there(run: Run, notes: Notes, brain: Path) -> None:
+    (brain / "config.toml").write_text("[recall]\nmax_iterations = 3\n", encoding="utf-8")
+    ran = run("init", "--json")
+    assert ran.json == {"brain": str(brain), "created": False}
+    assert run("stats", "--json").json["chunk_count"] == 4
+    assert "max_iterations = 3" in (brain / "config.toml").read_text(encoding="utf-8")
+
+
+def test_the_settings_file_of_init_names_every_setting_and_changes_none(run: Run, brain: Path) -> None:
+    before = run("config", "show", "--json").json["settings"]
+    run("init")
+    content = (brain / "config.toml").read_text(encoding="utf-8")
+    assert tomllib.loads(content) == {name: {} for name in tomllib.loads(content)}
+    assert run("config", "show", "--json").json["settings"] == before
+    active = "\n".join(line.removeprefix("# ") if " = " in line else line for line in content.splitlines())
+    (brain / "config.toml").write_text(active, encoding="utf-8")
+    assert run("config", "show", "--json").json["settings"] == before
+
+
+def test_config_show_says_where_a_setting_comes_from(
+    run: Run, brain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("init")
+    (brain / "config.toml").write_text("[recall]\nmax_iterations = 3\nmax_depth = 2\n", encoding="utf-8")
+    monkeypatch.setenv("RLM_MEM_RECALL_MAX_DEPTH", "1")
+    rows = {
+        line.split()[0]: line.split()[1:] for line in run("config", "show", "recall").out.splitlines()[2:]
+    }
+    assert rows["recall.max_iterations"] == ["3", "config.toml"]
+    assert rows["recall.max_depth"] == ["1", "environment"]
+    assert rows["recall.max_seconds"] == ["60.0", "default"]
+
+
+def test_a_wrong_setting_is_bad_input(run: Run, brain: Path) -> None:
+    run("init")
+    (brain / "config.toml").write_text("[recall]\nmax_iteration = 3\n", encoding="utf-8")
+    ran = run("stats")
+    assert ran.code == 2
+    assert "max_iteration" in ran.err
+    assert run("config", "show", "nosuch").code == 2
+
+
+def test_looking_does_not_make_a_memory(run: Run, brain: Path) -> None:
+    for command in (["list"], ["search", "x"], ["stats"], ["check"], ["recall", "x"]):
+        ran = run(*command)
+        assert ran.code == 1
+        assert "rlm-mem init" in ran.err
+    assert not brain.exists()
+
+
+def test_a_sound_memory_has_no_findings(run: Run, notes: Notes) -> None:
+    ran = run("check")
+    assert (ran.code, ran.out.strip()) == (0, "all is well")
+    assert run("check", "--json").json == {"ok": True, "findings": []}
+
+
+def test_a_damaged_file_is_found_and_never_deleted(run: Run, notes: Notes, brain: Path) -> None:
+    path = chunk_file(brain, notes["tea"])
+    path.write_text("{", encoding="utf-8")
+    ran = run("check", "--json")
+    assert ran.code == 1
+    assert notes["tea"] in json.dumps(ran.json)
+    run("repair", "--apply")
+    assert path.exists() or list((brain / "memory" / "archive").rglob(f"*{notes['tea']}*"))
+
+
+def test_repair_only_says_what_it_would_do_until_told_to(
+    run: Run, notes: Notes, brain: Path, memory: Memory
+) -> None:
+    memory.link(notes["tea"], notes["cake"], "supports")
+    memory.close()
+    chunk_file(brain, notes["cake"]).unlink()
+    assert run("check").code == 1
+    said = run("repair")
+    assert "would be done" in said.out
+    assert run("check").code == 1
+    assert run("repair", "--apply").code == 0
+    assert run("check").code == 0
+
+
+def test_sync_takes_in_what_was_edited_by_hand(run: Run, notes: Notes, brain: Path) -> None:
+    path = chunk_file(brain, notes["tea"])
+    path.write_text(path.read_text(encoding="utf-8").replace("green tea", "oolong"), encoding="utf-8")
+    assert run("sync", "--full", "--json").json["unreadable"] == []
+    assert run("search", "oolong", "--json").json[0]["chunk_id"] == notes["tea"]
+    assert "the index agrees with the files" in run("sync", "--full").out
+
+
+def test_the_index_can_be_deleted_and_rebuilt(run: Run, notes: Notes, brain: Path, memory: Memory) -> None:
+    memory.close()
+    before = {chunk["id"] for chunk in run("list", "--json").json}
+    shutil.rmtree(brain / "memory" / "index")
+    assert run("index", "rebuild", "--json").json["chunks"] == 4
+    assert {chunk["id"] for chunk in run("list", "--json").json} == before == set(notes.values())
+
+
+def test_checkpoint_writes_access_counts_into_the_files(run: Run, notes: Notes, brain: Path) -> None:
+    run("show", notes["tea"])
+    assert run("checkpoint", "--json").json["access_counts_folded"] == 1
+    assert (
+        json.loads(chunk_file(brain, notes["tea"]).read_text(encoding="utf-8"))["metadata"]["access_count"]
+        == 1
+    )

@@ -1,0 +1,167 @@
+"""link, unlink, update, edit, delete, restore, undo."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from .conftest import Run
+
+Notes = dict[str, str]
+MISSING = "chunk-2026-01-01-00000000"
+
+
+def test_link_and_unlink(run: Run, notes: Notes) -> None:
+    made = run(
+        "link", notes["reason"], notes["choice"], "supports", "--strength", "0.9", "--reason", "it says why"
+    )
+    assert made.code == 0
+    (found,) = run("links", notes["reason"], "--type", "supports", "--json").json
+    assert (found["chunk_id"], found["strength"], found["reasoning"]) == (notes["choice"], 0.9, "it says why")
+    assert run("unlink", notes["reason"], notes["choice"]).code == 0
+    assert run("links", notes["reason"], "--json").json == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["likes"], ["supports", "--strength", "1.5"], ["supports", "--strength", "strong"]],
+)
+def test_a_link_that_cannot_be_is_bad_input(run: Run, notes: Notes, arguments: list[str]) -> None:
+    ran = run("link", notes["reason"], notes["choice"], *arguments)
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) <= 2
+
+
+def test_a_link_to_nothing_is_refused(run: Run, notes: Notes) -> None:
+    ran = run("link", notes["reason"], MISSING, "supports")
+    assert ran.code in (1, 2)
+    assert MISSING in ran.err
+
+
+def test_removing_a_link_that_is_not_there_is_a_failure(run: Run, notes: Notes) -> None:
+    assert run("unlink", notes["reason"], notes["choice"]).code == 1
+
+
+def test_update_changes_what_is_named_and_nothing_else(run: Run, notes: Notes) -> None:
+    changed = run("update", notes["tea"], "--confidence", "0.95", "--type", "fact", "--json").json
+    assert (changed["metadata"]["confidence"], changed["type"]) == (0.95, "fact")
+    assert (changed["content"], changed["tags"]) == ("Ana drinks green tea in the morning.", ["people"])
+
+
+def test_update_takes_content_from_stdin(run: Run, notes: Notes) -> None:
+    run("update", notes["tea"], "--content", "-", stdin="Ana drinks coffee now.")
+    assert run("show", "--raw", notes["tea"]).out == "Ana drinks coffee now.\n"
+
+
+def test_update_can_remove_every_tag(run: Run, notes: Notes) -> None:
+    assert run("update", notes["tea"], "--no-tags", "--json").json["tags"] == []
+
+
+def test_update_with_nothing_to_change_is_bad_input(run: Run, notes: Notes) -> None:
+    assert run("update", notes["tea"]).code == 2
+
+
+def test_update_refuses_a_confidence_out_of_range(run: Run, notes: Notes) -> None:
+    assert run("update", notes["tea"], "--confidence", "2").code == 2
+
+
+def test_update_expecting_an_older_revision_fails_and_changes_nothing(run: Run, notes: Notes) -> None:
+    run("update", notes["tea"], "--content", "first")
+    ran = run("update", notes["tea"], "--content", "second", "--expect", "1")
+    assert ran.code == 1
+    assert run("show", "--raw", notes["tea"]).out == "first\n"
+
+
+def test_update_of_a_chunk_that_is_not_there_is_a_failure(run: Run, notes: Notes) -> None:
+    assert run("update", MISSING, "--content", "x").code == 1
+
+
+def editor(tmp_path: Path, script: str) -> str:
+    path = tmp_path / "editor"
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_edit_stores_what_the_editor_left(
+    run: Run, notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDITOR", editor(tmp_path, 'sed -i s/green/white/ "$1"'))
+    assert run("edit", notes["tea"]).code == 0
+    assert run("show", "--raw", notes["tea"]).out == "Ana drinks white tea in the morning.\n"
+
+
+def test_edit_without_a_change_makes_no_revision(
+    run: Run, notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDITOR", editor(tmp_path, 'echo >> "$1"'))  # only the newline that editors add
+    run("edit", notes["tea"])
+    assert run("show", "--json", notes["tea"]).json["revision"] == 1
+
+
+def test_edit_refuses_when_somebody_else_changed_the_chunk(
+    run: Run, notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = f'rlm-mem update {notes["tea"]} --content "somebody else was quicker"'
+    monkeypatch.setenv("PATH", f"{Path(os.sys.executable).parent}:{os.environ['PATH']}")  # type: ignore[attr-defined]
+    monkeypatch.setenv("EDITOR", editor(tmp_path, f'{other} && sed -i s/green/white/ "$1"'))
+    ran = run("edit", notes["tea"])
+    assert ran.code == 1
+    assert run("show", "--raw", notes["tea"]).out == "somebody else was quicker\n"
+
+
+def test_edit_without_an_editor_is_bad_input(run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EDITOR", raising=False)
+    monkeypatch.delenv("VISUAL", raising=False)
+    assert run("edit", notes["tea"]).code == 2
+
+
+def test_an_editor_that_fails_changes_nothing(
+    run: Run, notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDITOR", editor(tmp_path, 'echo changed > "$1"; exit 3'))
+    assert run("edit", notes["tea"]).code == 1
+    assert run("show", "--json", notes["tea"]).json["revision"] == 1
+
+
+def test_a_deleted_chunk_is_gone_until_it_is_restored(run: Run, notes: Notes) -> None:
+    assert run("delete", notes["tea"]).code == 0
+    assert run("show", notes["tea"]).code == 1
+    assert [chunk["id"] for chunk in run("list", "--archived", "--json").json] == [notes["tea"]]
+    assert run("restore", notes["tea"]).code == 0
+    assert run("show", notes["tea"]).code == 0
+
+
+def test_delete_does_what_it_can_and_names_what_was_not_there(run: Run, notes: Notes) -> None:
+    ran = run("delete", notes["tea"], MISSING, "--json")
+    assert ran.code == 1
+    assert ran.json == {"deleted": [notes["tea"]], "not_found": [MISSING]}
+    assert MISSING in ran.err
+
+
+def test_a_permanent_delete_wants_a_yes(run: Run, notes: Notes) -> None:
+    refused = run("delete", "--permanent", notes["tea"], stdin="")
+    assert refused.code == 2
+    assert run("show", notes["tea"]).code == 0
+    assert run("delete", "--permanent", "--yes", notes["tea"], stdin="").code == 0
+    assert run("restore", notes["tea"]).code == 1
+
+
+def test_undo_brings_back_the_version_before(run: Run, notes: Notes) -> None:
+    run("update", notes["tea"], "--content", "wrong")
+    assert run("undo", notes["tea"]).code == 0
+    assert "green tea" in run("show", "--raw", notes["tea"]).out
+
+
+def test_undo_goes_back_to_a_named_revision(run: Run, notes: Notes) -> None:
+    for content in ("second", "third"):
+        run("update", notes["tea"], "--content", content)
+    run("undo", notes["tea"], "--to", "1")
+    assert "green tea" in run("show", "--raw", notes["tea"]).out
+
+
+def test_there_is_nothing_to_undo_for_a_new_chunk(run: Run, notes: Notes) -> None:
+    assert run("undo", notes["tea"]).code == 1

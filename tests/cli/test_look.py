@@ -1,0 +1,189 @@
+"""search, show, list, tags, conversations, namespaces, links, history, stats."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlm_mem import Memory
+
+from .conftest import Run
+
+Notes = dict[str, str]
+
+
+def test_list_shows_every_chunk_newest_first(run: Run, notes: Notes) -> None:
+    ran = run("list")
+    assert ran.code == 0
+    places = [ran.out.index(notes[name]) for name in ("cake", "tea", "reason", "choice")]
+    assert places == sorted(places)
+
+
+def test_list_oldest_turns_the_order_round(run: Run, notes: Notes) -> None:
+    ran = run("list", "--oldest", "--json")
+    assert [chunk["id"] for chunk in ran.json] == [
+        notes[name] for name in ("choice", "reason", "tea", "cake")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--tag", "database"], {"choice", "reason"}),
+        (["--tag", "database", "--tag", "security"], {"reason"}),
+        (["--any-tag", "security", "--any-tag", "people"], {"reason", "tea", "cake"}),
+        (["--type", "pattern"], {"cake"}),
+        (["--conversation", "kitchen"], {"tea", "cake"}),
+        (["-c", "kitchen", "--since", "2026-04-02"], {"cake"}),
+        (["--until", "2026-03-02"], {"choice", "reason"}),
+        (["--tag", "nothing"], set()),
+    ],
+)
+def test_list_filters(run: Run, notes: Notes, options: list[str], expected: set[str]) -> None:
+    ran = run("list", "--json", *options)
+    assert {chunk["id"] for chunk in ran.json} == {notes[name] for name in expected}
+
+
+def test_list_pages_through_the_chunks(run: Run, notes: Notes) -> None:
+    pages = [run("list", "--json", "--limit", "3", "--offset", str(start)).json for start in (0, 3)]
+    assert [len(page) for page in pages] == [3, 1]
+    assert {chunk["id"] for page in pages for chunk in page} == set(notes.values())
+
+
+def test_list_refuses_what_is_no_date(run: Run, notes: Notes) -> None:
+    ran = run("list", "--since", "soon")
+    assert (ran.code, ran.out) == (2, "")
+    assert "soon" in ran.err
+
+
+def test_show_prints_content_metadata_and_links(run: Run, notes: Notes, memory: Memory) -> None:
+    memory.link(notes["reason"], notes["choice"], "supports", 0.8, "the reason that was given")
+    shown = run("show", notes["reason"]).out
+    for part in (
+        "row-level security",
+        "fact",
+        "database, security",
+        "supports",
+        "0.80",
+        "the reason that was given",
+    ):
+        assert part in shown
+
+
+def test_show_raw_prints_the_content_alone(run: Run, notes: Notes) -> None:
+    assert run("show", "--raw", notes["tea"]).out == "Ana drinks green tea in the morning.\n"
+
+
+def test_show_json_is_the_file_of_the_chunk(run: Run, notes: Notes) -> None:
+    shown = run("show", "--json", notes["tea"]).json
+    assert shown["schema"] == "2.0"
+    assert shown["metadata"]["occurred_at"].startswith("2026-04-01T08:00:00")
+
+
+def test_show_several_as_json_is_a_list(run: Run, notes: Notes) -> None:
+    assert [chunk["id"] for chunk in run("show", "--json", notes["tea"], notes["cake"]).json] == [
+        notes["tea"],
+        notes["cake"],
+    ]
+
+
+def test_a_chunk_that_is_not_there_is_a_failure_with_a_hint(run: Run, notes: Notes) -> None:
+    ran = run("show", "chunk-2026-01-01-00000000")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines() == [
+        "rlm-mem: there is no chunk chunk-2026-01-01-00000000",
+        "hint: rlm-mem list shows the ids.",
+    ]
+
+
+def test_an_id_that_is_none_is_bad_input(run: Run, notes: Notes) -> None:
+    assert run("show", "../../etc/passwd").code == 2
+
+
+def test_search_finds_by_words_and_shows_the_matching_text(run: Run, notes: Notes) -> None:
+    ran = run("search", "what", "tea", "does", "Ana", "drink")
+    assert ran.out.index(notes["tea"]) < ran.out.index("green tea")
+
+
+def test_search_json_holds_scores_in_order(run: Run, notes: Notes) -> None:
+    hits = run("search", "row-level security of the database", "--json").json
+    assert hits[0]["chunk_id"] == notes["reason"]
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+
+
+def test_search_explain_names_the_parts_of_a_score(run: Run, notes: Notes) -> None:
+    hits = run("search", "green tea", "--explain", "--json").json
+    assert hits[0]["parts"]
+
+
+def test_search_filters(run: Run, notes: Notes) -> None:
+    found = run("search", "Ana PostgreSQL tea", "--tag", "people", "--json").json
+    assert notes["choice"] not in {hit["chunk_id"] for hit in found}
+
+
+def test_search_refuses_an_unknown_unit(run: Run, notes: Notes) -> None:
+    ran = run("search", "tea", "--by", "page")
+    assert ran.code == 2
+    assert "chunk, segment or conversation" in ran.err
+
+
+def test_nothing_found_is_no_failure(run: Run, notes: Notes) -> None:
+    ran = run("search", "xylophone")
+    assert (ran.code, ran.out.strip()) == (0, "nothing found")
+
+
+def test_tags_are_counted(run: Run, notes: Notes) -> None:
+    assert run("tags", "--json").json == [
+        {"tag": "database", "chunks": 2},
+        {"tag": "people", "chunks": 2},
+        {"tag": "security", "chunks": 1},
+    ]
+    assert "security" in run("tags").out
+
+
+def test_conversations_show_their_span(run: Run, notes: Notes) -> None:
+    found = {row["id"]: row for row in run("conversations", "--json").json}
+    assert found["kitchen"]["chunks"] == 2
+    assert (found["kitchen"]["first_at"], found["kitchen"]["last_at"]) == (
+        "2026-04-01T08:00:00Z",
+        "2026-04-03T15:00:00Z",
+    )
+    assert "2026-04-01" in run("conversations").out
+
+
+def test_namespaces_are_listed(run: Run, notes: Notes) -> None:
+    run("remember", "Another agent's secret.", "--namespace", "agent/other")
+    assert {row["namespace"] for row in run("namespaces", "--json").json} == {"default", "agent/other"}
+
+
+def test_a_namespace_sees_its_own_chunks_only(run: Run, notes: Notes) -> None:
+    assert run("list", "--json", "--namespace", "agent/other").json == []
+    assert run("show", notes["tea"], "--namespace", "agent/other").code == 1
+
+
+def test_links_are_shown_from_both_ends(run: Run, notes: Notes, memory: Memory) -> None:
+    memory.link(notes["reason"], notes["choice"], "supports", 0.8, "why")
+    assert run("links", notes["reason"], "--json").json[0]["direction"] == "out"
+    assert run("links", notes["choice"], "--json").json[0]["direction"] == "in"
+    assert run("links", notes["choice"], "--direction", "out", "--json").json == []
+    assert "supports" in run("links", notes["choice"]).out
+
+
+def test_links_of_a_chunk_that_is_not_there_are_a_failure(run: Run, notes: Notes) -> None:
+    assert run("links", "chunk-2026-01-01-00000000").code == 1
+
+
+def test_history_says_what_each_version_changed(run: Run, notes: Notes) -> None:
+    run("update", notes["tea"], "--content", "Ana drinks white tea.", "--confidence", "0.9")
+    run("update", notes["tea"], "--tag", "drinks")
+    versions = run("history", notes["tea"], "--json").json
+    assert [version["revision"] for version in versions] == [1, 2, 3]
+    shown = run("history", notes["tea"]).out
+    assert "content, confidence" in shown
+    assert "* 3" in shown
+
+
+def test_stats_count(run: Run, notes: Notes) -> None:
+    figures = run("stats", "--json").json
+    assert figures["chunk_count"] == 4
+    assert figures["conversations"] == 2
+    assert "4" in run("stats").out

@@ -1,0 +1,84 @@
+"""trajectories, costs, events."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Run
+
+Notes = dict[str, str]
+QUESTION = "What does Ana drink in the morning?"
+
+
+@pytest.fixture
+def asked(run: Run, notes: Notes) -> str:
+    """The trajectory id of a recall."""
+    return str(run("recall", QUESTION, "--json").json["trajectory"]["id"])
+
+
+def test_a_recall_is_listed(run: Run, asked: str) -> None:
+    (info,) = run("trajectories", "list", "--json").json
+    assert (info["id"], info["operation"], info["query"]) == (asked, "recall", QUESTION)
+    shown = run("trajectories", "list").out
+    assert asked in shown
+    assert QUESTION in shown
+    assert run("trajectories", "list", "--operation", "reason", "--json").json == []
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_trajectory_is_shown_as_a_tree_of_its_steps(run: Run, asked: str, named: bool) -> None:
+    shown = run("trajectories", "show", *([asked] if named else [])).out
+    assert "step 1" in shown
+    assert "search(" in shown
+    assert "green tea" in shown
+    assert "└──" in shown
+
+
+def test_a_trajectory_as_json_is_whole(run: Run, asked: str) -> None:
+    trajectory = run("trajectories", "show", asked, "--json").json
+    assert trajectory["steps"][0]["programs"]
+    assert trajectory["outcome"]["content"]
+
+
+def test_a_replay_on_the_same_memory_agrees(run: Run, asked: str) -> None:
+    assert run("trajectories", "replay", asked, "--json").json["same"] is True
+    assert "the same steps and the same answer" in run("trajectories", "replay").out
+
+
+def test_a_replay_on_a_changed_memory_shows_the_difference(run: Run, asked: str, notes: Notes) -> None:
+    run("update", notes["tea"], "--content", "Ana drinks strong coffee in the morning.")
+    ran = run("trajectories", "replay", asked)
+    assert ran.code == 0
+    assert "another output" in ran.out or "now:" in ran.out
+    assert "coffee" in ran.out
+
+
+@pytest.mark.parametrize(("name", "code"), [("traj-20260101T000000-00000000", 1), ("nonsense", 2)])
+def test_a_trajectory_that_is_not_there(run: Run, asked: str, name: str, code: int) -> None:
+    assert run("trajectories", "show", name).code == code
+
+
+def test_there_is_no_last_trajectory_before_the_first_recall(run: Run, notes: Notes) -> None:
+    assert run("trajectories", "show").code == 1
+    assert run("trajectories", "list").out.strip() == "no trajectories"
+
+
+def test_costs_add_up_by_day_model_and_operation(run: Run, asked: str) -> None:
+    (row,) = run("costs", "--json").json
+    assert (row["operation"], row["runs"]) == ("recall", 1)
+    assert set(run("costs", "--by", "model", "--json").json[0]) & {"day", "operation"} == set()
+    assert "recall" in run("costs").out
+    assert run("costs", "--by", "hour").code == 2
+
+
+def test_events_say_what_was_done_to_a_chunk(run: Run, notes: Notes) -> None:
+    run("update", notes["tea"], "--content", "Changed.")
+    run("delete", notes["tea"])
+    operations = [event["op"] for event in run("events", "--chunk", notes["tea"], "--json").json]
+    assert operations == ["create", "update", "delete"]
+    assert "delete" in run("events", "--operation", "delete").out
+
+
+def test_the_latest_events_are_kept_by_a_limit(run: Run, notes: Notes) -> None:
+    events = run("events", "--limit", "2", "--json").json
+    assert [event["chunk_id"] for event in events] == [notes["tea"], notes["cake"]]

@@ -1,0 +1,165 @@
+"""remember: text, files, folders, stdin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Run
+
+PARAGRAPH = "The pump station reports its level every ten minutes, and the valve opens at two metres. "
+
+
+def test_a_text_is_remembered_and_can_be_found(run: Run) -> None:
+    made = run(
+        "remember",
+        "Ana",
+        "prefers trains",
+        "--tag",
+        "travel",
+        "--tag",
+        "ana",
+        "--type",
+        "preference",
+        "--json",
+    ).json
+    assert made["success"] is True
+    (chunk_id,) = made["chunk_ids"]
+    chunk = run("show", chunk_id, "--json").json
+    assert (chunk["content"], chunk["type"], sorted(chunk["tags"])) == (
+        "Ana prefers trains",
+        "preference",
+        ["ana", "travel"],
+    )
+
+
+def test_confidence_time_and_conversation_are_kept(run: Run) -> None:
+    made = run(
+        "remember", "Signed.", "--confidence", "0.9", "--at", "2026-01-02T03:04:05Z", "-c", "deal", "--json"
+    ).json
+    metadata = run("show", made["chunk_ids"][0], "--json").json["metadata"]
+    assert metadata["confidence"] == 0.9
+    assert metadata["occurred_at"].startswith("2026-01-02T03:04:05")
+    assert metadata["conversation_id"] == "deal"
+
+
+def test_stdin_is_remembered(run: Run) -> None:
+    for arguments in (["-"], []):
+        made = run("remember", *arguments, "--json", stdin=f"Piped in {len(arguments)}.\n").json
+        assert made["chunks_created"] == 1
+
+
+def test_a_file_is_remembered_with_its_path(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "notes.md"
+    path.write_text("# Notes\n\nThe valve opens at two metres.\n", encoding="utf-8")
+    made = run("remember", "--file", str(path), "--json").json
+    metadata = run("show", made["chunk_ids"][0], "--json").json["metadata"]
+    assert metadata["source"] == "import"
+    assert metadata["provenance"]["path"] == str(path)
+    assert metadata["conversation_id"] == f"file:{path}"
+
+
+def test_a_long_file_becomes_several_chunks_of_one_conversation(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("\n\n".join(f"{number}. {PARAGRAPH * 5}" for number in range(40)), encoding="utf-8")
+    made = run("remember", "-f", str(path), "--json").json
+    assert made["chunks_created"] > 5
+    assert len(run("list", "--json", "-c", f"file:{path}", "--limit", "1000").json) == made["chunks_created"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "docs"
+    for name, content in {
+        "a.md": b"The first note.",
+        "sub/b.md": b"The second note.",
+        "sub/c.txt": b"A text file.",
+        "picture.png": b"\x89PNG\r\n\x1a\n\x00\x00",
+        "latin.txt": "Grüße".encode("latin-1"),
+        "empty.md": b"  \n",
+        ".hidden.md": b"Hidden.",
+        ".git/config": b"Not a note.",
+        "node_modules/x/readme.md": b"Somebody else's.",
+        "env/pyvenv.cfg": b"home = /usr",
+        "env/lib/z.md": b"In an environment.",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return root
+
+
+def test_a_folder_is_remembered_but_for_what_is_not_text(run: Run, folder: Path) -> None:
+    made = run("remember", "--folder", str(folder), "--json").json
+    contents = {chunk["content"] for chunk in run("list", "--json").json}
+    assert contents == {"The first note.", "The second note.", "A text file."}
+    assert made["texts"] == 3
+    assert {Path(row["path"]).name: row["reason"] for row in made["skipped"]} == {
+        "picture.png": "not text in UTF-8",
+        "latin.txt": "not text in UTF-8",
+        "empty.md": "empty",
+    }
+
+
+def test_a_pattern_chooses_files_of_a_folder(run: Run, folder: Path) -> None:
+    assert run("remember", "--folder", str(folder), "--glob", "*.txt", "--json").json["texts"] == 1
+
+
+def test_the_same_folder_again_adds_nothing(run: Run, folder: Path) -> None:
+    run("remember", "--folder", str(folder))
+    again = run("remember", "--folder", str(folder), "--json").json
+    assert (again["success"], again["chunks_created"], len(again["chunk_ids"])) == (True, 0, 3)
+    assert "already known" in run("remember", "--folder", str(folder)).out
+
+
+def test_a_file_too_large_for_one_text_is_skipped_with_the_reason(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLM_MEM_INGEST_MAX_CONTENT_BYTES", "14")
+    made = run("remember", "--folder", str(folder), "--glob", "*.md", "--json").json
+    assert {row["reason"] for row in made["skipped"]} >= {"larger than 14 bytes"}
+
+
+def test_a_word_that_names_a_file_is_not_taken_for_text(run: Run, brain: Path) -> None:
+    Path("notes.md").write_text("What is in it.", encoding="utf-8")
+    ran = run("remember", "notes.md")
+    assert ran.code == 2
+    assert "--file notes.md" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([], 2),
+        (["   "], 2),
+        (["--file", "nowhere.md"], 1),
+        (["--folder", "nowhere"], 1),
+        (["text", "--confidence", "7"], 2),
+        (["text", "--confidence", "high"], 2),
+        (["text", "--type", "no such type"], 2),
+        (["text", "--at", "yesterday-ish"], 2),
+    ],
+)
+def test_what_cannot_be_remembered_is_one_line_and_an_exit_code(
+    run: Run, arguments: list[str], code: int
+) -> None:
+    ran = run("remember", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    lines = ran.err.splitlines()
+    assert lines[0].startswith("rlm-mem: ")
+    assert len(lines) <= 2
+    assert "Traceback" not in ran.err
+
+
+def test_a_file_that_is_not_text_is_refused(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "data.bin"
+    path.write_bytes(b"\xff\xfe\x00\x01")
+    assert run("remember", "--file", str(path)).code == 2
+    assert run("remember", stdin=b"\xff\xfe\x00\x01").code == 2
+
+
+def test_the_outcome_is_told_to_people(run: Run) -> None:
+    out = run("remember", "A single note.").out
+    assert "remembered 1 chunk, " in out
+    assert "chunk-" in out

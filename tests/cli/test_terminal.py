@@ -1,0 +1,230 @@
+"""What reaches the terminal: widths, colours, control characters, errors, JSON."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory, __version__
+from rlm_mem.cli import main
+from rlm_mem.cli.terminal import amount, money, one_line, plain, safe
+
+from .conftest import Run
+
+Notes = dict[str, str]
+LOOKS = [
+    ["list"],
+    ["search", "Ana PostgreSQL ledger tea", "--explain"],
+    ["tags"],
+    ["conversations"],
+    ["stats"],
+    ["events"],
+    ["config", "show"],
+    ["recall", "What does Ana drink in the morning?", "--explain"],
+    ["reason", "Why PostgreSQL for the ledger?"],
+    ["trajectories", "list"],
+    ["trajectories", "show"],
+    ["costs"],
+    ["--help"],
+    ["recall", "--help"],
+]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(
+    run: Run, notes: Notes, memory: Memory, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    memory.store.create_chunk(
+        "A word that is long: " + "x" * 300, tags=["a" * 90, "b" * 90], conversation_id="c" * 150
+    )
+    memory.link(notes["reason"], notes["choice"], "supports", 0.8, "because " * 30)
+    run("recall", "Why did we choose PostgreSQL, and what does Ana think of it in the end? " * 3)
+    monkeypatch.setenv("COLUMNS", str(width))
+    for look in [*LOOKS, ["show", notes["reason"]], ["links", notes["reason"]], ["history", notes["reason"]]]:
+        wide = [line for line in run(*look).out.splitlines() if len(line.rstrip()) > width]
+        assert wide == [], f"rlm-mem {' '.join(look)}"
+
+
+def test_a_chunk_id_is_never_cut(run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for look in (["list"], ["search", "Ana"], ["links", notes["reason"]]):
+        shown = re.findall(r"chunk-[\w-]+", run(*look).out)
+        assert all(chunk_id in notes.values() for chunk_id in shown)
+
+
+def test_control_characters_of_a_memory_do_not_reach_the_terminal(run: Run, memory: Memory) -> None:
+    nasty = "Red \x1b[31malert\x1b[0m, bell \x07, title \x1b]0;gotcha\x07, C1 \x9b31m, reversed \u202eabc"
+    chunk = memory.store.create_chunk(
+        f"{nasty}, [bold]markup[/bold]", tags=["evil\u202e"], conversation_id="c\u202e"
+    )
+    looks = [
+        ["list"],
+        ["show", chunk.id],
+        ["show", "--raw", chunk.id],
+        ["search", "alert"],
+        ["tags"],
+        ["recall", "red alert"],
+    ]
+    for look in [*looks, ["conversations"], ["trajectories", "show"], ["history", chunk.id]]:
+        shown = run(*look).out
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", shown), (
+            f"rlm-mem {' '.join(look)}"
+        )
+    assert "[bold]markup[/bold]" in run("show", chunk.id).out
+
+
+def test_json_is_valid_whatever_the_memory_holds(run: Run, memory: Memory) -> None:
+    chunk = memory.store.create_chunk('Quotes " and \x1b[31m and \\ and 日本語 and \U0001f980', tags=['"'])
+    assert run("show", chunk.id, "--json").json["content"] == chunk.content
+
+
+def on_a_terminal(arguments: list[str], **environment: str) -> str:
+    """What a command writes to a real terminal."""
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "rlm_mem", *arguments],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
+    ) as process:
+        os.close(follower)
+        written = b""
+        try:
+            while block := os.read(leader, 65536):
+                written += block
+        except OSError:  # the other end is closed: that is how a terminal says that it is over
+            pass
+        process.wait(timeout=60)
+    os.close(leader)
+    return written.decode("utf-8")
+
+
+def test_colours_are_for_terminals_only_and_not_with_no_color(run: Run, notes: Notes, memory: Memory) -> None:
+    memory.close()
+    colour = re.compile(r"\x1b\[[0-9;]*3[0-9]m")
+    assert not colour.search(run("list").out)
+    assert colour.search(on_a_terminal(["list"]))
+    assert not colour.search(on_a_terminal(["list"], NO_COLOR="1"))
+
+
+def test_a_progress_bar_shows_on_a_terminal_and_is_gone_afterwards(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text(
+        "\n\n".join(f"{number}. Water under the bridge. " * 40 for number in range(60)), encoding="utf-8"
+    )
+    written = on_a_terminal(["remember", "--file", str(path)])
+    assert "remembering" in written
+    assert "━" in written
+    assert "remembering" not in run("remember", "--file", str(path)).err
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_brain_and_namespace_stand_before_or_after_the_command(
+    run: Run, tmp_path: Path, before: bool
+) -> None:
+    where = ["--brain", str(tmp_path / "elsewhere"), "--namespace", "agent/a"]
+
+    def placed(*command: str) -> list[str]:
+        return [*where, *command] if before else [*command, *where]
+
+    assert run(*placed("remember", "Here.")).code == 0
+    assert run(*placed("stats", "--json")).json["namespace"] == "agent/a"
+    assert (tmp_path / "elsewhere" / "memory").is_dir()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nosuch"], ["search"], ["list", "--nosuch"], ["list", "--limit", "many"], ["trajectories", "nosuch"]],
+)
+def test_a_command_line_that_is_not_understood_is_bad_input(run: Run, arguments: list[str]) -> None:
+    ran = run(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    first, second = ran.err.splitlines()
+    assert first.startswith("rlm-mem: ")
+    assert "--help" in second
+
+
+def test_a_namespace_that_is_none_is_bad_input(run: Run) -> None:
+    assert run("remember", "x", "--namespace", "../other").code == 2
+
+
+def test_an_unexpected_error_is_one_line_too(run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("what nobody thought of")
+
+    monkeypatch.setattr(Memory, "search", broken)
+    ran = run("search", "x")
+    assert ran.code == 1
+    assert ran.err.splitlines()[0] == "rlm-mem: unexpected ZeroDivisionError: what nobody thought of"
+    assert "Traceback" not in ran.err
+
+
+def test_an_interrupted_command_says_so(run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Memory, "search", interrupted)
+    assert run("search", "x").code == 130
+
+
+def test_a_reader_that_goes_away_is_no_error(run: Run, notes: Notes, memory: Memory) -> None:
+    memory.close()
+    command = f"{sys.executable} -m rlm_mem config show | head -n 1"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=60)
+    assert ran.returncode == 0
+    assert ran.stderr == ""
+
+
+def test_the_version_is_told(run: Run) -> None:
+    assert run("--version").out == f"rlm-mem {__version__}\n"
+
+
+def test_no_command_shows_the_help(run: Run) -> None:
+    ran = run()
+    assert "Usage: rlm-mem" in ran.out
+    assert ran.err == ""
+
+
+def test_main_takes_its_arguments_from_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["rlm-mem", "--version"])
+    assert main() == 0
+
+
+def test_safe_keeps_newlines_and_tabs() -> None:
+    assert safe("a\tb\r\nc\x1b") == "a\tb\nc␛"
+
+
+def test_one_line_is_one_line_of_at_most_so_many_characters() -> None:
+    assert one_line("a\n\n b\tc") == "a b c"
+    assert len(one_line("word " * 100, 40)) <= 40
+
+
+def test_plain_turns_anything_into_what_json_knows() -> None:
+    from decimal import Decimal
+
+    assert plain({"a": (1, Decimal("0.5"), {"y", "x"}), 2: Path("b")}) == {
+        "a": [1, 0.5, ["x", "y"]],
+        "2": "b",
+    }
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "said"),
+    [(1, "chunk", "1 chunk"), (0, "chunk", "0 chunks"), (1204, "entry", "1,204 entries")],
+)
+def test_amounts_read_as_english(count: int, noun: str, said: str) -> None:
+    assert amount(count, noun) == said
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"), [(None, "unpriced"), (0, "$0.00"), (0.00123, "$0.0012"), (12.5, "$12.50")]
+)
+def test_unpriced_is_not_zero(cost: float | None, said: str) -> None:
+    assert money(cost) == said
