@@ -1,0 +1,121 @@
+"""What the memory said, as the reader sees it: passages, their sentences and words, and the function words of English."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from rlm_mem.text.analysis import get_analyser
+
+__all__ = ["AUXILIARIES", "CONJUNCTIONS", "DETERMINERS", "PREPOSITIONS", "PRONOUNS", "Passage", "Sentence", "Word", "split_sentences"]
+
+DETERMINERS = frozenset("a an the this that these those my your his her its our their some any every each no".split())
+PREPOSITIONS = frozenset(
+    "of in on at to for from with by about into over after before under between through during without within against among around near "
+    "since until as like than off onto across behind".split()
+)
+CONJUNCTIONS = frozenset("and or but so because if when while which who whom whose where that though although cause plus nor".split())
+AUXILIARIES = frozenset(
+    "is are was were be been being am do does did has have had will would can could should may might must 's 're 've 'll 'd 'm isn't "
+    "aren't wasn't weren't don't doesn't didn't can't couldn't won't wouldn't haven't hasn't it's i'm i've i'd i'll we're we've that's there's "
+    "they're he's she's you're let's gonna".split()
+)
+PRONOUNS = frozenset("i you he she it we they me him us them myself yourself what there here".split())
+
+_WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
+_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\w)[^.!?\n]*)*(?:[.!?]+[\"”')\]]*|\n|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a sentence: its text, its lower-case form, its stem, its offsets, and whether a stop follows or precedes it."""
+
+    text: str
+    low: str
+    stem: str
+    start: int
+    end: int
+    opens: bool
+    closes: bool
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of a passage, at ``start`` of its text."""
+
+    text: str
+    start: int
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """Its words in order; quotation marks are words of their own."""
+        stem = get_analyser("english").stem
+        matches = list(_WORD.finditer(self.text))
+        found = []
+        for number, match in enumerate(matches):
+            before = self.text[matches[number - 1].end() : match.start()] if number else "."
+            after = self.text[match.end() : matches[number + 1].start()] if number + 1 < len(matches) else "."
+            low = match.group().lower().replace("’", "'")
+            found.append(
+                Word(
+                    match.group(), low, stem(low.removesuffix("'s")), match.start(), match.end(),
+                    bool(before.strip()) or not number, bool(after.strip()) or number + 1 == len(matches),
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Stems of all its words."""
+        return frozenset(word.stem for word in self.words)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is a question."""
+        return self.text.rstrip("\"”')] ").endswith("?")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A turn, a sentence or a short paragraph that the search found.
+
+    ``at`` is when it was said, if known; ``before`` what was said just before by somebody else (author, text), if anything;
+    ``score`` is the search's; ``current`` is False for a memory that a later one replaces.
+    """
+
+    chunk_id: str
+    text: str
+    author: str = ""
+    at: datetime | None = None
+    score: float = 0.0
+    before_author: str = ""
+    before: str = ""
+    current: bool = True
+
+    @cached_property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """Its sentences in order."""
+        return tuple(split_sentences(self.text))
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Stems of all its words."""
+        return frozenset().union(*(sentence.stems for sentence in self.sentences)) if self.sentences else frozenset()
+
+    @cached_property
+    def before_stems(self) -> frozenset[str]:
+        """Stems of what was said just before."""
+        return Sentence(self.before, 0).stems
+
+
+def split_sentences(text: str) -> list[Sentence]:
+    """Split at full stops, question and exclamation marks and line breaks; stops inside a word or number do not count."""
+    found = []
+    for match in _SENTENCE.finditer(text):
+        piece = match.group()
+        stripped = piece.strip()
+        if stripped and any(char.isalnum() for char in stripped):
+            found.append(Sentence(stripped, match.start() + piece.index(stripped[0])))
+    return found

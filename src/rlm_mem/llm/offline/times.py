@@ -1,0 +1,90 @@
+"""When something happened: the dates a sentence mentions, counted from the day it was said, in words a reader can use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from rlm_mem.text.dates import DateMention, find_dates
+
+__all__ = ["Moment", "day_words", "moments"]
+
+_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_FUZZY = re.compile(r"\b(?:a few|several|couple|few|some)\b", re.IGNORECASE)
+_COUNTED = re.compile(r"(?P<count>\w+(?: \w+)*?)\s+(?P<unit>day|week|weekend|month|year)s?\s+(?:ago|back|earlier)$", re.IGNORECASE)
+_NUMBER = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A date mention of a sentence: where it stands, the days meant, and how to say it."""
+
+    start: int
+    end: int
+    words: str
+    first: date
+    last: date
+    shape: str
+
+
+def day_words(day: date) -> str:
+    """``7 May 2023``: one form everywhere, whatever the locale."""
+    return f"{day.day} {_month(day)}"
+
+
+def _month(day: date) -> str:
+    names = "January February March April May June July August September October November December".split()
+    return f"{names[day.month - 1]} {day.year}"
+
+
+def moments(text: str, said: datetime | None) -> list[Moment]:
+    """The dates in ``text``, resolved against the day it was said; without that day only absolute ones."""
+    return [
+        Moment(m.start, m.end, _say(m, said), m.first, m.last, _shape(m))
+        for m in find_dates(text, said)
+    ]
+
+
+def _shape(mention: DateMention) -> str:
+    return ("relative_" if mention.relative else "") + mention.precision
+
+
+def _say(mention: DateMention, said: datetime | None) -> str:
+    """A mention in absolute words. Weeks keep their anchor ("the week before 9 June 2023"): their days are not known."""
+    low = mention.text.lower()
+    if mention.precision == "day" and mention.first == mention.last:
+        if said is not None and mention.relative and any(name.lower() in low for name in _WEEKDAYS):
+            day = _WEEKDAYS[mention.first.weekday()]
+            way = "before" if mention.first < said.date() else "after"
+            return f"{day_words(mention.first)} (the {day} {way} {day_words(said.date())})"
+        return day_words(mention.first)
+    if said is not None and mention.relative:
+        counted = _COUNTED.search(low)
+        today = day_words(said.date())
+        if "weekend" in low or ("week" in low and mention.precision in ("week", "day")):
+            unit = "weekend" if "weekend" in low else "week"
+            if counted:
+                count = _NUMBER.get(counted["count"].split()[-1], None) or (int(counted["count"]) if counted["count"].isdigit() else 0)
+                many = counted["count"] if count != 1 else "the"
+                return f"{many} {unit}{'s' if count != 1 else ''} before {today}"
+            if "next" in low or "coming" in low or "following" in low:
+                return f"the {unit} after {today}"
+            if "this" in low:
+                return f"the {unit} of {today}"
+            return f"the {unit} before {today}"
+        if counted and _FUZZY.search(counted["count"]) and mention.precision in ("day", "week"):
+            return f"{counted['count']} {counted['unit']}s before {today}"
+    if mention.precision == "month":
+        part = re.match(r"(early|mid|late)", low)
+        return f"{part[1]} {_month(mention.first)}" if part else _month(mention.first)
+    if mention.precision == "year":
+        return str(mention.first.year)
+    if mention.precision == "season":
+        found = re.search(r"spring|summer|fall|autumn|winter", low)
+        return f"{found.group() if found else 'season'} {mention.first.year}"
+    if mention.precision == "span" and said is not None:
+        return f"between {day_words(mention.first)} and {day_words(mention.last)}"
+    if mention.last - mention.first <= timedelta(days=1):
+        return day_words(mention.first)
+    return f"{day_words(mention.first)} to {day_words(mention.last)}"
