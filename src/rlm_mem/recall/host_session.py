@@ -11,12 +11,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from rlm_mem.errors import SessionComplete
+from rlm_mem.errors import ModelUnavailable, SessionComplete
+from rlm_mem.llm.base import Completion, Options, Prompt, as_messages
 from rlm_mem.llm.budget import Budget, Limits
 from rlm_mem.recall.recall import RecallResult, conclude
-from rlm_mem.recall.run import HostFunctions, Run, Runner, check_query, limits_from
+from rlm_mem.recall.run import HostFunctions, RecordedLLM, Run, Runner, check_query, limits_from
 from rlm_mem.repl.loop import LoopResult
 from rlm_mem.repl.prompts import SYSTEM_PROMPT, build_opening, feedback
 from rlm_mem.repl.turn import LoopStep, error_hint, make_step, run_program
@@ -72,6 +73,20 @@ class _Stopwatch:
         self._passed, self._since = self(), None
 
 
+class _HostItself:
+    """Stands where a model would: the agent that drives the session is the model."""
+
+    name = "host"
+
+    def complete(self, messages: Prompt, **_options: Unpack[Options]) -> Completion:
+        """Refuse the call; the program sees why."""
+        as_messages(messages)
+        raise ModelUnavailable(
+            "this session has no model of its own",
+            hint="print the text and read it yourself, then call finish",
+        )
+
+
 class RecallSession:
     """An open host-driven recall; a context manager that ends the session when it is left.
 
@@ -85,7 +100,7 @@ class RecallSession:
         result: the RecallResult once finished, else None.
     """
 
-    def __init__(self, runner: Runner, query: str, limits: Limits, llm: Any) -> None:
+    def __init__(self, runner: Runner, query: str, limits: Limits) -> None:
         self.query = check_query(query)
         self.schema = SYSTEM_PROMPT
         self.result: RecallResult | None = None
@@ -103,7 +118,8 @@ class RecallSession:
         self._recorder = runner.recorder(self.query, "session", "host", limits)
         self._recorder.begin(self.store_summary, self.hits)
         self.id = self._recorder.trajectory.id
-        self._session = runner.session(self._budget, llm_client=llm, depth=0, query=self.query)
+        recorded = RecordedLLM(runner.llm, self._recorder)
+        self._session = runner.session(self._budget, llm_client=recorded, depth=0, query=self.query)
         self._session.__enter__()
 
     def execute(self, code: str) -> Execution:
@@ -220,9 +236,16 @@ def recall_session(
     Raises:
         InvalidQuery: the question is empty.
     """
-    runner = Runner(store, llm or "offline", limits=limits, config=config, functions=functions, engine=engine)
+    runner = Runner(
+        store,
+        _HostItself() if llm is None else llm,
+        limits=limits,
+        config=config,
+        functions=functions,
+        engine=engine,
+    )
     if limits is None:
         usual = limits_from(runner.config.recall)
         # A host looks at smaller pieces than a model that pays for every turn.
         limits = replace(usual, iterations=None if usual.iterations is None else 3 * usual.iterations)
-    return RecallSession(runner, query, limits, runner.llm if llm is not None else None)
+    return RecallSession(runner, query, limits)

@@ -153,7 +153,7 @@ def conclude(store: ChunkStore, run: Run) -> RecallResult:
 
 def log_reading(store: ChunkStore, trajectory: Trajectory, chunk_ids: list[str]) -> None:
     """Write the chunks that were handed out into the audit log; a read-only store keeps none."""
-    if not getattr(store, "read_only", False):
+    if not store.backend.read_only:
         store.record_event(
             trajectory.operation, chunk_ids=chunk_ids, trajectory=trajectory.id, query=trajectory.query
         )

@@ -65,7 +65,7 @@ class TrajectoryRecorder:
         self._file: TextIO | None = None
         self._turn = 1
         folder = trajectory_folder(store)
-        if enabled and folder is not None and not getattr(store, "read_only", False):
+        if enabled and folder is not None and not store.backend.read_only:
             self._open(folder / f"{now:%Y-%m}" / f"{identity}.jsonl")
 
     def begin(self, store: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> None:

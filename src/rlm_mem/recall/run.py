@@ -199,6 +199,7 @@ class Runner:
 
         return REPLSession(
             self.store,
+            timeout_seconds=self.config.sandbox.timeout_seconds,
             functions=self.functions,
             engine=self.engine,
             budget=budget,

@@ -230,7 +230,7 @@ def prune_trajectories(store: ChunkStore, days: int) -> int:
 
 def trajectory_folder(store: ChunkStore) -> Path | None:
     """Where the trajectories of a store stand; None for a store without a folder."""
-    base = getattr(store, "base_path", None)
+    base: Path | str | None = getattr(store, "base_path", None)
     return None if base is None else Path(base) / "trajectories"
 
 

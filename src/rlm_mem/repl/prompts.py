@@ -140,14 +140,14 @@ class Opening:
 
 
 def build_opening(store: ChunkStore, question: str, *, limit: int = 8, task: str = "") -> Opening:
-    """Gather the opening of a run from the index alone: no chunk file is read.
+    """Gather the opening of a run: figures and the best ``limit`` chunks for the raw question.
 
     Raises:
         InvalidQuery: the question is empty.
     """
     from rlm_mem.search import search
 
-    ranked = search(store, question, limit=limit)
+    ranked = search(store, question, limit=limit) if limit else []
     summaries = {summary.id: summary for summary in store.summaries([hit.chunk_id for hit in ranked])}
     hits = []
     for hit in ranked:

@@ -1,0 +1,117 @@
+"""The host-driven form: the agent writes the programs itself; same sandbox, budgets and trajectory."""
+
+from __future__ import annotations
+
+import pytest
+from recall_memories import fill
+
+from rlm_mem.errors import BudgetError, InvalidQuery, MaxIterationsError, SessionComplete
+from rlm_mem.llm.budget import Limits
+from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.recall import load_trajectory, recall_session
+from rlm_mem.store.api import ChunkStore
+
+
+def test_a_session_opens_with_schema_figures_and_hits_but_no_content(store: ChunkStore) -> None:
+    ids = fill(store)
+    with recall_session(store, "Where does Carla live?") as session:
+        assert "FINAL(" in session.schema
+        assert {hit["id"] for hit in session.hits} >= {ids["city"], ids["job"]}
+        assert session.store_summary["chunks"] == 4
+        assert "Lisbon" not in session.opening
+        assert session.result is None
+
+
+def test_programs_run_and_the_agent_finishes_with_its_answer(store: ChunkStore) -> None:
+    ids = fill(store)
+    with recall_session(store, "Where does Carla live?") as session:
+        first = session.execute("found = search_chunks('Carla')\nprint(len(found) > 1)")
+        assert first.output == "True"
+        assert not first.finished
+        second = session.execute("read_chunk(found[0])['id']")
+        assert second.chunks_read == (second.output.strip("'"),)
+        result = session.finish("In Lisbon", [ids["city"]], 0.7)
+    assert (result.content, result.chunk_ids, result.confidence) == ("In Lisbon", [ids["city"]], 0.7)
+    assert result.iterations_used == 2
+    assert result.cost == 0
+    assert session.finish("again") is result
+    trajectory = load_trajectory(store, session.id)
+    assert (trajectory.operation, trajectory.model) == ("session", "host")
+    assert [step.programs for step in trajectory.steps] == [
+        ("found = search_chunks('Carla')\nprint(len(found) > 1)",),
+        ("read_chunk(found[0])['id']",),
+    ]
+
+
+def test_final_in_a_program_finishes_too(store: ChunkStore) -> None:
+    ids = fill(store)
+    session = recall_session(store, "What does Ana drink?")
+    done = session.execute(f"FINAL('tea', chunk_ids=['{ids['tea']}'], confidence=0.6)")
+    assert done.finished
+    assert session.result is not None
+    assert (session.result.content, session.result.confidence) == ("tea", 0.6)
+    with pytest.raises(SessionComplete):
+        session.execute("1")
+
+
+def test_errors_come_back_with_line_and_hint_and_the_session_goes_on(store: ChunkStore) -> None:
+    fill(store)
+    with recall_session(store, "What?") as session:
+        failed = session.execute("x = 1\nprint(missing)")
+        assert failed.error is not None
+        assert "line 2" in failed.error
+        assert failed.hint
+        assert "line 2" in failed.text
+        assert session.execute("import os").error
+        assert session.execute("x").output == "1"
+
+
+def test_programs_are_counted_and_finishing_stays_possible(store: ChunkStore) -> None:
+    fill(store)
+    session = recall_session(store, "What?", limits=Limits(iterations=2))
+    assert session.execute("1").turns_left == 1
+    assert session.execute("2").turns_left == 0
+    with pytest.raises(MaxIterationsError):
+        session.execute("3")
+    assert session.finish("enough").content == "enough"
+
+
+def test_the_seconds_of_a_session_pass_only_while_programs_run(store: ChunkStore) -> None:
+    import time
+
+    fill(store)
+    session = recall_session(store, "What?", limits=Limits(seconds=0.5))
+    session.execute("1")
+    time.sleep(0.7)
+    assert session.execute("print('still here')").output == "still here"
+    ended = session.execute("while True:\n    pass")
+    assert ended.stopped_by == "seconds"
+    with pytest.raises(BudgetError):
+        session.execute("1")
+    session.close()
+    assert session.result is not None
+    assert (session.result.content, session.result.stopped_by) == (None, "seconds")
+
+
+def test_a_session_left_open_is_closed_without_a_conclusion(store: ChunkStore) -> None:
+    ids = fill(store)
+    with recall_session(store, "What?") as session:
+        session.execute(f"read_chunk('{ids['tea']}')")
+    assert session.result is not None
+    assert not session.result.concluded
+    assert session.result.evidence == [ids["tea"]]
+    with pytest.raises(SessionComplete):
+        session.execute("1")
+
+
+def test_without_a_model_llm_query_says_so_and_with_one_it_works(store: ChunkStore) -> None:
+    fill(store)
+    with recall_session(store, "What?") as session:
+        assert session.execute("llm_query('hello')").error
+    with recall_session(store, "What?", llm=ScriptedLLM(["hi"])) as session:
+        assert session.execute("llm_query('hello')").output == "'hi'"
+
+
+def test_an_empty_question_is_refused(store: ChunkStore) -> None:
+    with pytest.raises(InvalidQuery):
+        recall_session(store, " ")

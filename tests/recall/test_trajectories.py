@@ -1,0 +1,234 @@
+"""Trajectories: one JSONL file per run, listed, loaded, costed, pruned; without secrets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from recall_memories import block, fill
+
+from rlm_mem.errors import InvalidQuery, NotFoundError
+from rlm_mem.llm.base import Completion, Usage
+from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.recall import (
+    ReasonOperation,
+    RecallOperation,
+    RecallResult,
+    costs,
+    list_trajectories,
+    load_trajectory,
+    prune_trajectories,
+)
+from rlm_mem.store.api import ChunkStore
+
+
+def recall(
+    store: ChunkStore, query: str = "Where does Carla live?", cost: str | None = "0.01"
+) -> RecallResult:
+    price = Decimal(cost) if cost else None
+    llm = ScriptedLLM(
+        [
+            Completion(
+                block("print(read_chunk(search_chunks('Carla')[0])['content'])\nprint(llm_query('sum up'))"),
+                Usage(100, 20),
+                model="big",
+                cost=price,
+            ),
+            Completion("short", Usage(10, 1), model="small", cost=None),
+            Completion(block("FINAL('Lisbon')"), Usage(150, 5), model="big", cost=price),
+        ]
+    )
+    return RecallOperation(store, llm).recall(query)
+
+
+def lines(path: Path | None) -> list[dict[str, object]]:
+    assert path is not None
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_recall_is_one_jsonl_file_of_its_month(store: ChunkStore, base: Path) -> None:
+    fill(store)
+    path = recall(store).trajectory.path
+    assert path is not None
+    assert path.parent == base / "trajectories" / "2026-02"
+    assert [path] == list((base / "trajectories").rglob("*.jsonl"))
+    assert [line["kind"] for line in lines(path)] == ["start", "call", "step", "step", "end"]
+
+
+def test_a_step_records_prompt_code_output_calls_chunks_usage_cost_and_seconds(store: ChunkStore) -> None:
+    ids = fill(store)
+    start, call, step, _, end = lines(recall(store).trajectory.path)
+    assert start["query"] == "Where does Carla live?"
+    assert (start["model"], start["engine"], start["namespace"]) == ("scripted", "monty", "default")
+    assert start["hits"]
+    assert call["reply"] == "short"
+    assert step["prompt_tokens"] == 100
+    assert int(str(step["prompt_chars"])) > 1000
+    assert "read_chunk" in str(step["programs"])
+    assert "Lisbon" in str(step["output"])
+    assert {c["name"] for c in step["host_calls"]} >= {"search_chunks", "read_chunk", "llm_query"}  # type: ignore[attr-defined,index]
+    assert set(step["chunks_read"]) <= set(ids.values())  # type: ignore[call-overload]
+    assert step["usage"]["output_tokens"] == 20  # type: ignore[index]
+    assert step["cost"] == "0.01"
+    assert step["program_seconds"] > 0  # type: ignore[operator]
+    assert (end["content"], end["iterations"], end["cost"]) == ("Lisbon", 2, None)
+
+
+def test_a_trajectory_loads_as_it_was_recorded(store: ChunkStore) -> None:
+    fill(store)
+    result = recall(store)
+    loaded = load_trajectory(store, result.trajectory.id)
+    assert loaded == result.trajectory
+    assert load_trajectory(store, "last").id == loaded.id
+
+
+def test_trajectories_are_listed_newest_first(store: ChunkStore, clock: object) -> None:
+    fill(store)
+    first = recall(store)
+    clock.advance(days=1)  # type: ignore[attr-defined]
+    second = recall(store, "Who is Carla?")
+    reasoned = ReasonOperation(store).reason("Where does Carla live?")
+    listed = list_trajectories(store)
+    assert [info.id for info in listed][-1] == first.trajectory.id
+    assert {info.id for info in listed} == {
+        first.trajectory.id,
+        second.trajectory.id,
+        reasoned.trajectory.id,
+    }
+    assert [info.operation for info in list_trajectories(store, operation="reason")] == ["reason"]
+    assert len(list_trajectories(store, limit=1)) == 1
+    assert {info.id for info in list_trajectories(store, until="2026-02-10")} == {first.trajectory.id}
+    assert first.trajectory.id not in {info.id for info in list_trajectories(store, since="2026-02-11")}
+    info = listed[-1]
+    assert (info.query, info.concluded, info.iterations) == ("Where does Carla live?", True, 2)
+
+
+@pytest.mark.parametrize("name", ["traj-20260210T120000-00000000"])
+def test_a_trajectory_that_is_not_there_is_an_error(store: ChunkStore, name: str) -> None:
+    with pytest.raises(NotFoundError):
+        load_trajectory(store, name)
+    with pytest.raises(NotFoundError):
+        load_trajectory(store, "last")
+
+
+@pytest.mark.parametrize("name", ["../../../etc/passwd", "traj-../x", "", "traj-20260210T120000-0000000g"])
+def test_what_is_no_trajectory_id_is_refused(store: ChunkStore, name: str) -> None:
+    with pytest.raises(InvalidQuery):
+        load_trajectory(store, name)
+
+
+def test_trajectories_of_another_namespace_are_not_there(store: ChunkStore, base: Path) -> None:
+    fill(store)
+    result = recall(store)
+    with ChunkStore(base, namespace="other") as other:
+        assert list_trajectories(other) == []
+        assert costs(other) == []
+        with pytest.raises(NotFoundError):
+            load_trajectory(other, result.trajectory.id)
+
+
+def test_keys_are_redacted_everywhere(store: ChunkStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, shaped = "verysecret-value-123", "sk-abcdefghijklmnop1234567890"
+    monkeypatch.setenv("SOME_API_KEY", key)
+    store.create_chunk(f"The key of Carla is {key} and also {shaped}.")
+    code = f"x = '{key}'\nprint(read_chunk(search_chunks('key Carla')[0])['content'])"
+    llm = ScriptedLLM([block(code), block(f"FINAL('It is {shaped}')")])
+    result = RecallOperation(store, llm).recall(f"Is {key} the key of Carla?")
+    assert shaped in (result.content or "")
+    assert result.trajectory.path is not None
+    written = result.trajectory.path.read_text(encoding="utf-8")
+    assert key not in written
+    assert shaped not in written
+    assert "[redacted]" in written
+
+
+def test_a_file_that_a_crash_cut_off_still_lists_and_loads(store: ChunkStore) -> None:
+    fill(store)
+    result = recall(store)
+    path = result.trajectory.path
+    assert path is not None
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.rindex(b'{"kind": "end"') + 40])
+    info = list_trajectories(store)[0]
+    assert (info.id, info.concluded, info.iterations) == (result.trajectory.id, None, 2)
+    assert load_trajectory(store, info.id).outcome is None
+    assert sum(line.calls for line in costs(store)) == 3
+    path.write_bytes(b"\xff\xfe nonsense")
+    assert list_trajectories(store) == []
+
+
+def test_recording_can_be_switched_off(store: ChunkStore, base: Path) -> None:
+    fill(store)
+    config = replace(store.config, recall=replace(store.config.recall, trajectories=False))
+    llm = ScriptedLLM([block("FINAL(1)")])
+    result = RecallOperation(store, llm, config=config).recall("Where?")
+    assert result.trajectory.path is None
+    assert len(result.trajectory.steps) == 1
+    assert not list(base.rglob("traj-*"))
+
+
+def test_a_folder_that_cannot_be_written_does_not_stop_a_recall(store: ChunkStore, base: Path) -> None:
+    fill(store)
+    (base / "trajectories").write_text("in the way")
+    result = recall(store)
+    assert result.content == "Lisbon"
+    assert result.trajectory.path is None
+
+
+def test_a_recall_on_a_read_only_store_records_nothing(store: ChunkStore, base: Path) -> None:
+    fill(store)
+    store.checkpoint()
+    with ChunkStore(base, read_only=True) as reader:
+        result = recall(reader)
+    assert result.content == "Lisbon"
+    assert result.trajectory.path is None
+
+
+def test_old_trajectories_go_after_the_configured_days(store: ChunkStore, clock: object) -> None:
+    fill(store)
+    first = recall(store)
+    clock.advance(days=40)  # type: ignore[attr-defined]
+    second = recall(store)
+    assert len(list_trajectories(store)) == 2
+    clock.advance(days=60)  # type: ignore[attr-defined]
+    third = recall(store)  # config.recall.keep_trajectory_days is 90: the first is older
+    assert [info.id for info in list_trajectories(store)] == [third.trajectory.id, second.trajectory.id]
+    assert first.trajectory.path is not None
+    assert not first.trajectory.path.parent.exists()
+    assert prune_trajectories(store, 0) == 0
+    assert prune_trajectories(store, 30) == 1
+
+
+def test_costs_are_summed_by_day_model_and_operation(store: ChunkStore, clock: object) -> None:
+    fill(store)
+    recall(store)
+    recall(store)
+    clock.now += timedelta(days=1)  # type: ignore[attr-defined]
+    recall(store, cost="0.05")
+    found = {(line.day, line.model): line for line in costs(store)}
+    assert found["2026-02-10", "big"].cost == Decimal("0.04")
+    assert (found["2026-02-10", "big"].runs, found["2026-02-10", "big"].calls) == (2, 4)
+    assert found["2026-02-10", "big"].usage == Usage(500, 50)
+    assert found["2026-02-11", "big"].cost == Decimal("0.10")
+    assert {line.operation for line in costs(store)} == {"recall"}
+    assert {line.day for line in costs(store, since="2026-02-11")} == {"2026-02-11"}
+
+
+def test_what_has_no_price_is_never_zero(store: ChunkStore) -> None:
+    fill(store)
+    recall(store, cost=None)
+    for line in costs(store):
+        assert line.cost is None
+        assert line.unpriced_calls == line.calls > 0
+
+
+def test_a_lone_surrogate_in_an_answer_is_recorded(store: ChunkStore) -> None:
+    fill(store)
+    result = RecallOperation(store, ScriptedLLM([block("print('\\ud800')\nFINAL('\\udc80x')")])).recall(
+        "Odd?"
+    )
+    assert load_trajectory(store, result.trajectory.id).outcome is not None
