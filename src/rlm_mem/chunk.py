@@ -30,7 +30,7 @@ from rlm_mem.chunk_fields import (
     parse_time,
     shown,
 )
-from rlm_mem.errors import InvalidChunk, InvalidLink
+from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink
 
 __all__ = [
     "ALL_LINK_TYPES",
@@ -311,7 +311,10 @@ def _link_to_dict(link: ChunkLinks) -> dict[str, Any]:
 
 def _from_dict(raw: Mapping[str, Any]) -> Chunk:
     """Read any documented shape; raises InvalidChunk naming the field at fault."""
-    chunk_id = check_chunk_id(raw.get("id"))
+    try:
+        chunk_id = check_chunk_id(raw.get("id"))
+    except InvalidChunkId as error:
+        raise InvalidChunk(error.message) from None
     content = raw.get("content")
     if not isinstance(content, str):
         raise InvalidChunk(f"{chunk_id}: content must be text, not {type(content).__name__}")
@@ -334,7 +337,7 @@ def _from_dict(raw: Mapping[str, Any]) -> Chunk:
             namespace=check_namespace(raw.get("namespace", DEFAULT_NAMESPACE)),
             extra={key: value for key, value in raw.items() if key not in _TOP},
         )
-    except (InvalidChunk, InvalidLink) as error:
+    except InputError as error:
         raise InvalidChunk(f"{chunk_id}: {error.message}", hint=error.hint) from None
 
 

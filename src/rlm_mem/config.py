@@ -87,6 +87,7 @@ class SandboxConfig:
     max_string_bytes: int = _ranged(10_485_760, 1024, 1 << 30)
     max_output_chars: int = _ranged(8_000, 100, 10_000_000)
     max_host_calls: int = _ranged(10_000, 1, 10_000_000)
+    allow_weaker_isolation: bool = False  # run the cpython engine where seccomp is missing
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ class Config:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"{path} is not valid TOML: {error}") from None

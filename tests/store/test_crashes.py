@@ -86,7 +86,9 @@ def busy_writer(base: Path, acknowledged: int, seed: int) -> None:
 
 def test_forty_kills_in_the_middle_of_writes_lose_nothing_acknowledged(base: Path) -> None:
     chance = random.Random(7)
-    with ChunkStore(base) as store:  # loads what a first write loads, so that the forked writers start at once
+    with ChunkStore(
+        base
+    ) as store:  # loads what a first write loads, so that the forked writers start at once
         store.create_chunk("warm")
     wrote: dict[str, int] = {}
     gone: dict[str, str] = {}
@@ -164,7 +166,9 @@ def dies_at(number: int, after: bool) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_kill_at_every_file_operation_of_every_write_leaves_a_sound_store(tmp_path: Path, after: bool) -> None:
+def test_a_kill_at_every_file_operation_of_every_write_leaves_a_sound_store(
+    tmp_path: Path, after: bool
+) -> None:
     for number in range(1, 200):
         base = tmp_path / str(number)
         with ChunkStore(base) as store:
@@ -193,7 +197,9 @@ def test_a_kill_at_every_file_operation_of_every_write_leaves_a_sound_store(tmp_
     pytest.fail("the script never ran through")
 
 
-def test_a_failure_at_every_file_operation_undoes_the_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_at_every_file_operation_undoes_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A full disk at any point: one clear error, and the store is as it was before that write."""
     import errno
 

@@ -53,7 +53,9 @@ def test_the_signature_of_seed_004_creates_a_chunk(store: ChunkStore) -> None:
     )
     assert chunk.metadata.extra == {"ticket": 7}
     assert chunk.metadata.conversation_id == "c"
-    assert [(link.target_id, link.type, link.strength) for link in chunk.links] == [(first.id, "supports", 0.9)]
+    assert [(link.target_id, link.type, link.strength) for link in chunk.links] == [
+        (first.id, "supports", 0.9)
+    ]
 
 
 def test_the_type_keyword_of_seed_002_is_taken(store: ChunkStore) -> None:
@@ -70,7 +72,9 @@ def test_one_field_given_twice_with_different_values_is_refused(store: ChunkStor
 
 
 def test_a_chunk_is_read_back_as_it_was_written(store: ChunkStore) -> None:
-    made = store.create_chunk("Zażółć gęślą jaźń 漢字 🦀\r\n\ttext", tags=["ü"], metadata={"deep": {"a": [1, None]}})
+    made = store.create_chunk(
+        "Zażółć gęślą jaźń 漢字 🦀\r\n\ttext", tags=["ü"], metadata={"deep": {"a": [1, None]}}
+    )
     read = store.get_chunk(made.id, track=False)
     assert read == made
 
@@ -80,7 +84,17 @@ def test_the_file_is_canonical_json_in_its_month_folder(store: ChunkStore, base:
     path = base / "chunks" / "2026-02" / f"{chunk.id}.json"
     text = path.read_text(encoding="utf-8")
     data = json.loads(text)
-    assert list(data) == ["schema", "id", "revision", "content", "tokens", "type", "metadata", "links", "tags"]
+    assert list(data) == [
+        "schema",
+        "id",
+        "revision",
+        "content",
+        "tokens",
+        "type",
+        "metadata",
+        "links",
+        "tags",
+    ]
     assert data["schema"] == "2.0"
     assert data["tags"] == ["b", "a"]
     assert text == json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -177,12 +191,16 @@ def test_compare_and_set_refuses_a_stale_revision(store: ChunkStore) -> None:
         store.update_chunk(chunk.id, confidence=0.2, expected_revision=1)
 
 
-def test_soft_delete_moves_to_the_archive_and_restore_brings_it_back_unchanged(store: ChunkStore, base: Path) -> None:
+def test_soft_delete_moves_to_the_archive_and_restore_brings_it_back_unchanged(
+    store: ChunkStore, base: Path
+) -> None:
     chunk = store.create_chunk("text", tags=["a"], conversation_id="c")
     before = files_of(base)
     assert store.delete_chunk(chunk.id) is True
     assert store.get_chunk(chunk.id) is None
-    assert store.list_chunks() == store.list_chunks(tags=["a"]) == store.list_chunks(conversation_id="c") == []
+    assert (
+        store.list_chunks() == store.list_chunks(tags=["a"]) == store.list_chunks(conversation_id="c") == []
+    )
     assert store.list_chunks(archived=True) == store.list_chunks(archived=True, tags=["a"]) == [chunk.id]
     assert store.list_chunks(archived=True, tags=["b"]) == []
     assert list(files_of(base)) == [f"archive/{chunk.id}.json"]
@@ -193,7 +211,9 @@ def test_soft_delete_moves_to_the_archive_and_restore_brings_it_back_unchanged(s
     assert store.list_chunks(tags=["a"]) == [chunk.id]
 
 
-def test_permanent_delete_removes_the_file_its_versions_and_links_to_it(store: ChunkStore, base: Path) -> None:
+def test_permanent_delete_removes_the_file_its_versions_and_links_to_it(
+    store: ChunkStore, base: Path
+) -> None:
     a, b = store.create_chunk("a"), store.create_chunk("b")
     store.add_link(b.id, a.id, "supports")
     store.update_chunk(a.id, content="a changed")
@@ -237,7 +257,12 @@ def test_stats_count_what_is_there(store: ChunkStore) -> None:
     gone = store.create_chunk("six", "note")
     store.delete_chunk(gone.id)
     stats = store.get_stats()
-    assert (stats["chunk_count"], stats["archived_count"], stats["conversations"], stats["tags"]) == (2, 1, 1, 2)
+    assert (stats["chunk_count"], stats["archived_count"], stats["conversations"], stats["tags"]) == (
+        2,
+        1,
+        1,
+        2,
+    )
     assert stats["by_type"] == {"fact": 1, "note": 1}
     assert stats["total_tokens"] == chunk.tokens + 2
     assert stats["storage_size_mb"] > 0
@@ -329,7 +354,14 @@ def test_adding_the_same_link_twice_changes_it_in_place(store: ChunkStore) -> No
 
 @pytest.mark.parametrize(
     ("link_type", "strength"),
-    [("no_such", 0.5), ("supports", 1.5), ("supports", -0.1), ("supports", float("nan")), ("supports", "x"), (None, 0.5)],
+    [
+        ("no_such", 0.5),
+        ("supports", 1.5),
+        ("supports", -0.1),
+        ("supports", float("nan")),
+        ("supports", "x"),
+        (None, 0.5),
+    ],
 )
 def test_bad_links_are_refused(store: ChunkStore, base: Path, link_type: object, strength: object) -> None:
     a, b = store.create_chunk("a"), store.create_chunk("b")
@@ -376,7 +408,13 @@ def test_timeline_latest_tags_and_conversations_come_from_the_index(store: Chunk
 
 
 def test_custom_types_are_accepted_when_registered_and_their_fields_checked(base: Path) -> None:
-    types = {"api_endpoint": {"description": "", "required_fields": ["method", "path"], "optional_fields": ["auth"]}}
+    types = {
+        "api_endpoint": {
+            "description": "",
+            "required_fields": ["method", "path"],
+            "optional_fields": ["auth"],
+        }
+    }
     with ChunkStore(base, chunk_types=types, link_types={"implements": ""}) as store:
         with pytest.raises(InputError, match="needs the metadata fields path"):
             store.create_chunk("GET", "api_endpoint", {"method": "GET"})
@@ -431,7 +469,15 @@ def test_the_audit_log_holds_every_operation(store: ChunkStore, base: Path) -> N
     store.record_event("recall", [chunk.id], question="?")
     store.delete_chunk(chunk.id, permanent=True)
     events = list(store.events(chunk_id=chunk.id))
-    assert [event["op"] for event in events] == ["create", "update", "delete", "restore", "undo", "recall", "erase"]
+    assert [event["op"] for event in events] == [
+        "create",
+        "update",
+        "delete",
+        "restore",
+        "undo",
+        "recall",
+        "erase",
+    ]
     assert events[1]["before"] == events[0]["after"] != events[1]["after"]
     assert [event["op"] for event in store.events(op="update")] == ["update"]
     assert len((base / "log" / "2026-02.jsonl").read_text().splitlines()) == len(events)

@@ -246,7 +246,9 @@ class ChunkStore:
         if chunk is None and row is not None:  # moved by somebody between the two looks: look once more
             row = self._row(chunk_id)
             chunk = self.backend.read(row) if row else None
-        if chunk is None:
+        if (
+            chunk is None or chunk.namespace != self.namespace
+        ):  # moved elsewhere by hand: it is not ours any more
             return None
         if track:
             when = self._now()

@@ -282,6 +282,8 @@ class LocalBackend:
                 stat = os.fstat(handle.fileno())
                 data = handle.read()
             chunk = decode_chunk(data)
+            if chunk.id != row.id:
+                raise InvalidChunk(f"the file holds the chunk {chunk.id}")
         except FileNotFoundError:
             return None
         except (InvalidChunk, OSError) as error:

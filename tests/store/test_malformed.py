@@ -1,0 +1,235 @@
+"""Malformed input at every entry point of the store: one clear error of the project's tree, and nothing changes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem.errors import InputError, RlmMemError, StorageError, StoreFull, StoreLocked, StoreReadOnly
+from rlm_mem.store import files
+from rlm_mem.store.api import ChunkStore
+
+NAN = float("nan")
+
+
+def state(base: Path) -> dict[str, bytes]:
+    """Everything that a write could change, except SQLite's own files."""
+    return {
+        path.relative_to(base).as_posix(): path.read_bytes()
+        for path in sorted(base.rglob("*"))
+        if path.is_file() and "index.sqlite" not in path.name
+    }
+
+
+CREATE: dict[str, dict[str, Any]] = {
+    "content None": {"content": None},
+    "content a number": {"content": 7},
+    "content bytes": {"content": b"bytes"},
+    "content a list": {"content": ["a"]},
+    "content empty": {"content": ""},
+    "content only space": {"content": " \n\t "},
+    "content a lone surrogate": {"content": "bad \ud800 text"},
+    "content of 10 MB": {"content": "x" * 10_000_000},
+    "type unknown": {"content": "x", "chunk_type": "opinion"},
+    "type a list": {"content": "x", "chunk_type": ["note"]},
+    "confidence NaN": {"content": "x", "confidence": NAN},
+    "confidence infinite": {"content": "x", "confidence": float("inf")},
+    "confidence above one": {"content": "x", "confidence": 1.01},
+    "confidence negative": {"content": "x", "confidence": -0.01},
+    "confidence text": {"content": "x", "confidence": "high"},
+    "confidence a bool": {"content": "x", "confidence": True},
+    "tags a word": {"content": "x", "tags": "coding"},
+    "tags not text": {"content": "x", "tags": ["a", 7]},
+    "tags empty word": {"content": "x", "tags": ["a", " "]},
+    "tags with a control character": {"content": "x", "tags": ["a\x00b"]},
+    "tags too long": {"content": "x", "tags": ["a" * 5000]},
+    "tags a surrogate": {"content": "x", "tags": ["\udfff"]},
+    "metadata a list": {"content": "x", "metadata": [1]},
+    "metadata with NaN": {"content": "x", "metadata": {"score": NAN}},
+    "metadata with a set": {"content": "x", "metadata": {"a": {1, 2}}},
+    "metadata with a key that is no text": {"content": "x", "metadata": {1: 2}},
+    "metadata without end": {"content": "x", "metadata": (lambda d: d.update(d=d) or d)({})},
+    "metadata with a huge number": {"content": "x", "metadata": {"n": 10**400}},
+    "metadata with a surrogate": {"content": "x", "metadata": {"a": "\ud800"}},
+    "created_at on a day that does not exist": {
+        "content": "x",
+        "metadata": {"created_at": "2026-02-30T00:00:00Z"},
+    },
+    "occurred_at no date": {"content": "x", "occurred_at": "yesterday"},
+    "occurred_at a number": {"content": "x", "occurred_at": 1700000000},
+    "occurred_at in the year zero": {"content": "x", "occurred_at": "0000-01-01"},
+    "valid_to before valid_from": {"content": "x", "valid_from": "2026-02-02", "valid_to": "2026-02-01"},
+    "tokens negative": {"content": "x", "tokens": -1},
+    "tokens a float": {"content": "x", "tokens": 1.5},
+    "conversation id with a newline": {"content": "x", "conversation_id": "a\nb"},
+    "conversation id a number": {"content": "x", "conversation_id": 7},
+    "id with separators": {"content": "x", "chunk_id": "chunk-../../x"},
+    "id of another shape": {"content": "x", "chunk_id": "memory-1"},
+    "links of a wrong shape": {"content": "x", "links": ["chunk-a"]},
+    "links without type": {"content": "x", "links": [{"target_id": "chunk-a"}]},
+    "links to a path": {"content": "x", "links": [{"target_id": "../../a", "type": "supports"}]},
+    "superseded_by a path": {"content": "x", "metadata": {"superseded_by": "../a"}},
+    "provenance a word": {"content": "x", "provenance": "web"},
+    "namespace with dots": {"content": "x", "namespace": "../other"},
+}
+
+
+@pytest.mark.parametrize("case", CREATE)
+def test_malformed_creates_give_one_error_and_change_nothing(
+    store: ChunkStore, base: Path, case: str
+) -> None:
+    store.create_chunk("kept")
+    before = state(base)
+    with pytest.raises(InputError) as caught:
+        store.create_chunk(**CREATE[case])
+    assert str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
+    assert state(base) == before
+    assert store.get_stats()["chunk_count"] == 1
+
+
+UPDATE: dict[str, dict[str, Any]] = {
+    name: {
+        key: value
+        for key, value in case.items()
+        if key in ("content", "metadata", "links", "tags", "confidence")
+    }
+    for name, case in CREATE.items()
+    if set(case) <= {"content", "metadata", "links", "tags", "confidence"} and case["content"] is not None
+}
+UPDATE |= {
+    "type unknown": {"chunk_type": "opinion"},
+    "revision of another kind": {"expected_revision": 99},
+    "created_at removed": {"metadata": {"created_at": None}},
+}
+
+
+@pytest.mark.parametrize("case", UPDATE)
+def test_malformed_updates_give_one_error_and_change_nothing(
+    store: ChunkStore, base: Path, case: str
+) -> None:
+    chunk = store.create_chunk("kept", tags=["a"])
+    before = state(base)
+    with pytest.raises(RlmMemError) as caught:
+        store.update_chunk(chunk.id, **UPDATE[case])
+    assert "\n" not in str(caught.value)
+    assert state(base) == before
+
+
+LISTS: list[dict[str, Any]] = [
+    {"start_date": "2026-02-30"}, {"start_date": "soon"}, {"end_date": 7}, {"end_date": "2026-13-01"},
+    {"tags": 7}, {"tags": [1]}, {"any_tags": {"a": 1}}, {"limit": -1}, {"limit": "ten"}, {"limit": 1.5},
+    {"limit": True}, {"offset": -1}, {"chunk_type": 7}, {"conversation_id": ["c"]}, {"namespace": "../x"},
+    {"start_date": ["2026-01-01"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LISTS, ids=str)
+def test_malformed_filters_give_one_error(store: ChunkStore, case: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        store.list_chunks(**case)
+
+
+def test_a_base_path_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(StorageError, match="folder"):
+        ChunkStore(blocked)
+    with pytest.raises(StorageError):
+        ChunkStore(blocked / "below")
+    assert blocked.read_text() == "not a folder"
+
+
+def test_an_unwritable_folder_gives_one_error_and_changes_nothing(
+    store: ChunkStore, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_chunk("kept")
+    before = state(base)
+    real = os.open
+
+    def refuse(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if flags & os.O_WRONLY and str(base) in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, flags, *more, **named)
+
+    monkeypatch.setattr(files.os, "open", refuse)
+    with pytest.raises(StoreReadOnly, match="Permission denied"):
+        store.create_chunk("new")
+    monkeypatch.undo()
+    assert state(base) == before
+
+
+def test_a_full_disk_gives_one_error_and_changes_nothing(
+    store: ChunkStore, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunk = store.create_chunk("kept")
+    before = state(base)
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    attempts: list[Callable[[], object]] = [
+        lambda: store.create_chunk("new"),
+        lambda: store.update_chunk(chunk.id, content="changed"),
+    ]
+    for attempt in attempts:
+        with monkeypatch.context() as patch:
+            patch.setattr(files.os, "write", full)
+            with pytest.raises(StoreFull, match="disk is full"):
+                attempt()
+        assert state(base) == before
+    assert store.create_chunk("after").id in store.list_chunks()
+
+
+def test_a_writer_that_waits_too_long_is_told_so(base: Path) -> None:
+    from rlm_mem.config import Config
+
+    quick = Config.load(store={"lock_wait_seconds": 0.1})
+    with ChunkStore(base, config=quick) as store:
+        chunk = store.create_chunk("kept")
+        other = sqlite3.connect(base / "index" / "index.sqlite", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreLocked, match="lock"):
+            store.create_chunk("new")
+        assert store.get_chunk(chunk.id) is not None, "reading does not wait for writers"
+        other.execute("ROLLBACK")
+        other.close()
+        assert store.create_chunk("new")
+
+
+def test_a_closed_store_says_that_it_is_closed(base: Path) -> None:
+    store = ChunkStore(base)
+    store.close()
+    store.close()
+    with pytest.raises(StorageError, match="closed"):
+        store.create_chunk("x")
+    with pytest.raises(StorageError, match="closed"):
+        store.list_chunks()
+
+
+def test_a_read_only_store_reads_and_refuses_to_write(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("kept", tags=["t"])
+    before = state(base)
+    with ChunkStore(base, read_only=True) as store:
+        assert store.get_chunk(chunk.id) is not None
+        assert store.list_chunks(tags=["t"]) == [chunk.id]
+        with pytest.raises(StoreReadOnly):
+            store.create_chunk("x")
+    assert state(base) == before
+    with pytest.raises(StorageError, match="no store"):
+        ChunkStore(base / "nowhere", read_only=True)
+
+
+def test_times_are_written_one_way_whatever_way_they_came(store: ChunkStore) -> None:
+    for given in ("2025-12-24", "2025-12-24T00:00:00", "2025-12-24T01:00:00+01:00", datetime(2025, 12, 24)):
+        chunk = store.create_chunk(f"at {given!r}", occurred_at=given)
+        assert chunk.metadata.occurred_at == "2025-12-24T00:00:00.000000Z"

@@ -1,0 +1,108 @@
+"""Several processes and threads on one store: the normal case, not an exotic one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.integrity import check
+
+
+def run_all(script: str, *arguments: list[str]) -> list[subprocess.CompletedProcess[str]]:
+    """Start one Python process per argument list, all at once, and wait for them."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(script), *one],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
+        )
+        for one in arguments
+    ]  # fmt: skip
+    done = []
+    for process in processes:
+        out, err = process.communicate(timeout=240)
+        done.append(subprocess.CompletedProcess(process.args, process.returncode, out, err))
+        assert process.returncode == 0, err
+    return done
+
+
+def test_four_processes_remember_two_hundred_each_and_none_is_missing(base: Path) -> None:
+    script = """
+        import sys
+        from rlm_mem.memory import Memory
+        brain, who = sys.argv[1], sys.argv[2]
+        with Memory.open(brain) as memory:
+            for number in range(200):
+                result = memory.remember(
+                    f"Process {who} noted that item {number} weighs {number * 7} grams.",
+                    conversation_id=f"conv-{who}", tags=["all", f"by-{who}"])
+                assert result["success"], result
+                print(*result["chunk_ids"])
+    """
+    done = run_all(script, *[[str(base.parent), str(who)] for who in range(4)])
+    acknowledged = [line for process in done for line in process.stdout.split()]
+    assert len(acknowledged) == len(set(acknowledged)) == 800
+    with ChunkStore(base) as store:
+        assert sorted(store.list_chunks()) == sorted(acknowledged)
+        assert sorted(store.list_chunks(tags=["all"])) == sorted(acknowledged)
+        for who in range(4):
+            assert len(store.list_chunks(tags=[f"by-{who}"])) == 200
+            assert len(store.list_chunks(conversation_id=f"conv-{who}")) == 200
+        assert store.get_stats()["chunk_count"] == 800
+        assert len(store.get_many(acknowledged)) == 800
+        assert len(list((base / "chunks").rglob("*.json"))) == 800
+        assert check(store) == []
+
+
+def test_counters_raised_by_several_processes_lose_no_update(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("0", metadata={"count": 0})
+    script = """
+        import sys
+        from rlm_mem.store.api import ChunkStore
+        with ChunkStore(sys.argv[1]) as store:
+            for _ in range(50):
+                with store.batch():
+                    count = store.get_chunk(sys.argv[2]).metadata.extra["count"]
+                    store.update_chunk(sys.argv[2], metadata={"count": count + 1})
+    """
+    run_all(script, *[[str(base), chunk.id]] * 3)
+    with ChunkStore(base) as store:
+        read = store.get_chunk(chunk.id)
+        assert read is not None
+        assert (read.metadata.extra["count"], read.revision) == (150, 151)
+
+
+def test_a_write_of_another_process_is_seen_by_the_next_call(base: Path) -> None:
+    with ChunkStore(base) as store:
+        assert store.list_chunks() == []
+        script = "import sys; from rlm_mem.store.api import ChunkStore; ChunkStore(sys.argv[1]).create_chunk('x', tags=['t'])"
+        run_all(script, [str(base)])
+        assert len(store.list_chunks(tags=["t"])) == 1
+
+
+def test_threads_of_one_process_share_a_store(base: Path) -> None:
+    errors: list[BaseException] = []
+    with ChunkStore(base) as store:
+
+        def work(who: int) -> None:
+            try:
+                for number in range(25):
+                    chunk = store.create_chunk(f"{who} {number}", tags=[f"t{who}"])
+                    assert store.get_chunk(chunk.id) is not None
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+        threads = [threading.Thread(target=work, args=(who,)) for who in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert len(store.list_chunks()) == 100
+        assert check(store) == []

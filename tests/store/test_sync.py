@@ -1,0 +1,269 @@
+"""Edits by hand and by git, damaged files and a lost index: noticed, reported, never overwritten."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.errors import StorageError
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.integrity import check
+
+
+def only_file(base: Path) -> Path:
+    (path,) = (base / "chunks").rglob("*.json")
+    return path
+
+
+def edit(path: Path, **changes: object) -> None:
+    data = json.loads(path.read_bytes())
+    data.update(changes)
+    path.write_text(json.dumps(data, indent=2))
+
+
+def test_a_file_edited_while_closed_is_noticed_by_a_full_sync(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("about apples", tags=["fruit"])
+    edit(only_file(base), content="about pears, many more words now", tags=["pear"])
+    with ChunkStore(base) as store:
+        report = store.sync(full=True)
+        assert [Path(path).stem for path in report.changed] == [chunk.id]
+        assert store.list_chunks(tags=["fruit"]) == []
+        assert store.list_chunks(tags=["pear"]) == [chunk.id]
+        assert store.summaries([chunk.id])[0].tokens > chunk.tokens
+
+
+def test_a_file_edited_while_open_is_read_as_it_is_and_indexed_on_the_way(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("before", tags=["old"])
+        edit(only_file(base), content="after", tags=["new"])
+        read = store.get_chunk(chunk.id)
+        assert read is not None
+        assert read.content == "after"
+        assert store.list_chunks(tags=["new"]) == [chunk.id]
+
+
+def test_files_added_moved_and_removed_by_hand_are_noticed_at_open(base: Path, tmp_path: Path) -> None:
+    with ChunkStore(base) as store:
+        one, two = store.create_chunk("one"), store.create_chunk("two")
+    folder = only_file_folder(base)
+    (folder / f"{one.id}.json").unlink()
+    elsewhere = base / "chunks" / "2001-01"
+    elsewhere.mkdir()
+    shutil.move(str(folder / f"{two.id}.json"), elsewhere / f"{two.id}.json")
+    made = json.loads((elsewhere / f"{two.id}.json").read_bytes())
+    made["id"] = "chunk-by-hand"
+    made["content"] = "written in an editor"
+    (folder / "chunk-by-hand.json").write_text(json.dumps(made))
+    with ChunkStore(base) as store:
+        assert sorted(store.list_chunks()) == sorted([two.id, "chunk-by-hand"])
+        by_hand = store.get_chunk("chunk-by-hand")
+        assert by_hand is not None
+        assert by_hand.content == "written in an editor"
+        assert store.get_chunk(two.id) is not None
+
+
+def only_file_folder(base: Path) -> Path:
+    return next((base / "chunks").iterdir())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b'{"id": "chunk-x"}',
+        b'{"id":"../x","content":"","metadata":{}}',
+        b"[" * 100_000,
+    ],
+    ids=["empty", "cut", "list", "null", "not-utf8", "fields-missing", "traversal", "deep"],
+)
+def test_a_damaged_file_gives_none_is_reported_and_never_overwritten(
+    base: Path, damage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("fine", tags=["t"])
+        path = only_file(base)
+        path.write_bytes(damage)
+        with caplog.at_level(logging.ERROR):
+            assert store.get_chunk(chunk.id) is None
+        assert any(chunk.id in record.getMessage() for record in caplog.records)
+        assert store.update_chunk(chunk.id, content="x") is None
+        assert store.delete_chunk(chunk.id) is False
+        store.sync(full=True)
+        assert store.list_chunks() == []
+        findings = check(store)
+        assert [finding.code for finding in findings] == ["unreadable-file"]
+        assert findings[0].file is not None
+        assert findings[0].file.endswith(path.name)
+        assert path.read_bytes() == damage
+        with pytest.raises(ValueError, match="already"):
+            store.create_chunk("again", chunk_id=chunk.id)
+        assert path.read_bytes() == damage
+
+
+def test_a_damaged_file_that_is_mended_by_hand_comes_back(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("fine")
+        path = only_file(base)
+        good = path.read_bytes()
+        path.write_bytes(b"oops")
+        store.sync(full=True)
+        assert store.list_chunks() == []
+        path.write_bytes(good)
+        store.sync(full=True)
+        assert store.list_chunks() == [chunk.id]
+        assert check(store) == []
+
+
+def test_deleting_the_index_loses_nothing(base: Path) -> None:
+    with ChunkStore(base) as store:
+        a, b = store.create_chunk("a", tags=["t"], conversation_id="c"), store.create_chunk("b", tags=["t"])
+        store.add_link(a.id, b.id, "supports")
+        gone = store.create_chunk("gone")
+        store.delete_chunk(gone.id)
+        store.get_chunk(a.id)
+        store.checkpoint()
+        before = (
+            store.list_chunks(),
+            store.tag_counts(),
+            store.linked(a.id),
+            store.list_chunks(archived=True),
+        )
+    shutil.rmtree(base / "index")
+    with ChunkStore(base) as store:
+        assert (
+            store.list_chunks(),
+            store.tag_counts(),
+            store.linked(a.id),
+            store.list_chunks(archived=True),
+        ) == before
+        assert len(store.history(a.id)) == 2
+        read = store.get_chunk(a.id, track=False)
+        assert read is not None
+        assert read.metadata.access_count == 1
+        assert check(store) == []
+
+
+def test_an_index_deleted_while_open_is_rebuilt_and_no_write_is_lost(base: Path) -> None:
+    with ChunkStore(base) as store:
+        first = store.create_chunk("first", tags=["t"])
+        shutil.rmtree(base / "index")
+        (base / "index").mkdir()
+        second = store.create_chunk("second", tags=["t"])
+        assert store.list_chunks(tags=["t"]) == [first.id, second.id]
+    with ChunkStore(base) as store:
+        assert store.list_chunks(tags=["t"]) == [first.id, second.id]
+        assert check(store) == []
+
+
+def test_a_damaged_index_is_set_aside_and_rebuilt_at_open(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("kept")
+    database = base / "index" / "index.sqlite"
+    database.write_bytes(b"this is no database, but long enough to look like a file of some kind" * 40)
+    with ChunkStore(base) as store:
+        assert store.list_chunks() == [chunk.id]
+        assert list((base / "index").glob("index.sqlite.damaged-*"))
+        assert check(store) == []
+
+
+def test_an_index_of_a_newer_version_is_refused_not_overwritten(base: Path) -> None:
+    import sqlite3
+
+    ChunkStore(base).close()
+    connection = sqlite3.connect(base / "index" / "index.sqlite")
+    connection.execute("PRAGMA user_version=999")
+    connection.close()
+    with pytest.raises(StorageError, match="version 999"):
+        ChunkStore(base)
+
+
+def test_the_same_id_in_two_files_is_reported_and_neither_is_touched(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("original")
+    path = only_file(base)
+    twin = base / "chunks" / "2001-01" / path.name
+    twin.parent.mkdir()
+    shutil.copy(path, twin)
+    edit(twin, content="impostor")
+    with ChunkStore(base) as store:
+        read = store.get_chunk(chunk.id)
+        assert read is not None
+        assert read.content == "original"
+        assert "duplicate-id" in [finding.code for finding in check(store)]
+    assert path.exists()
+    assert twin.exists()
+
+
+def test_opening_reads_no_file_when_nothing_changed(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ChunkStore(base) as store:
+        for number in range(20):
+            store.create_chunk(str(number))
+    from rlm_mem.store import sync
+
+    def refuse(path: Path) -> None:
+        raise AssertionError(f"{path} was read")
+
+    monkeypatch.setattr(sync, "read_chunk_file", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
+    ChunkStore(base).close()
+
+
+def test_every_older_shape_in_a_folder_is_adopted_and_written_anew_in_one_shape(base: Path) -> None:
+    folder = base / "chunks" / "2026-02"
+    folder.mkdir(parents=True)
+    shapes = {
+        "chunk-2026-02-10-a1b2c3d4": {
+            "content": "of seed 000", "tokens": 4, "type": "decision",
+            "metadata": {"created": "2026-02-10T21:37:00Z", "conversation_id": "conv-abc123", "source": "interaction",
+                         "confidence": 0.95, "access_count": 3, "last_accessed": "2026-02-10T22:15:00Z"},
+            "links": {"context_of": ["conv-abc123"], "follows": ["chunk-2026-02-10-x9y8z7w6"], "supports": []},
+            "tags": ["architecture"],
+        },
+        "chunk-2026-02-10-x9y8z7w6": {
+            "content": "of seed 003", "novel": {"kept": True},
+            "metadata": {"type": "fact", "tags": ["t"], "confidence": 0.5, "created": "2026-02-10T10:00:00Z",
+                         "updated": "2026-02-10T10:30:00Z", "source": "import", "conversation_id": "conv-uuid",
+                         "token_count": 4, "mood": "calm"},
+            "links": {"outgoing": [{"target": "chunk-2026-02-10-a1b2c3d4", "type": "related_to"}], "incoming": []},
+        },
+        "chunk-001": {
+            "content": "of seed 002", "tokens": 4, "type": "note",
+            "metadata": {"created_at": "2026-02-10", "modified_at": "2026-02-11T00:00:00+02:00",
+                         "accessed_at": "2026-02-11", "access_count": 0, "confidence": 0.95},
+            "links": [{"target_id": "chunk-2026-02-10-a1b2c3d4", "type": "supports", "strength": 0.8,
+                       "created_at": "2026-02-10T00:00:00Z"}],
+            "tags": ["tag1", "tag2"],
+        },
+    }  # fmt: skip
+    for chunk_id, data in shapes.items():
+        (folder / f"{chunk_id}.json").write_text(json.dumps({"id": chunk_id, **data}))
+    with ChunkStore(base) as store:
+        assert len(store.list_chunks()) == 3
+        assert [link.chunk_id for link in store.linked("chunk-2026-02-10-a1b2c3d4", direction="in")] == [
+            "chunk-001", "chunk-2026-02-10-x9y8z7w6",
+        ]  # fmt: skip
+        old = store.get_chunk("chunk-2026-02-10-a1b2c3d4", track=False)
+        assert old is not None
+        assert old.metadata.access_count == 3
+        assert [link.target_id for link in old.links] == ["chunk-2026-02-10-x9y8z7w6"]
+        for chunk_id in shapes:
+            store.update_chunk(chunk_id, confidence=0.31)
+    seen = set()
+    for chunk_id in shapes:
+        data = json.loads((folder / f"{chunk_id}.json").read_bytes())
+        seen.add((tuple(key for key in data if key != "novel"), tuple(data["metadata"])))
+        assert data["schema"] == "2.0"
+    assert len(seen) == 1
+    supervisor = json.loads((folder / "chunk-2026-02-10-x9y8z7w6.json").read_bytes())
+    assert supervisor["novel"] == {"kept": True}
+    assert supervisor["metadata"]["extra"] == {"mood": "calm"}
