@@ -19,7 +19,7 @@ install: $(VENV)/.installed ## the command rlm-mem, in .venv/bin
 dev: $(VENV)/.installed-dev ## the same, and what tests and checks need
 
 demo: $(VENV)/.installed ## remember a body of text and answer questions about it
-	@$(BIN)/rlm-mem demo
+	@$(BIN)/rlm-mem demo --brain build/demo
 
 test: $(VENV)/.installed-dev ## the test suite
 	$(BIN)/python -m pytest $(ARGS)
