@@ -1,5 +1,249 @@
-"""stub."""
+"""Which of the five types a text is: decision, preference, pattern, fact or note (seed 004, detect_content_type).
+
+Rules over ordinary English, no model. A label at the start ("Decision: …") settles it. Otherwise each sentence is read
+by itself: something decided, something liked or wanted, something that recurs, a plain statement about the world, or
+none of these; where several apply, the earlier in this list wins ("we agreed to meet every Monday" is a decision), but
+a sentence that opens with a condition ("Whenever we …") is about what recurs. The type of a longer text is the one that
+most of its sentences carry, the first one counting double; a conversation is a note unless one type pervades it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rlm_mem.text import blocks as structure
+from rlm_mem.text.blocks import blocks
+from rlm_mem.text.sentences import units
+
+__all__ = ["detect_content_type"]
+
+_LONGEST_TEXT = 1_200  # characters that are read: what a text is about shows early
+_LONGEST_SENTENCE = 400  # characters of one sentence that are read
+_SHARE = 0.3  # of a text's weight that a type must have
+_SHARE_IN_DIALOGUE = 0.5
+_WEIGHTS = {"decision": 1.0, "preference": 1.0, "pattern": 0.9, "fact": 0.6}
 
 
 def detect_content_type(content: str) -> str:
-    return "note"
+    """One of ``decision``, ``pattern``, ``preference``, ``fact``, ``note``."""
+    text = content[:_LONGEST_TEXT].replace("’", "'")
+    label = _LABEL.match(text)
+    if label is not None:
+        return _LABELS[label[1].lower()]
+    weights = dict.fromkeys(_WEIGHTS, 0.0)
+    total, turns = 0.0, 0
+    for block in blocks(text):
+        if block.kind in (structure.CODE, structure.HEADING, structure.RULE, structure.ROW):
+            continue
+        turns += block.kind == structure.TURN
+        for start, end in units(text, block.body_start, block.end):
+            weight = 1.0 if total else 2.0
+            kind = _sentence_type(text[start : min(end, start + _LONGEST_SENTENCE)])
+            if kind != "note":
+                weights[kind] += weight * _WEIGHTS[kind]
+            total += weight
+    best = max(weights, key=lambda kind: weights[kind])
+    needed = _SHARE_IN_DIALOGUE if turns > 1 else _SHARE
+    return best if total and weights[best] >= needed * total else "note"
+
+
+def _sentence_type(sentence: str) -> str:
+    if _CHATTER.match(sentence):
+        return "note"
+    if sentence.rstrip("\"')").endswith("?"):
+        return "note"
+    if _RECURRING_OPENING.match(sentence):
+        return "pattern"
+    words = frozenset(_WORD.findall(sentence.lower()))
+    if words & _DECISION_WORDS and _DECISION.search(sentence):
+        return "decision"
+    if words & _PREFERENCE_WORDS and _PREFERENCE.search(sentence):
+        return "preference"
+    if _TASK.match(sentence):
+        return "note"
+    if words & _PATTERN_WORDS and _PATTERN.search(sentence):
+        return "pattern"
+    if words & _TENTATIVE_WORDS and _TENTATIVE.search(sentence):
+        return "note"
+    if not words & _STATING_WORDS and not _STATEMENT.search(sentence):
+        return "note"
+    return "note" if _FEELING.match(sentence) else "fact"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _rules(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{rule})" for rule in alternatives), re.IGNORECASE)
+
+
+_LABELS = {
+    "decision": "decision",
+    "decided": "decision",
+    "preference": "preference",
+    "pattern": "pattern",
+    "fact": "fact",
+    "note": "note",
+    "notes": "note",
+    "todo": "note",
+    "reminder": "note",
+    "idea": "note",
+    "ideas": "note",
+}
+_LABEL = re.compile(rf"\W*({'|'.join(_LABELS)})\b\W{{0,3}}[:：]", re.IGNORECASE)
+
+_ADVERBS = r"(?:\w+ly|just|also|all|both|now|then|have|has|had|'ve|'s|together|instead)"
+_BUILD_VERBS = (
+    r"(?:use|adopt|switch|migrate|move to|go with|replace|drop|stick with|stay with|keep using|"
+    r"standardi[sz]e on|"
+    r"sunset|retire|deprecate|rewrite|choose|pick|hire|launch|ship)"
+)
+_DECISION = _rules(
+    r"\b(?:decided|opted|resolved|elected|voted|agreed|concluded|committed|chosen|chose)\s+"
+    r"(?:to|on|that|for|against|not|in favou?r|unanimously)\b",
+    rf"\b(?:we|i|they|he|she|team|board|committee|council|group|management|everyone|user|"
+    rf"[a-z]+ and i)\s+(?:{_ADVERBS}\s+)*"
+    r"(?:decided|agreed|chose|chosen|picked|selected|approved|rejected|adopted|settled|opted|ruled out|"
+    r"signed off)\b",
+    r"\b(?:they|we|i|he|she|who)(?:\s+have|\s+has|'ve|'s)\s+(?:\w+\s+)?(?:chosen|picked|selected|decided|"
+    r"adopted)\b",
+    r"^(?:\w+\s+){1,3}(?:chose|approved|rejected|opted for|ruled out|signed off on|settled on|decided)\b",
+    r"\b(?:settled on|signed off on|ruled out|opted for|made up (?:my|our|his|her|their) minds?)\b",
+    r"\b(?:made|make|took|reached) (?:a|the|my|our|his|her|their) (?:\w+ )?(?:decision|choice|call)\b",
+    r"\b(?:final |our |the )decision (?:is|was|has been)\b|\bit (?:was|is|has been|'s been) (?:decided|"
+    r"agreed)\b",
+    r"\b(?:the|our) plan is to\b",
+    r"^from now on\b|\bgoing forward,? we\b",
+    rf"\b(?:we|they|project|team|company|i)(?:'ll| will|'re going to| are going to|'m going to|"
+    rf" am going to) {_BUILD_VERBS}\b",
+    rf"^let's {_BUILD_VERBS}\b",
+    r"\b(?:we|they|i)(?:'re| are|'m| am) (?:\w+ly )?(?:going with|dropping|switching (?:to|from)|adopting|"
+    r"replacing|"
+    r"migrating (?:to|from)|moving (?:to|from|off)|retiring|deprecating|standardi[sz]ing on)\b",
+    r"\b(?:we|they|i) went with\b|\bchoice (?:fell on|is|was)\b|\baccepted (?:the|an|a|his|her|"
+    r"their) (?:\w+ )?offer\b",
+    r"^we (?:\w+ly |have |then )?(?:switched|migrated) (?:from|to|over)\b",
+)
+_SUBJECT = (
+    r"(?:i|you|we|they|who|people|users?|customers?|clients?|kids|children|everyone|[a-z]+ and (?:i|[a-z]+))"
+)
+_LIKING = r"(?:like|love|enjoy|hate|dislike|adore|despise|detest|loathe|appreciate|want|favou?r)"
+_PREFERENCE = _rules(
+    r"\bprefer(?:s|red|ring)?\b|\bpreferences?\b|\bfavou?rites?\b",
+    r"\b(?:likes|loves|enjoys|hates|dislikes|adores|despises|detests|loathes|favou?rs)\b",
+    rf"\b{_SUBJECT}\s+(?:{_ADVERBS}\s+|do\s+|don't\s+|do not\s+|would\s+|never\s+|always\s+|really\s+|"
+    rf"still\s+|absolutely\s+)*"
+    r"(?:like|love|enjoy|hate|dislike|adore|despise|detest|loathe)\b(?! to (?:see|hear|know) (?:you|that|"
+    r"from))",
+    rf"\b(?:doesn't|does not|don't|do not|didn't|never)\s+(?:{_ADVERBS}\s+)?{_LIKING}\b",
+    r"\b(?:would|'d) (?:much |far )?(?:rather|prefer|sooner)\b",
+    r"\b(?:user|customer|client|he|she|[A-Z]\w+) (?:would|'d) like\b|\b(?:user|customer|client)s? wants?\b|"
+    r"\bi want you to\b",
+    r"^(?:use|write|keep|give) .{0,60}\b(?:in|for) (?:your|all|the) (?:answers?|repl(?:y|ies)|responses?|"
+    r"outputs?|code|examples?)\b",
+    r"\b(?:can't|cannot|can not|couldn't) stand\b",
+    r"\b(?:fond of|fan of|keen on|partial to|crazy about|passionate about|obsessed with|addicted to|"
+    r"(?:really|so|totally) into|"
+    r"not into)\b",
+    r"^(?:please |kindly )(?:always|never|don't|do not|use|keep|avoid|answer|reply|respond|write|call me|"
+    r"address)\b",
+    r"^(?:always|never) (?:answer|reply|respond|use|write|include|call|address|give|show)\b",
+)
+_DAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_PERIOD = (
+    rf"(?:{_DAYS}|{_MONTHS}|mornings?|evenings?|nights?|afternoons?|days?|weeks?|weekends?|months?|years?|"
+    rf"quarters?|summers?|winters?)"
+)
+_RECURRING_OPENING = _rules(
+    r"^(?:every time|each time|whenever|every (?:single |other |few |couple of )?[a-z]+ (?!is\b|was\b|has\b)|"
+    rf"each {_PERIOD}|usually|typically|normally|generally|as a rule|most {_DAYS}|most (?:mornings|days|"
+    rf"weekends|nights))\b",
+    r"^(?:when|if|after|before|once)\b.{0,120}\b(?:never|always|usually|often|typically)\b",
+)
+_PATTERN = _rules(
+    rf"\b(?:every|each) (?:time|single|other|few|couple of|\d+|two|three|four|five|six|{_PERIOD}|release|"
+    rf"sprint|deploy\w*|commit|hour|minute)\b",
+    r"\b(?:whenever|usually|typically|generally|normally|regularly|frequently|often|repeatedly|routinely|"
+    r"habitually|"
+    r"consistently|constantly|invariably|occasionally|intermittently|seldom|rarely|always)\b",
+    r"\btends? to\b|\b(?:keeps?|kept) (?:on )?\w+ing\b|\bin the habit of\b|\brecurring\b|\bover and over\b|"
+    r"\btime and again\b",
+    rf"\b(?:on|most|in the) (?:weekends|weekdays|mornings|evenings|{_DAYS[:-2]}s)\b",
+    rf"\b(?:once|twice|three times|four times|five times|\d+ times|several times|many times) (?:a|an|per|"
+    rf"every) {_PERIOD}\b",
+)
+_TASK = _rules(
+    r"^(?:please |also |then |now )?(?:remember|remind|call|ask|check|look|buy|get|send|email|write|read|"
+    r"fix|add|update|review|"
+    r"follow|schedule|book|finish|draft|prepare|submit|try|test|talk|let|need|don't forget|make sure|see|"
+    r"find|pick up|bring|"
+    r"reply|investigate|meeting notes?|notes? (?:from|on|about)|ideas? (?:for|about)|todo|to do)\b",
+)
+_CHATTER = _rules(
+    r"^(?:hey|hi|hello|thanks|thank you|haha|lol|wow|oh|ok|okay|yeah|yep|sure|cool|great|awesome|congrats|"
+    r"good luck|"
+    r"good (?:morning|night|evening|one|job)|sounds|see you|bye|welcome|sorry|well done|nice|hope|hoping|"
+    r"looking forward)\b[^.]{0,60}\.?$",
+)
+_TENTATIVE = _rules(
+    r"\b(?:maybe|perhaps|might|(?-i:may)|could|should|shall|would|probably|possibly|i think|i guess|"
+    r"i wonder|i hope|hopefully|"
+    r"i suppose|not sure|seems?|going to|need to|needs to|have to|want to|let's|let me)\b",
+)
+_FEELING = _rules(
+    r"^(?:i'm|i am|i was|we're|we are|we were|it's|it is|it was|that's|that is|that was|this is|this was|"
+    r"here is|here are|"
+    r"here's|there's|you're|you are|so |(?:that|this|it) (?:sounds|looks|feels|seemed|seems)) ?\b",
+)
+_STATEMENT = _rules(
+    r"'s\s+(?:a|an|the|in|on|at|name)\b",
+    r"\b[a-z]{3,}ed (?:the|a|an|its|his|her|their|my|our|in|on|at|to|from|by|for|about)\b",
+)
+_STATING_WORDS = _words(
+    """
+    is are was were has have had isn't aren't wasn't weren't hasn't contain contains consist consists include
+    includes cost costs weigh weighs measure measures equal equals mean means live lives lived work works worked
+    belong belongs speak speaks teaches taught study studies studied graduated married moved joined own owns owned
+    born die died run runs ran require requires support supports use uses used store stores stored return returns
+    expire expires expired take takes took open opens opened close closes closed start starts started end ends
+    ended begin begins hold holds boil boils freeze freezes melt melts released founded invented wrote written
+    built made won lost bought sold visited met adopted attended gave got went came became painted listen listens
+    accept accepts allow allows depend depends provide provides produce produces connect connects handle handles
+    default defaults point points refer refers arrive arrives arrived come comes goes makes gets sits stands lies
+    """
+)
+
+# A rule set is only tried on a sentence that holds one of its words: most sentences hold none.
+_WORD = re.compile(r"[a-z']+")
+_DECISION_WORDS = _words(
+    """
+    decided opted resolved elected voted agreed concluded committed chosen chose picked selected approved rejected
+    adopted settled ruled signed mind minds made make took reached decision choice plan now forward let's will
+    we'll they'll i'll going dropping switching adopting replacing migrating moving retiring deprecating
+    standardising standardizing went accepted switched migrated
+    """
+)
+_PREFERENCE_WORDS = _words(
+    """
+    prefer prefers preferred preferring preference preferences favourite favourites favorite favorites like likes
+    love loves enjoy enjoys hate hates dislike dislikes adore adores despise despises detest detests loathe
+    loathes favours favors favour favor appreciate want wants rather sooner stand fond fan keen partial crazy
+    passionate obsessed addicted into please kindly always never use write keep give
+    """
+)
+_TENTATIVE_WORDS = _words(
+    """
+    maybe perhaps might may could should shall would probably possibly think guess wonder hope hopefully suppose
+    sure seem seems going need needs have want let's let
+    """
+)
+_PATTERN_WORDS = _words(
+    """
+    every each whenever usually typically generally normally regularly frequently often repeatedly routinely
+    habitually consistently constantly invariably occasionally intermittently seldom rarely always tend tends keep
+    keeps kept habit recurring over again weekends weekdays mornings evenings mondays tuesdays wednesdays thursdays
+    fridays saturdays sundays once twice times
+    """
+)
