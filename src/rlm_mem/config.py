@@ -83,7 +83,7 @@ class SandboxConfig:
 
     engine: str = _one_of("monty", "monty", "cpython")
     timeout_seconds: float = _ranged(60.0, 0.01, 86_400.0)
-    memory_mb: int = _ranged(64, 8, 4096)
+    memory_mb: int = _ranged(32, 8, 4096)  # of the sandbox; what crosses over costs the host up to twice that
     max_string_bytes: int = _ranged(10_485_760, 1024, 1 << 30)
     max_output_chars: int = _ranged(8_000, 100, 10_000_000)
     max_host_calls: int = _ranged(10_000, 1, 10_000_000)

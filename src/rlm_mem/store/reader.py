@@ -1,0 +1,326 @@
+"""ChunkReader: the reading half of the documented store interface (seeds 000 and 004)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import (
+    Chunk,
+    TypeRegistry,
+    check_chunk_id,
+    check_content,
+    check_namespace,
+    content_hash,
+    normalised_hash,
+)
+from rlm_mem.config import Config
+from rlm_mem.errors import InvalidQuery, NamespaceError
+from rlm_mem.store.arguments import after, list_filter, page, query_time
+from rlm_mem.store.history import Version
+from rlm_mem.store.local import LocalBackend
+from rlm_mem.store.queries import ConversationInfo, LinkedChunk, ListFilter, Summary
+from rlm_mem.store.writer import Writer
+
+if TYPE_CHECKING:
+    from rlm_mem.store.lookup import CandidateSource
+
+__all__ = ["ChunkReader"]
+
+
+class ChunkReader:
+    """The chunks of one namespace, to read.
+
+    Args:
+        base_path: folder of the store, such as ``brain/memory``; made if it is missing.
+        namespace: path such as ``agent/project/user``; None takes the configured one. Chunks of other
+            namespaces do not exist for this object: their ids answer None or False.
+        config: settings; None loads them from the brain folder around ``base_path``.
+        clock: returns the present time with a time zone; for tests.
+        read_only: open for reading only; writes raise StoreReadOnly.
+        actor: who writes, for the audit log.
+        chunk_types, link_types: custom types (seed 002, Extension Points), beside those of ``config.toml``.
+        confined: refuse (NamespaceError) every call that names another namespace explicitly.
+
+    Raises:
+        StorageError: the folder cannot be used.
+    """
+
+    def __init__(
+        self,
+        base_path: str | Path = "brain/memory",
+        *,
+        namespace: str | None = None,
+        config: Config | None = None,
+        clock: Callable[[], datetime] | None = None,
+        read_only: bool = False,
+        actor: str | None = None,
+        chunk_types: Mapping[str, Mapping[str, Any]] | None = None,
+        link_types: Mapping[str, str] | None = None,
+        confined: bool = False,
+    ) -> None:
+        self.base_path = Path(base_path)
+        self.config = config or Config.load(self.base_path.absolute().parent)
+        self.namespace = check_namespace(self.config.store.namespace if namespace is None else namespace)
+        self.confined = confined
+        self.actor = actor
+        self.types = TypeRegistry(self.config.types.chunk, self.config.types.link)
+        for name, spec in (chunk_types or {}).items():
+            self.types.register_chunk_type(name, **spec)
+        for name, description in (link_types or {}).items():
+            self.types.register_link_type(name, description)
+        self._clock = clock
+        self.backend = LocalBackend(self.base_path, self.config, read_only=read_only)
+        self._writer = Writer(self.backend, self.namespace, self.types, self.clock, actor)
+
+    def __repr__(self) -> str:
+        return f"ChunkStore({str(self.base_path)!r}, namespace={self.namespace!r})"
+
+    def clock(self) -> datetime:
+        """The present time in UTC."""
+        return self._clock() if self._clock else datetime.now(UTC)
+
+    def _other(self, namespace: str | None) -> str:
+        if namespace is None or namespace == self.namespace:
+            return self.namespace
+        if self.confined:
+            raise NamespaceError(f"this store is confined to the namespace {self.namespace!r}")
+        return check_namespace(namespace)
+
+    # --- single chunks ----------------------------------------------------------------------------------
+
+    def get_chunk(self, chunk_id: str, *, track: bool = True) -> Chunk | None:
+        """The chunk, or None where there is none or its file does not validate (seed 000, Safety Features).
+
+        Args:
+            track: count this read (``access_count``, ``accessed_at``); kept in the index, no file is written.
+
+        Raises:
+            InvalidChunkId: ``chunk_id`` is not one.
+        """
+        row = self._writer.row(chunk_id)
+        chunk = self.backend.read(row) if row else None
+        if chunk is None and row is not None:  # moved by somebody between the two looks: look once more
+            row = self._writer.row(chunk_id)
+            chunk = self.backend.read(row) if row else None
+        if (
+            chunk is None or chunk.namespace != self.namespace
+        ):  # moved elsewhere by hand: it is not ours any more
+            return None
+        if track:
+            when = self._writer.now()
+            self.backend.count_read(chunk_id, when)
+            chunk.metadata.access_count += 1
+            chunk.metadata.accessed_at = when
+            if self.config.store.audit_reads:
+                self.record_event("read", [chunk_id])
+        return chunk
+
+    def get_many(self, chunk_ids: Sequence[str], *, track: bool = False) -> dict[str, Chunk]:
+        """Those of the chunks that exist, by id."""
+        found = ((chunk_id, self.get_chunk(chunk_id, track=track)) for chunk_id in dict.fromkeys(chunk_ids))
+        return {chunk_id: chunk for chunk_id, chunk in found if chunk is not None}
+
+    def exists(self, chunk_id: str) -> bool:
+        """Whether there is an active chunk with this id in this namespace."""
+        return self._writer.row(chunk_id) is not None
+
+    def history(self, chunk_id: str) -> list[Version]:
+        """Every kept version, oldest first, the present one last; empty where there is no such chunk."""
+        return self._writer.history(chunk_id)
+
+    # --- listings ---------------------------------------------------------------------------------------
+
+    def list_chunks(
+        self,
+        conversation_id: str | None = None,
+        start_date: str | None = None,
+        end_date: str | None = None,
+        tags: Sequence[str] | None = None,
+        chunk_type: str | None = None,
+        *,
+        any_tags: Sequence[str] | None = None,
+        namespace: str | None = None,
+        archived: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+        newest_first: bool = False,
+    ) -> list[str]:
+        """Ids that match every filter, in order of time (seed 004).
+
+        Args:
+            start_date, end_date: ``YYYY-MM-DD`` (the end day included) or ISO times, compared with ``occurred_at``,
+                else ``created_at``.
+            tags: ALL must be there. ``any_tags``: at least one.
+            archived: list soft-deleted chunks instead.
+            limit, offset: a page of the answer.
+
+        Raises:
+            InvalidQuery: a filter cannot be understood.
+        """
+        place = self._other(namespace)
+        wanted = list_filter(
+            conversation_id,
+            start_date,
+            end_date,
+            tags,
+            chunk_type,
+            any_tags,
+            archived,
+            limit,
+            offset,
+            newest_first,
+        )
+        if not archived or not (wanted.tags or wanted.any_tags):
+            return self.backend.queries.list_ids(place, wanted)
+        return self._archived_with_tags(place, wanted)
+
+    def _archived_with_tags(self, namespace: str, wanted: ListFilter) -> list[str]:
+        # Tags of archived chunks are not in the index (they must not count); the archive's files are asked.
+        everything = ListFilter(
+            wanted.conversation_id, wanted.start, wanted.end, (), (), wanted.chunk_type, True,
+            None, 0, wanted.newest_first,
+        )  # fmt: skip
+        found = []
+        for chunk_id in self.backend.queries.list_ids(namespace, everything):
+            row = self.backend.find(chunk_id)
+            chunk = self.backend.read(row) if row else None
+            carried = set(chunk.tags) if chunk else set()
+            if carried.issuperset(wanted.tags) and (not wanted.any_tags or carried & set(wanted.any_tags)):
+                found.append(chunk_id)
+        end = None if wanted.limit is None else wanted.offset + wanted.limit
+        return found[wanted.offset : end]
+
+    def iter_chunks(
+        self,
+        conversation_id: str | None = None,
+        start_date: str | None = None,
+        end_date: str | None = None,
+        tags: Sequence[str] | None = None,
+        chunk_type: str | None = None,
+        **more: Any,
+    ) -> Iterator[Chunk]:
+        """The chunks themselves, with the filters of list_chunks; unreadable ones are left out (and logged)."""
+        for chunk_id in self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more):
+            row = self.backend.find(chunk_id)
+            chunk = self.backend.read(row) if row else None
+            if chunk is not None:
+                yield chunk
+
+    def summaries(self, chunk_ids: Sequence[str]) -> list[Summary]:
+        """Metadata from the index, no file read (seed 003, RECALL step 1); unknown ids are left out."""
+        return self.backend.queries.summaries(
+            self.namespace, [check_chunk_id(chunk_id) for chunk_id in chunk_ids]
+        )
+
+    def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
+        """Summaries by time; ``start`` and ``end`` as in list_chunks."""
+        low = None if start is None else query_time(start, "start")[0]
+        high = None if end is None else after(query_time(end, "end"))
+        return self.backend.queries.timeline(self.namespace, low, high, page(limit, "limit"))
+
+    def latest(
+        self,
+        limit: int,
+        *,
+        conversation_id: str | None = None,
+        since: str | None = None,
+        tag: str | None = None,
+    ) -> list[Summary]:
+        """The newest chunks; its cost does not grow with the store."""
+        low = None if since is None else query_time(since, "since")[0]
+        return self.backend.queries.latest(
+            self.namespace, page(limit, "limit"), conversation_id=conversation_id, since=low, tag=tag
+        )
+
+    # --- relations --------------------------------------------------------------------------------------
+
+    def linked(
+        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int = 50
+    ) -> list[LinkedChunk]:
+        """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first."""
+        if direction not in ("out", "in", "both"):
+            raise InvalidQuery(f"direction must be out, in or both, not {direction!r:.40}")
+        return self.backend.queries.linked(
+            self.namespace, check_chunk_id(chunk_id), link_type=link_type, direction=direction,
+            limit=page(limit, "limit"),
+        )  # fmt: skip
+
+    def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
+        """Ids before and after a chunk in its conversation, both in reading order."""
+        return self.backend.queries.neighbours(
+            self.namespace, check_chunk_id(chunk_id), page(before, "before"), page(after, "after")
+        )
+
+    # --- figures ----------------------------------------------------------------------------------------
+
+    def tag_counts(self, limit: int | None = None) -> list[tuple[str, int]]:
+        """Tags with the number of chunks that carry them, commonest first."""
+        return self.backend.queries.tag_counts(self.namespace, limit)
+
+    def conversations(self, limit: int | None = None) -> list[ConversationInfo]:
+        """Conversations, the most recently active first."""
+        return self.backend.queries.conversations(self.namespace, limit)
+
+    def namespaces(self) -> list[tuple[str, int]]:
+        """Namespaces of the store with their chunk counts; a confined store sees only its own."""
+        return [
+            pair
+            for pair in self.backend.queries.namespaces()
+            if not self.confined or pair[0] == self.namespace
+        ]
+
+    def get_stats(self) -> dict[str, Any]:
+        """chunk_count, total_tokens, storage_size_mb (seed 004) and more, for this namespace."""
+        queries = self.backend.queries
+        return {
+            **queries.stats(self.namespace),
+            "tags": queries.count_rows("tags", self.namespace),
+            "conversations": queries.count_rows("conversations", self.namespace),
+            "links": queries.count_rows("links", self.namespace),
+            "unreadable_files": len(self.backend.unreadable()),
+            "namespace": self.namespace,
+            **self.backend.stats_extra(),
+        }
+
+    # --- duplicates -------------------------------------------------------------------------------------
+
+    def find_same(self, content: str, conversation_id: str | None) -> str | None:
+        """The chunk with exactly this content in this conversation, if there is one (row 12)."""
+        return self.backend.queries.with_hash(
+            self.namespace, content_hash(check_content(content)), conversation_id
+        )
+
+    def find_normalised(self, content: str, limit: int = 10) -> list[str]:
+        """Chunks equal after normalising case, space and punctuation, newest first (``similar_to``)."""
+        digest = normalised_hash(check_content(content))
+        return self.backend.queries.with_normalised_hash(self.namespace, digest, limit)
+
+    # --- search and audit -------------------------------------------------------------------------------
+
+    def candidate_source(self) -> CandidateSource:
+        """What search asks of this store, at this moment."""
+        return self.backend.candidate_source(self.namespace)
+
+    def record_event(self, op: str, chunk_ids: Sequence[str] = (), **payload: Any) -> None:
+        """Append an event that is no change of a chunk, such as a recall and the chunks it was handed."""
+        if self.backend.read_only:
+            return
+        self.backend.log.append([self._writer.envelope(op) | {"chunk_ids": list(chunk_ids)} | payload])
+
+    def events(
+        self,
+        since: str | None = None,
+        op: str | None = None,
+        chunk_id: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """The audit log of this namespace, oldest first; ``limit`` keeps the newest ones."""
+        found = self.backend.log.read(since=since, op=op, chunk_id=chunk_id, namespace=self.namespace)
+        if limit is None:
+            return found
+        from collections import deque
+
+        return iter(deque(found, maxlen=page(limit, "limit")))
