@@ -92,16 +92,19 @@ def search(
     source: CandidateSource = store.candidate_source()
     if not query.strip():
         return [] if wanted == Filters() else _newest(store, source, wanted, limit)
-    question = _analysed(store, source, query, now)
+    question = question_for(source, query, store.config.search.language, now)
     return list(_hits(store, question, _ranked(store, source, question, wanted, limit, by), limit, explain))
 
 
-def _analysed(store: ChunkStore, source: CandidateSource, query: str, now: datetime) -> Query:
-    from rlm_mem.search.query import analyse_query
+def question_for(source: CandidateSource, query: str, language: str, now: datetime | None) -> Query:
+    """Analyse a question for the store behind `source`: who speaks there tells names from words."""
+    from rlm_mem.search.query import analyse_query, with_related
+    from rlm_mem.search.spelling import repaired
     from rlm_mem.text.analysis import get_analyser
 
-    analyser = get_analyser(store.config.search.language)
-    return analyse_query(query, analyser, now=now, known_authors=source.authors())
+    analyser = get_analyser(language)
+    question = analyse_query(query, analyser, now=now, known_authors=source.authors())
+    return with_related(repaired(question, analyser, source.term_counts), analyser)
 
 
 def _ranked(
@@ -132,10 +135,12 @@ def _hits(
 
 
 def _hit(chunk: Chunk, result: Ranked, question: Query, explain: bool) -> Hit:
+    from rlm_mem.search.snippets import snippet
+
     return Hit(
         chunk_id=chunk.id,
         score=result.score,
-        snippet=chunk.content[result.start : result.end],
+        snippet=snippet(chunk.content, result.start, result.end, question),
         start=result.start,
         end=result.end,
         segment_no=result.segment_no,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import Query
-from rlm_mem.store.lookup import BM25_B, BM25_K1
+from rlm_mem.search.ranking import score_chunks, score_segments
 
 __all__ = ["Ranked", "ranked"]
 
@@ -32,31 +32,26 @@ class Ranked:
 
 
 def ranked(query: Query, candidates: CandidateSet, by: str) -> Iterator[Ranked]:
-    """Results, best first; equal scores newest first. `by` is "chunk", "segment" or "conversation"."""
+    """Results, best first; equal scores by chunk id. `by` is "chunk", "segment" or "conversation"."""
     if not len(candidates.chunk_index):
         return
-    scores, parts = _segment_scores(query, candidates)
-    eligible = np.flatnonzero(candidates.eligible)
+    scores = score_segments(query, candidates)
+    counted = candidates.eligible & scores.relevant
+    eligible = np.flatnonzero(counted)
     if not len(eligible):
         return
+    ids = np.array(candidates.chunk_ids)[candidates.chunk_index]
     if by == "segment":
-        for segment in eligible[np.lexsort((-candidates.at[eligible], -scores[eligible]))].tolist():
-            yield _result(candidates, segment, float(scores[segment]), parts)
+        order = np.lexsort((candidates.seg_no[eligible], ids[eligible], -scores.total[eligible]))
+        for segment in eligible[order].tolist():
+            yield _result(candidates, segment, float(scores.total[segment]), scores.parts)
         return
     owner = candidates.chunk_index if by == "chunk" else candidates.conv
-    best = _best_of(owner, scores, eligible)
-    totals = _log_sum_exp(owner, scores, eligible)
-    order = np.lexsort((-candidates.at[best], -totals[owner[best]]))
+    best = _best_of(owner, scores.total, eligible)
+    totals = score_chunks(scores, owner, counted)
+    order = np.lexsort((ids[best], -totals[owner[best]]))
     for segment in best[order].tolist():
-        yield _result(candidates, segment, float(totals[owner[segment]]), parts)
-
-
-def _segment_scores(query: Query, candidates: CandidateSet) -> tuple[Floats, dict[str, Floats]]:
-    idf = np.log1p((candidates.n_segments - candidates.df + 0.5) / (candidates.df + 0.5))
-    norm = BM25_K1 * (1 - BM25_B + BM25_B * candidates.length / max(candidates.avg_length, 1e-9))
-    tf = candidates.tf.astype(np.float64)
-    own = (tf * (BM25_K1 + 1) / (tf + norm[:, None])) @ (idf * np.array(query.weights))
-    return own, {"own": own}
+        yield _result(candidates, segment, float(totals[owner[segment]]), scores.parts)
 
 
 def _best_of(owner: Ints, scores: Floats, eligible: Ints) -> Ints:
@@ -65,12 +60,6 @@ def _best_of(owner: Ints, scores: Floats, eligible: Ints) -> Ints:
     first = np.ones(len(order), np.bool_)
     first[1:] = owner[order][1:] != owner[order][:-1]
     return order[first]
-
-
-def _log_sum_exp(owner: Ints, scores: Floats, eligible: Ints) -> Floats:
-    top = float(scores[eligible].max())
-    sums = np.bincount(owner[eligible], np.exp(scores[eligible] - top), int(owner.max()) + 1)
-    return np.log(np.maximum(sums, 1e-300)) + top
 
 
 def _result(candidates: CandidateSet, segment: int, score: float, parts: dict[str, Floats]) -> Ranked:

@@ -70,7 +70,9 @@ _MONTHS = (
     "january|february|march|april|may|june|july|august|september|october|november|december|"
     "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 )
-_NUMBER_WORDS = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|couple|few|several|hundred|thousand"
+_NUMBER_WORDS = (
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|couple|few|several|hundred|thousand"
+)
 _TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|nowadays|weekend|monday|tuesday|wednesday|"
     r"thursday|friday|saturday|sunday|(?:last|next|this|past|each|every|coming|previous|following)\s+(?:\w+\s+)?"
@@ -95,7 +97,9 @@ _PLACE = re.compile(
 )
 _QUOTED = re.compile(r"[\"“”«»„][^\"“”«»„]{2,}[\"“”«»]|(?<!\w)'[A-Z][^']{2,}'(?!\w)|`[^`]+`|\*[^*\s][^*]*\*")
 _CAPITAL = re.compile(r"(?<![.!?:\n])(?<![.!?:]\s)(?<=\s)[\"“'‘(]?(?!I\b|I['’])[A-Z][\w'’&-]+")
-_NUMERAL = re.compile(r"\d|\b(?:one|once|twice|both|first|second|third|" + _NUMBER_WORDS + r")\b", re.IGNORECASE)
+_NUMERAL = re.compile(
+    r"\d|\b(?:one|once|twice|both|first|second|third|" + _NUMBER_WORDS + r")\b", re.IGNORECASE
+)
 _FIRST = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]ur|[Uu]s|I'm|I've|I'd)\b")
 _SECOND = re.compile(r"\b(?:you|your|yours|you're|you've|ya|u)\b", re.IGNORECASE)
 _REASON = re.compile(
@@ -136,7 +140,10 @@ _OPINION = re.compile(
     r"better|try|tip|tips|mean[st]?|represent\w*|symboli\w+|remind\w*)\b",
     re.IGNORECASE,
 )
-_NEGATION = re.compile(r"\b(?:not|never|no|none|nothing|n't|without|cannot|can't|don't|didn't|won't|isn't|wasn't)\b", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"\b(?:not|never|no|none|nothing|n't|without|cannot|can't|don't|didn't|won't|isn't|wasn't)\b",
+    re.IGNORECASE,
+)
 
 _CUES: tuple[tuple[re.Pattern[str], int], ...] = (
     (_DURATION, DURATION),
@@ -242,7 +249,9 @@ class Analyser:
             return known
         cut = word[:MAX_TERM]
         stemmed = cut if any(c.isdigit() for c in cut) else self._stem_word(self._forms.get(cut, cut))
-        if len(self._cache) >= 100_000:  # names and hashes are unbounded; the everyday words come back at once
+        if (
+            len(self._cache) >= 100_000
+        ):  # names and hashes are unbounded; the everyday words come back at once
             self._cache.clear()
         self._cache[word] = stemmed
         return stemmed
@@ -295,7 +304,9 @@ class Analyser:
         if "'" in word:
             head, _, tail = word.rpartition("'")
             if tail.lower() in {"s", "t", "re", "ve", "ll", "d", "m"}:
-                if tail.lower() == "t" and head.lower().endswith("n"):  # didn't, can't: the negation is a stop word
+                if tail.lower() == "t" and head.lower().endswith(
+                    "n"
+                ):  # didn't, can't: the negation is a stop word
                     yield head
                     return
                 word = head
@@ -326,7 +337,11 @@ class Analyser:
                 flags |= OPENS
             if length < 4:
                 flags |= SHORT
-            analysed.append(AnalysedSegment(max(segment.start, skip_before), segment.end, segment.author, flags, length, counts))
+            analysed.append(
+                AnalysedSegment(
+                    max(segment.start, skip_before), segment.end, segment.author, flags, length, counts
+                )
+            )
         return analysed
 
 
@@ -352,7 +367,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
         return lambda word: word
     from threading import Lock
 
-    import snowballstemmer
+    import snowballstemmer  # type: ignore[import-untyped]  # it has no annotations
 
     if language not in snowballstemmer.algorithms():
         choices = ", ".join(sorted(snowballstemmer.algorithms()))

@@ -1,0 +1,379 @@
+"""The signals of ranking: each a small function from a question and its candidates to one number per segment.
+
+Nothing here knows weights, labels or where the text came from. A window never crosses the end of a run (an unbroken
+stretch of one conversation). Pure numpy, no I/O; cost grows with segments times terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.search.candidates import CandidateSet
+from rlm_mem.search.query import RELATED, Query
+from rlm_mem.text import analysis
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: BM25: how soon repetition saturates, and how much length counts (tuned values of RETRIEVAL.md).
+K1, B = 0.9, 0.4
+#: The same for whole conversations.
+SESSION_K1, SESSION_B = 1.2, 0.75
+_DAY = 86_400.0
+#: (distance, weight) of the neighbours that can supply a word missing here: the one before, after, two before.
+_GAP = ((-1, 1.0), (1, 0.6), (-2, 0.6))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A question and its candidates, with what several signals share, each computed once."""
+
+    query: Query
+    candidates: CandidateSet
+
+    @property
+    def size(self) -> int:
+        return len(self.candidates.chunk_index)
+
+    @cached_property
+    def words(self) -> npt.NDArray[np.int64]:
+        """Columns of the question's own words and their near-spellings."""
+        return np.array([i for i, role in enumerate(self.query.roles) if role != RELATED], np.int64)
+
+    @cached_property
+    def related(self) -> npt.NDArray[np.int64]:
+        """Columns of class members, those that occur in the store."""
+        found = [
+            i for i, role in enumerate(self.query.roles) if role == RELATED and self.candidates.df[i] > 0
+        ]
+        return np.array(found, np.int64)
+
+    @cached_property
+    def idf(self) -> Floats:
+        """Inverse document frequency of every column, times nothing."""
+        df = self.candidates.df
+        return np.asarray(np.log1p((self.candidates.n_segments - df + 0.5) / (df + 0.5)), np.float64)
+
+    @cached_property
+    def mass(self) -> Floats:
+        """What each word is worth: idf times its weight in the question, nothing for a word the store lacks."""
+        weights = np.array(self.query.weights, np.float64)
+        return np.where(self.candidates.df > 0, self.idf * weights, 0.0)[self.words]
+
+    @cached_property
+    def tf(self) -> Floats:
+        return self.candidates.tf[:, self.words].astype(np.float64)
+
+    @cached_property
+    def has(self) -> Floats:
+        return (self.tf > 0).astype(np.float64)
+
+    @cached_property
+    def norm(self) -> Floats:
+        """BM25's length normaliser of each segment."""
+        average = max(self.candidates.avg_length, 1e-9)
+        return np.asarray(K1 * (1 - B + B * self.candidates.length / average), np.float64)
+
+    @cached_property
+    def own(self) -> Floats:
+        return (self.tf * (K1 + 1) / (self.tf + self.norm[:, None])) @ self.mass
+
+    @cached_property
+    def nearby(self) -> Floats:
+        """How much of each word the neighbours supply, 0 to 1 (segments × words)."""
+        supplied = np.zeros_like(self.has)
+        for distance, weight in _GAP:
+            np.maximum(supplied, self.shifted(self.has, distance) * weight, out=supplied)
+        return supplied
+
+    @cached_property
+    def members(self) -> Floats:
+        """What class members are worth here where the word itself is missing (see `related_words`)."""
+        if not len(self.related):
+            return np.zeros(self.size)
+        heads = np.array(self.query.concepts, np.int64)[self.related]
+        tf = self.candidates.tf[:, self.related].astype(np.float64)
+        # A rare member is no better evidence than the class itself, so the class's idf is the bound.
+        weights = np.array(self.query.weights, np.float64)[heads]
+        worth = np.minimum(self.idf[self.related], self.idf[heads]) * weights
+        values = tf * (K1 + 1) / (tf + self.norm[:, None]) * worth
+        total = np.zeros(self.size)
+        for head in np.unique(heads):
+            best = values[:, heads == head].max(axis=1)
+            total += np.where(self.candidates.tf[:, head] > 0, 0.0, best)
+        return total
+
+    @cached_property
+    def named(self) -> Bools:
+        """The author of the segment is named in the question."""
+        return self._by_authors(self.query.authors)
+
+    @cached_property
+    def time_words(self) -> npt.NDArray[np.int64]:
+        return (self.candidates.flags >> 1) & 3
+
+    def flag(self, bit: int) -> Floats:
+        return ((self.candidates.flags & bit) > 0).astype(np.float64)
+
+    def shifted(self, values: Floats, distance: int) -> Floats:
+        """The value of the segment `distance` places on in the same run, 0 where there is none."""
+        moved = np.zeros_like(values)
+        run = self.candidates.run
+        if distance > 0:
+            same = run[distance:] == run[:-distance]
+            moved[:-distance][same] = values[distance:][same]
+        elif distance < 0:
+            same = run[:distance] == run[-distance:]
+            moved[-distance:][same] = values[:distance][same]
+        return moved
+
+    def _by_authors(self, names: tuple[str, ...]) -> Bools:
+        wanted = [number for number, author in enumerate(self.candidates.authors) if author in names]
+        return np.isin(self.candidates.author, wanted) if wanted else np.zeros(self.size, np.bool_)
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def own(scene: Scene) -> Floats:
+    """Tuned BM25 of the segment."""
+    return scene.own
+
+
+def window(scene: Scene) -> Floats:
+    """BM25 of the segment together with its three neighbours on either side."""
+    tf, length = scene.tf.copy(), scene.candidates.length.astype(np.float64)
+    around = length.copy()
+    for distance in (1, 2, 3, -1, -2, -3):
+        tf += scene.shifted(scene.tf, distance)
+        around += scene.shifted(length, distance)
+    norm = K1 * (1 - B + B * around / max(7 * scene.candidates.avg_length, 1e-9))
+    return np.asarray((tf * (K1 + 1) / (tf + norm[:, None])) @ scene.mass)
+
+
+def gap(scene: Scene) -> Floats:
+    """Worth of the words that are missing here but present in a neighbour."""
+    return np.asarray((scene.nearby * (1 - scene.has)) @ scene.mass)
+
+
+def session(scene: Scene) -> Floats:
+    """BM25 of the whole conversation."""
+    c = scene.candidates
+    tf = c.conv_tf[:, scene.words].astype(np.float64)
+    df = c.conv_df[scene.words]
+    weights = np.array(scene.query.weights, np.float64)[scene.words]
+    worth = np.log1p((c.n_conversations - df + 0.5) / (df + 0.5)) * weights
+    norm = SESSION_K1 * (1 - SESSION_B + SESSION_B * c.conv_length / max(c.avg_conversation_length, 1e-9))
+    return np.asarray(((tf * (SESSION_K1 + 1) / (tf + norm[:, None])) @ worth)[c.conv])
+
+
+def coverage(scene: Scene) -> Floats:
+    """Share of the question's worth that stands in the segment, 0 to 1."""
+    return np.asarray(scene.has @ scene.mass / max(float(scene.mass.sum()), 1e-9))
+
+
+def coverage_nearby(scene: Scene) -> Floats:
+    """Share of the question's worth that stands here or in a close neighbour, 0 to 1."""
+    best = scene.has.copy()
+    for distance, _ in _GAP:
+        np.maximum(best, scene.shifted(scene.has, distance), out=best)
+    return np.asarray(best @ scene.mass / max(float(scene.mass.sum()), 1e-9))
+
+
+def related_words(scene: Scene) -> Floats:
+    """Members of a class that the question names ("instrument": "violin"), where the word itself is missing."""
+    return scene.members
+
+
+def related_nearby(scene: Scene) -> Floats:
+    """The same in a close neighbour, where the segment has none."""
+    best = np.zeros(scene.size)
+    for distance, weight in _GAP:
+        np.maximum(best, scene.shifted(scene.members, distance) * weight, out=best)
+    return np.where(scene.members > 0, 0.0, best)
+
+
+# -- people ------------------------------------------------------------------------------------------------------------
+
+
+def author_named(scene: Scene) -> Floats:
+    """The author is named in the question."""
+    return scene.named.astype(np.float64)
+
+
+def author_first(scene: Scene) -> Floats:
+    """The author is the first person named in the question."""
+    return scene._by_authors(scene.query.authors[:1]).astype(np.float64)
+
+
+def named_speaks_of_self(scene: Scene) -> Floats:
+    """The author is named in the question and says "I" or "we"."""
+    return scene.named * scene.flag(analysis.FIRST_PERSON)
+
+
+def other_says_you(scene: Scene) -> Floats:
+    """Somebody else than the one person named says "you"."""
+    if len(scene.query.authors) != 1:
+        return np.zeros(scene.size)
+    return ~scene.named * scene.flag(analysis.SECOND_PERSON)
+
+
+def related_by_author(scene: Scene) -> Floats:
+    """`related_words`, said by somebody whom the question names."""
+    return scene.members * scene.named
+
+
+# -- dialogue ----------------------------------------------------------------------------------------------------------
+
+
+def is_question(scene: Scene) -> Floats:
+    """The segment ends with a question."""
+    return scene.flag(analysis.IS_QUESTION)
+
+
+def asks_within(scene: Scene) -> Floats:
+    """The segment asks something, but does not end with it."""
+    return scene.flag(analysis.HAS_QUESTION) * (1 - scene.flag(analysis.IS_QUESTION))
+
+
+def answers(scene: Scene) -> Floats:
+    """BM25 of the segment before, if that ends with a question."""
+    return scene.shifted(scene.flag(analysis.IS_QUESTION) * scene.own, -1)
+
+
+def answers_within(scene: Scene) -> Floats:
+    """BM25 of the segment before, if that asks anything."""
+    return scene.shifted(scene.flag(analysis.HAS_QUESTION) * scene.own, -1)
+
+
+def after_question(scene: Scene) -> Floats:
+    """The segment before ends with a question."""
+    return scene.shifted(scene.flag(analysis.IS_QUESTION), -1)
+
+
+def opens_conversation(scene: Scene) -> Floats:
+    """Among the first two segments of its conversation, where news is told."""
+    multi = scene.candidates.conv_length[scene.candidates.conv] > 2 * scene.candidates.length
+    return np.asarray((scene.candidates.conv_pos < 2) & multi, np.float64)
+
+
+def length(scene: Scene) -> Floats:
+    """Logarithm of the number of terms: a longer segment holds more answers."""
+    return np.log1p(scene.candidates.length.astype(np.float64))
+
+
+def time_told(scene: Scene) -> Floats:
+    """Holds a time expression."""
+    return np.minimum(scene.time_words, 1).astype(np.float64)
+
+
+# -- dates in the question ---------------------------------------------------------------------------------------------
+
+
+def _spans(scene: Scene, *precisions: str) -> list[tuple[float, float]]:
+    """Start and end (epoch seconds) of the dates named with one of these precisions."""
+    spans = []
+    for mention in scene.query.dates:
+        if mention.precision in precisions:
+            first = datetime(
+                mention.first.year, mention.first.month, mention.first.day, tzinfo=UTC
+            ).timestamp()
+            last = datetime(mention.last.year, mention.last.month, mention.last.day, tzinfo=UTC).timestamp()
+            spans.append((first, last + _DAY))
+    return spans
+
+
+def _within(scene: Scene, spans: list[tuple[float, float]]) -> Floats:
+    inside = np.zeros(scene.size)
+    for first, end in spans:
+        np.maximum(inside, (scene.candidates.at >= first) & (scene.candidates.at < end), out=inside)
+    return inside
+
+
+def in_month(scene: Scene) -> Floats:
+    """Its date lies in a month or season that the question names."""
+    return _within(scene, _spans(scene, "month", "season"))
+
+
+def exact_day(scene: Scene) -> Floats:
+    """Its date lies in a day, week or span that the question names."""
+    return _within(scene, _spans(scene, "day", "week", "span"))
+
+
+def in_year(scene: Scene) -> Floats:
+    """Its date lies in a year that the question names."""
+    return _within(scene, _spans(scene, "year"))
+
+
+def just_after(scene: Scene) -> Floats:
+    """Its date lies shortly after one the question names: what happened is told within days."""
+    days = _within(scene, [(end, end + 10 * _DAY) for _, end in _spans(scene, "day", "week", "span")])
+    months = _within(scene, [(end, end + 15 * _DAY) for _, end in _spans(scene, "month", "season")])
+    return np.maximum(days, 0.5 * months)
+
+
+def near_date(scene: Scene) -> Floats:
+    """How near its date is to a day the question names: 1 falling to 1/e in 15 days."""
+    near = np.zeros(scene.size)
+    for _, end in _spans(scene, "day", "week", "span"):
+        np.maximum(near, np.exp(-np.abs(scene.candidates.at - end) / (15 * _DAY)), out=near)
+    return near
+
+
+SIGNALS: tuple[Callable[[Scene], Floats], ...] = (
+    own, window, gap, session, coverage, coverage_nearby, related_words, related_nearby,
+    author_named, author_first, named_speaks_of_self, other_says_you, related_by_author,
+    is_question, asks_within, answers, answers_within, after_question, opens_conversation, length, time_told,
+    in_month, exact_day, in_year, just_after, near_date,
+)  # fmt: skip
+
+#: Cues: what a segment holds (a flag of the index), whatever the question.
+CUES: dict[str, int] = {
+    "place": analysis.PLACE_CUE, "duration": analysis.DURATION, "quotes": analysis.QUOTES,
+    "capitals": analysis.CAPITALS, "number": analysis.NUMBER, "first_person": analysis.FIRST_PERSON,
+    "second_person": analysis.SECOND_PERSON, "reason": analysis.REASON, "person": analysis.PERSON_CUE,
+    "plan": analysis.PLAN, "preference": analysis.PREFERENCE, "feeling": analysis.FEELING,
+    "attachment": analysis.ATTACHMENT, "opinion": analysis.OPINION, "negation": analysis.NEGATION,
+}  # fmt: skip
+
+#: Cues that count more when the question asks for their kind of thing: kind of question → cues.
+ASKED: dict[str, tuple[str, ...]] = {
+    "when": ("time", "plan", "duration"),
+    "where": ("place", "capitals"),
+    "how_long": ("duration", "number", "time"),
+    "how_many": ("number", "duration"),
+    "title": ("quotes", "capitals"),
+    "why": ("reason", "opinion", "feeling"),
+    "feeling": ("feeling", "opinion"),
+    "who": ("person", "capitals"),
+    "opinion": ("opinion", "preference"),
+    "would": ("preference", "plan", "feeling"),
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all features, in the order of `values`."""
+    asked = [f"{kind}:{cue}" for kind, cues in ASKED.items() for cue in cues]
+    return (*(signal.__name__ for signal in SIGNALS), *(f"has_{cue}" for cue in CUES), *asked)
+
+
+def values(scene: Scene, wanted: frozenset[str] | None = None) -> dict[str, Floats]:
+    """Every feature by name (only the `wanted` ones, if given); features that are 0 throughout may be left out."""
+    found: dict[str, Floats] = {}
+    for signal in SIGNALS:
+        if wanted is None or signal.__name__ in wanted:
+            found[signal.__name__] = signal(scene)
+    for cue, bit in CUES.items():
+        if wanted is None or f"has_{cue}" in wanted:
+            found[f"has_{cue}"] = scene.flag(bit)
+    for cue in ASKED.get(scene.query.kind, ()):
+        name = f"{scene.query.kind}:{cue}"
+        if wanted is None or name in wanted:
+            found[name] = np.minimum(scene.time_words, 2) / 1.0 if cue == "time" else scene.flag(CUES[cue])
+    return found

@@ -1,0 +1,221 @@
+"""Questions: their terms, the people and dates they name, and what kind of answer they want.
+
+Nothing here looks at a store but through `known_authors`. A question of any length, in any script, is accepted: only
+its first `MAX_CHARACTERS` are read and only its `MAX_TERMS` most telling terms are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from rlm_mem.text.analysis import Analyser, fold, words
+from rlm_mem.text.dates import DateMention, find_dates
+
+#: Characters of a question that are read, and distinct terms that are kept. Longer questions are documents pasted
+#: into the search box; their rarest-looking words (longest first, then earliest) speak for them.
+MAX_CHARACTERS = 4_000
+MAX_TERMS = 32
+
+#: At most this many alternatives (near-spellings, members of classes) are added to the words.
+MAX_ALTERNATIVES = 96
+
+WORD, REPAIR, RELATED = 0, 1, 2
+#: Weight of a class member in the first stage, relative to the word it stands for.
+RELATED_WEIGHT = 0.4
+
+# Words that ask rather than tell: they stay searchable at a lower weight (general English, not from any corpus).
+_WEAK_WORDS = """
+type kind sort mention mentioned describe described discuss discussed say said tell told talk talked speak share shared
+conversation conversations recent recently time times thing things plan planning planned happen happened currently
+specific particular certain different various according call called name named consider considered likely would
+could main primary reason way ways new try tried trying start started begin decide decided want wanted people person
+participate participated engage engaged involve involved attend attended express expressed receive received current
+""".split()
+#: Weight of a term that asks rather than tells, relative to 1.
+WEAK = 0.6
+
+# The first pattern that matches names the kind. Patterns are tried at the first question word ("… when Tim was young,
+# who helped?" asks who), the particular before the general.
+_ASKS = re.compile(r"\b(?:what|which|when|where|who|whom|whose|why|how)\b", re.IGNORECASE)
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        ("how_long", r"how (?:long|old)\b|what (?:age|duration)\b|how many (?:years|months|weeks|days|hours)\b"),
+        ("how_many", r"how (?:many|much|often|frequently)\b|what (?:number|amount|percentage)\b"),
+        ("when", r"when\b|(?:what|which) (?:date|day|year|month|time|week|season)\b"),
+        ("where", r"where\b|(?:what|which) (?:\w+ )?(?:city|cities|country|countries|places?|states?|locations?|town|island|area)s?\b"),
+        ("why", r"why\b|what (?:\w+ ){0,3}?reasons?\b|what (?:inspired|motivat\w+|made|caused|led|prompted|drives?)\b|how come\b"),
+        ("who", r"who(?:m|se)?\b|(?:what|which) (?:person|people|friend|author|artist|band|singer|musician)s?\b"),
+        ("feeling", r"how (?:did|does|do|has|was|is|were) .*\b(?:feel|felt|react|reaction|describe)|what (?:was|is|were) .*\b(?:reaction|feeling|emotion|mood|attitude)"),
+        ("opinion", r"what (?:does|did|do|is|was) .*\b(?:think|thinks|believe|opinion|advice|suggest\w*|recommend\w*|symboli[sz]e|represent|mean|remind)\b|how does .* view\b"),
+        ("title", r"(?:what|which) (?:\w+ ){0,3}?(?:books?|songs?|movies?|films?|shows?|games?|album|series|titles?|names?|novels?|brands?|quotes?|posters?)\b|what .*\b(?:called|named|titled)\b"),
+        ("how", r"how\b"),
+        ("what", r"(?:what|which)\b"),
+    )
+)  # fmt: skip
+_WOULD = re.compile(r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b", re.IGNORECASE)
+_YES_NO = re.compile(r"^(?:is|are|was|were|do|does|did|has|have|had|can|should|will)\b", re.IGNORECASE)
+_PLURAL_WANTED = re.compile(
+    r"\b(?:what|which) (?:\w+ ){0,2}?(?!was\b|is\b|does\b|has\b|this\b)\w{3,}s\b(?! name)|\bwhat (?:all|else)\b|\bhow many\b|\ball (?:the )?\w+s\b|"
+    r"\b(?:list|types|kinds) of\b|\bwhat has\b|\bwhere (?:has|have)\b|\bhow (?:has|have)\b|\bboth\b|\bin what ways\b",
+    re.IGNORECASE,
+)
+_QUOTED_PHRASE = re.compile(r"[\"“”«»„]([^\"“”«»„]{2,80})[\"“”«»]")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question, analysed.
+
+    `terms` are distinct: first the words of the question in order of appearance, then near-spellings, then members of
+    the classes it names. `weights` (0–1) say how much each counts in the first stage, `roles` which of the three it
+    is (`WORD`, `REPAIR`, `RELATED`), `concepts` the number of the word it is or stands for. `authors` are the known authors it names (as given in
+    `known_authors`); their names are not among the terms. `dates` are the days it names, `kind` what it asks for
+    ("when", "where", "why", … or "words" for bare keywords), `wants_list` whether it asks for several things.
+    `now` is the reference of relative dates.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    weights: tuple[float, ...]
+    concepts: tuple[int, ...]
+    roles: tuple[int, ...] = ()
+    authors: tuple[str, ...] = ()
+    dates: tuple[DateMention, ...] = ()
+    kind: str = "words"
+    wants_list: bool = False
+    phrases: tuple[str, ...] = ()
+    now: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.roles) != len(self.terms):  # terms given without roles are words
+            object.__setattr__(self, "roles", (WORD,) * len(self.terms))
+
+
+def analyse_query(
+    text: str,
+    analyser: Analyser,
+    *,
+    now: datetime | None = None,
+    known_authors: Collection[str] = (),
+) -> Query:
+    """Analyse a question.
+
+    Args:
+        text: the question, any language, any length.
+        analyser: the analyser that the store was written with.
+        now: reference for "last week" and the like; None leaves relative dates out.
+        known_authors: names of the people and agents whose words the store holds.
+
+    Never raises on odd text; a question without any searchable word has no terms.
+    """
+    question = text[:MAX_CHARACTERS]
+    authors, used = _named_authors(question, known_authors)
+    dates = tuple(find_dates(question, now))
+    weights: dict[str, float] = {}
+    weak = {analyser.stem(word) for word in _WEAK_WORDS} if analyser.language == "english" else set()
+    for term, start, _ in analyser.located_terms(question):
+        if start in used:
+            continue
+        weight = WEAK if term in weak else 1.0
+        weights[term] = max(weights.get(term, 0.0), weight)
+    if not weights and used:  # nothing but names: then the names are what is looked for
+        for term in analyser.terms(question):
+            weights[term] = 1.0
+    kept = list(weights)
+    if len(kept) > MAX_TERMS:
+        chosen = set(sorted(kept, key=lambda t: (-len(t), kept.index(t)))[:MAX_TERMS])
+        kept = [term for term in kept if term in chosen]
+    return Query(
+        text=question,
+        terms=tuple(kept),
+        weights=tuple(weights[term] for term in kept),
+        concepts=tuple(range(len(kept))),
+        roles=(WORD,) * len(kept),
+        authors=authors,
+        dates=dates,
+        kind=question_kind(question),
+        wants_list=bool(_PLURAL_WANTED.search(question)),
+        phrases=tuple(match.group(1) for match in _QUOTED_PHRASE.finditer(question)),
+        now=now,
+    )
+
+
+def question_kind(text: str) -> str:
+    """What a question asks for: "when", "where", "why", "who", …; "words" for bare keywords."""
+    stripped = text.strip()
+    if _WOULD.search(stripped):
+        return "would"
+    if _YES_NO.match(stripped):
+        return "yes_no"
+    asks = _ASKS.search(stripped)
+    if asks:
+        for kind, pattern in _KINDS:
+            if pattern.match(stripped, asks.start()):
+                return kind
+    return "words"
+
+
+def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float, int]]) -> Query:
+    """Add alternatives: each (word, alternative, weight, role) joins the concept of its word, if that is a term."""
+    terms, weights = list(query.terms), list(query.weights)
+    concepts, roles = list(query.concepts), list(query.roles)
+    seen = set(terms)
+    for word, alternative, weight, role in alternatives:
+        if word not in seen or alternative in seen:
+            continue
+        if len(terms) >= MAX_TERMS + MAX_ALTERNATIVES:
+            break
+        place = terms.index(word)
+        terms.append(alternative)
+        weights.append(weights[place] * weight)
+        concepts.append(concepts[place])
+        roles.append(role)
+        seen.add(alternative)
+    return replace(
+        query, terms=tuple(terms), weights=tuple(weights), concepts=tuple(concepts), roles=tuple(roles)
+    )
+
+
+def with_related(query: Query, analyser: Analyser) -> Query:
+    """Add the members of the everyday classes that the question names ("instrument" → "violin", …)."""
+    from rlm_mem.search.relations import members_of
+
+    table = members_of(analyser)
+    found = [
+        (term, member, RELATED_WEIGHT, RELATED)
+        for term, weight in zip(query.terms, query.weights, strict=True)
+        if weight > WEAK
+        for member in table.get(term, ())
+    ]
+    return with_alternatives(query, found)
+
+
+def _named_authors(question: str, known_authors: Collection[str]) -> tuple[tuple[str, ...], set[int]]:
+    """Known authors named in the question, and the offsets of the words that name them.
+
+    A full name, its first or last part, or a nickname of three or more letters that begins it ("Mel" for "Melanie")
+    counts; the word must be capitalised unless it equals the name.
+    """
+    by_part: dict[str, list[str]] = {}
+    for author in sorted(known_authors):
+        for part in fold(author).split():
+            if len(part) > 1:
+                by_part.setdefault(part, []).append(author)
+    named: dict[str, None] = {}
+    used: set[int] = set()
+    if not by_part:
+        return (), used
+    for word, start, _ in words(question):
+        plain = fold(word).removesuffix("'s").rstrip("'")
+        found = by_part.get(plain)
+        if found is None and len(plain) >= 3 and word[:1].isupper() and start > 0:
+            found = [a for part, owners in by_part.items() if part.startswith(plain) for a in owners]
+            found = found if len(set(found)) == 1 else None
+        if found:
+            used.add(start)
+            named.update(dict.fromkeys(found))
+    return tuple(named), used

@@ -1,0 +1,170 @@
+"""Ranking: candidates to scores, one implementation for every backend.
+
+A segment's score is a weighted sum of the signals in `features`; a chunk's score is the log-sum-exp of its segments,
+so that one strong segment suffices and several add up. Every part of a score keeps its name (`explain`). Pure numpy,
+no I/O, deterministic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.search.candidates import CandidateSet
+from rlm_mem.search.features import Floats, Scene, values
+from rlm_mem.search.query import Query
+
+__all__ = ["WEIGHTS", "Scores", "score_chunks", "score_segments"]
+
+#: What each signal is worth. Learned by `benchmarks/learn_weights.py` (a listwise logistic loss over the marked
+#: evidence of the development conversations, L2 0.02); the unit is nats of odds. The meaning of each is the
+#: docstring of the function of that name in `features`; `has_x` is a cue of the segment, `kind:x` the same cue where
+#: the question asks for that kind of thing.
+WEIGHTS: dict[str, float] = {
+    "own": 0.15,
+    "window": 0.11,
+    "gap": 0.08,
+    "session": 0.24,
+    "coverage": 1.79,
+    "coverage_nearby": 0.99,
+    "related_words": 0.27,
+    "related_nearby": 0.21,
+    "author_named": 0.42,
+    "author_first": 0.81,
+    "named_speaks_of_self": 0.40,
+    "other_says_you": -0.34,
+    "related_by_author": 0.15,
+    "is_question": -0.58,
+    "asks_within": -0.21,
+    "answers": 0.09,
+    "answers_within": 0.09,
+    "after_question": 0.14,
+    "opens_conversation": 0.46,
+    "length": 0.25,
+    "time_told": 0.40,
+    "in_month": 2.61,
+    "exact_day": 1.85,
+    "in_year": 2.24,
+    "just_after": 0.44,
+    "near_date": 3.93,
+    "has_place": 0.20,
+    "has_duration": 0.19,
+    "has_quotes": -0.22,
+    "has_capitals": 0.01,
+    "has_number": 0.06,
+    "has_first_person": 0.15,
+    "has_second_person": -0.19,
+    "has_reason": -0.20,
+    "has_person": 0.08,
+    "has_plan": 0.05,
+    "has_preference": -0.08,
+    "has_feeling": -0.14,
+    "has_attachment": -0.22,
+    "has_opinion": -0.14,
+    "has_negation": 0.05,
+    "when:time": 1.20,
+    "when:plan": 0.45,
+    "when:duration": 0.82,
+    "where:place": 2.16,
+    "where:capitals": 1.53,
+    "how_long:duration": 0.80,
+    "how_long:number": 1.27,
+    "how_long:time": 0.35,
+    "how_many:number": -0.13,
+    "how_many:duration": 0.98,
+    "title:quotes": 2.50,
+    "title:capitals": 0.88,
+    "why:reason": 1.02,
+    "why:opinion": 0.62,
+    "why:feeling": -0.10,
+    "feeling:feeling": 0.17,
+    "feeling:opinion": 0.88,
+    "who:person": 0.80,
+    "who:capitals": 0.49,
+    "opinion:opinion": 0.29,
+    "opinion:preference": 0.12,
+    "would:preference": 0.74,
+    "would:plan": 0.83,
+    "would:feeling": 0.26,
+}
+
+#: Not learned, since no conversation marks them: what no longer holds goes below its successor, and a memory held
+#: with no confidence at all goes below an equal one held with full confidence.
+SUPERSEDED = -4.0
+CONFIDENCE = 0.5
+
+#: Chunk score: the segments' scores are divided by this before log-sum-exp and multiplied by it after. Below 1 the
+#: best segment counts nearly alone, above 1 many middling ones can outdo it.
+TEMPERATURE = 1.0
+
+_LEARNED = frozenset(name for name, weight in WEIGHTS.items() if weight)
+#: Signals without any of which a segment is no result at all.
+_EVIDENCE = (
+    "own", "window", "related_words", "related_nearby", "in_month", "exact_day", "in_year",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores of the segments of a candidate set.
+
+    `total[i]` is the sum of `parts[...][i]`; parts that are 0 for all are left out. `relevant[i]` tells that a word
+    or date of the question is in the segment or near it.
+    """
+
+    total: Floats
+    parts: dict[str, Floats]
+    relevant: npt.NDArray[np.bool_]
+
+
+def score_segments(query: Query, candidates: CandidateSet) -> Scores:
+    """Score every segment of `candidates` for `query`."""
+    scene = Scene(query, candidates)
+    found = values(scene, _LEARNED)
+    relevant = np.zeros(scene.size, np.bool_)
+    for name in _EVIDENCE:
+        if name in found:
+            relevant |= found[name] > 0
+    parts = {name: WEIGHTS[name] * column for name, column in found.items() if column.any()}
+    parts.update(_of_chunks(query, candidates))
+    total = np.zeros(scene.size)
+    for column in parts.values():
+        total += column
+    return Scores(total, parts, relevant)
+
+
+def score_chunks(scores: Scores, owner: npt.NDArray[np.int64], counted: npt.NDArray[np.bool_]) -> Floats:
+    """Log-sum-exp of the `counted` segments of each owner (chunk or conversation), -inf for an owner without one."""
+    size = int(owner.max()) + 1 if len(owner) else 0
+    result = np.full(size, -np.inf)
+    if not counted.any():
+        return result
+    chosen, numbers = scores.total[counted] / TEMPERATURE, owner[counted]
+    top = np.full(size, -np.inf)
+    np.maximum.at(top, numbers, chosen)
+    sums = np.bincount(numbers, np.exp(chosen - top[numbers]), size)
+    there = sums > 0
+    result[there] = (np.log(sums[there]) + top[there]) * TEMPERATURE
+    return result
+
+
+def _of_chunks(query: Query, candidates: CandidateSet) -> dict[str, Floats]:
+    """Parts that a segment has from its chunk: validity and confidence."""
+    now = query.now.timestamp() if query.now is not None else None
+    ended = np.array(
+        [
+            by is not None if until is None else now is not None and _epoch(until) <= now
+            for by, until in zip(candidates.superseded_by, candidates.valid_to, strict=True)
+        ],
+        np.float64,
+    )
+    parts = {"superseded": SUPERSEDED * ended, "confidence": CONFIDENCE * (candidates.confidence - 1.0)}
+    return {name: part[candidates.chunk_index] for name, part in parts.items() if part.any()}
+
+
+def _epoch(time: str) -> float:
+    from rlm_mem.chunk import parse_time
+
+    return parse_time(time).timestamp()
