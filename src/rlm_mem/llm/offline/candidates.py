@@ -15,8 +15,8 @@ from rlm_mem.llm.offline.said import (
     AUXILIARIES,
     CONJUNCTIONS,
     DETERMINERS,
+    FUNCTION_WORDS,
     PREPOSITIONS,
-    PRONOUNS,
     Passage,
     Sentence,
 )
@@ -64,7 +64,22 @@ class Candidate:
 
 
 def candidates(question: Question, passage: Passage) -> Iterator[Candidate]:
-    """All candidates of one passage for ``question``, bounded by its length."""
+    """All candidates of one passage for ``question``, bounded by its length; none merely repeats the question."""
+    for candidate in _all(question, passage):
+        if candidate.first < 0 or candidate.form == "date" or _says_more(question, candidate):
+            yield candidate
+
+
+def _says_more(question: Question, candidate: Candidate) -> bool:
+    """Whether a span holds a word of content that the question does not."""
+    names = {name.lower() for name in question.names}
+    return any(
+        word.stem not in question.terms and word.low.removesuffix("'s") not in names and word.low not in FUNCTION_WORDS
+        for word in candidate.sentence.words[candidate.first : candidate.last + 1]
+    )
+
+
+def _all(question: Question, passage: Passage) -> Iterator[Candidate]:
     for sentence in passage.sentences:
         if question.kind == "when":
             yield from _dates(passage, sentence)
@@ -80,7 +95,8 @@ def candidates(question: Question, passage: Passage) -> Iterator[Candidate]:
             yield from _matches(passage, sentence, _NUMBER, "number")
         elif question.kind == "how_many":
             yield from _matches(passage, sentence, _NUMBER, "number")
-            yield from _spans(passage, sentence, 6)
+        elif question.kind == "who":
+            yield from (c for c in _spans(passage, sentence, 8) if _somebody(c))
         else:
             yield from _spans(passage, sentence, MAX_WORDS)
             for match in _QUOTED.finditer(sentence.text):
@@ -113,7 +129,7 @@ def _covered(sentence: Sentence, start: int, end: int) -> tuple[int, int]:
 def _spans(passage: Passage, sentence: Sentence, longest: int) -> Iterator[Candidate]:
     words = sentence.words
     count = len(words)
-    starts = [n for n, word in enumerate(words) if word.low not in _NO_START and (word.opens or n == 0 or _may_start(words[n - 1].low, word.low))]
+    starts = [n for n, word in enumerate(words) if word.low not in _NO_START]
     ends = [n for n, word in enumerate(words) if word.low not in _NO_END and (word.closes or n + 1 == count or _may_end(words[n + 1].low))]
     for first in starts:
         for last in ends:
@@ -131,17 +147,27 @@ def _spans(passage: Passage, sentence: Sentence, longest: int) -> Iterator[Candi
                     yield Candidate(sentence.text[words[first].start : words[last].end], passage, sentence, first, last, "clause")
 
 
-_FUNCTION = DETERMINERS | PREPOSITIONS | CONJUNCTIONS | AUXILIARIES | PRONOUNS
+_PEOPLE = frozenset(
+    "mom mum mother dad father parent parents brother sister siblings son daughter kid kids child children husband wife partner boyfriend girlfriend "
+    "friend friends buddy cousin aunt uncle grandma grandpa grandmother grandfather niece nephew boss colleague colleagues coworker coworkers "
+    "teammates teammate team coach teacher mentor mentors neighbor neighbour neighbors neighbours roommate doctor manager client customer people "
+    "family folks student students veterans vet officer captain director".split()
+)
 
 
-def _may_start(before: str, word: str) -> bool:
-    """A span may start after a function word, and a function word may start one anywhere; elsewhere inside a phrase too, unless after a determiner's noun."""
-    return True
+def _somebody(candidate: Candidate) -> bool:
+    """Whether a span names somebody: a capitalised word that does not merely open the sentence, or a word for a person."""
+    inside = candidate.sentence.words[candidate.first : candidate.last + 1]
+    return any(
+        word.low in _PEOPLE or (word.text[:1].isupper() and word.low not in FUNCTION_WORDS and (candidate.first + n > 0 or len(inside) <= 3))
+        for n, word in enumerate(inside)
+    )
+
 
 
 def _may_end(after: str) -> bool:
     """A span should not break a noun phrase: what follows must not look like its head."""
-    return after in _FUNCTION or after in {'"', "“", "”"} or after.endswith("ly") or after in _VERBS_AFTER or after in _ADVERBS
+    return after in FUNCTION_WORDS or after in {'"', "“", "”"} or after.endswith("ly") or after in _VERBS_AFTER or after in _ADVERBS
 
 
 _ADVERBS = frozenset("too also then now today yesterday tomorrow last next this ago again here there just already still even recently together well back".split())

@@ -10,16 +10,20 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
 
 from rlm_mem.llm.offline.candidates import Candidate
 from rlm_mem.llm.offline.question import Question
-from rlm_mem.llm.offline.said import AUXILIARIES, DETERMINERS, PREPOSITIONS, PRONOUNS, CONJUNCTIONS, Passage, Sentence
+from rlm_mem.llm.offline.said import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, Passage, Sentence
+from rlm_mem.text.dates import DateMention, find_dates
 
 __all__ = ["PassageSigns", "passage_signs", "signals"]
 
 _FIRST_PERSON = frozenset("i me my mine myself we us our ours i'm i've i'd i'll we're we've".split())
 _SECOND_PERSON = frozenset("you your yours yourself you're you've".split())
 _FEELING = frozenset("happy sad proud grateful thankful excited nervous anxious scared relieved inspired joy peace love amazing awesome great".split())
+_TIMES = frozenset("yesterday today tonight tomorrow last next ago week weekend month year monday tuesday wednesday thursday friday saturday sunday recently lately".split())
 _NEGATIVE = frozenset("not no never none don't didn't doesn't can't couldn't won't isn't wasn't haven't hasn't nothing nobody without cannot".split())
 
 
@@ -29,7 +33,8 @@ class PassageSigns:
 
     ``cover`` is the share of the question's content words said in it, ``near`` the share said in it or just before it; ``lag`` how far its
     search score lies behind the best (0 and up); ``speaker`` is 1 when the person named said it, -1 when somebody else did, 0 if nobody
-    named speaks anywhere; ``rank`` counts from 0.
+    named speaks anywhere; ``rank`` counts from 0;
+    ``period`` is 1 when the question names a date and this was said then, -1 when it was said at another time.
     """
 
     cover: float
@@ -37,6 +42,7 @@ class PassageSigns:
     lag: float
     speaker: int
     rank: int
+    period: int
     best_said: float
     weights: dict[str, float]
 
@@ -47,6 +53,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     best = max((p.score for p in passages), default=0.0)
     authors = {p.author for p in passages if p.author}
     named = {a for a in authors if any(_same_person(a, name) for name in question.names)}
+    dates = [mention for mention in find_dates(question.text) if not mention.relative]
     weights = term_weights(question, passages)
     total = sum(weights.values()) or 1.0
     best_said = max((_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0)
@@ -57,8 +64,16 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
         here = sum(weight for term, weight in weights.items() if term in passage.stems)
         near = sum(weight for term, weight in weights.items() if term in passage.stems or term in passage.before_stems)
         speaker = 0 if not named or not passage.author else 1 if passage.author in named else -1
-        found.append(PassageSigns(here / total, near / total, best - passage.score, speaker, rank[index], best_said, weights))
+        found.append(PassageSigns(here / total, near / total, best - passage.score, speaker, rank[index], _period(dates, passage), best_said, weights))
     return found
+
+
+def _period(dates: list[DateMention], passage: Passage) -> int:
+    """Whether a passage was said in the time that the question names; a week's grace, since people tell things afterwards."""
+    if not dates or passage.at is None:
+        return 0
+    day = passage.at.date()
+    return 1 if any(d.first <= day <= d.last + timedelta(days=7) for d in dates) else -1
 
 
 def term_weights(question: Question, passages: list[Passage]) -> dict[str, float]:
@@ -107,6 +122,8 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
         "pairs": _pairs(question, sentence),
         "speaker": float(signs.speaker == 1),
         "other": float(signs.speaker == -1),
+        "in_period": float(signs.period == 1),
+        "off_period": float(signs.period == -1),
         "asks": float(sentence.asks),
         "form:" + candidate.form: 1.0,
         f"{kind}:form:{candidate.form}": 1.0,
@@ -177,16 +194,16 @@ def _span(out: dict[str, float], question: Question, candidate: Candidate, terms
     out[f"size:{bucket}"] = 1.0
     out[f"{kind}:size:{bucket}"] = 1.0
     asked = frozenset(question.terms)
-    out["function"] = sum(1 for word in inside if word.low in _FUNCTION) / size
+    out["function"] = sum(1 for word in inside if word.low in FUNCTION_WORDS) / size
     out["echo_first"] = float(inside[0].stem in asked)
     out["echo_last"] = float(inside[-1].stem in asked)
     out[f"{kind}:echo_first"] = out["echo_first"]
     out["echoes"] = min(3, sum(1 for word in inside if word.stem in terms)) / 3
-    out["new"] = min(6, sum(1 for word in inside if word.stem not in asked and word.low not in _FUNCTION)) / 6
+    out["new"] = min(6, sum(1 for word in inside if word.stem not in asked and word.low not in FUNCTION_WORDS)) / 6
     head = candidate.sentence.text
     out["bracket"] = float(head.rfind("[", 0, inside[0].start) > head.rfind("]", 0, inside[0].start))
     if first > 1 and not words[first].opens:
-        out["prior_term"] = float(words[first - 1].stem in terms or (words[first - 1].low in _FUNCTION and words[first - 2].stem in terms))
+        out["prior_term"] = float(words[first - 1].stem in terms or (words[first - 1].low in FUNCTION_WORDS and words[first - 2].stem in terms))
         out[f"{kind}:prior_term"] = out["prior_term"]
     if first >= 2 and words[first - 1].low in _KEPT:
         two = f"{_sort(words[first - 2].low)}+{words[first - 1].low}"
@@ -229,6 +246,8 @@ def _span(out: dict[str, float], question: Question, candidate: Candidate, terms
     out[f"{kind}:feeling"] = out["feeling"]
     out["has_pronoun"] = float(any(word.low in PRONOUNS for word in inside))
     out["has_aux"] = float(any(word.low in AUXILIARIES for word in inside))
+    out["times"] = float(any(word.low in _TIMES for word in inside))
+    out["ends_time"] = float(inside[-1].low in _TIMES)
     out["listing"] = float(any(word.low == "and" for word in inside) or any(word.closes for word in inside[:-1]))
     out["many:listing"] = out["listing"] * question.many
     for name in question.names:
@@ -237,11 +256,15 @@ def _span(out: dict[str, float], question: Question, candidate: Candidate, terms
     if question.focus:
         head = _stems(question.focus.split()[-1])
         out["focus"] = float(any(word.stem in head for word in inside))
-        if size:
-            out["focus_end"] = float(inside[-1].stem in head)
+        out["focus_end"] = float(inside[-1].stem in head)
+        beyond = words[last + 1 : last + 3]
+        out[f"{kind}:focus_next"] = float(any(word.stem in head for word in beyond) or out["focus"] > 0)
+        members = _members(question.focus)
+        if members:
+            out["class"] = float(any(word.stem in members for word in inside))
+            out["class_said"] = float(bool(members & candidate.sentence.stems))
 
 
-_FUNCTION = DETERMINERS | PREPOSITIONS | PRONOUNS | AUXILIARIES | CONJUNCTIONS
 _KEPT = frozenset("to because for by with in at from of about as like called named is was are on into a the my and that it's".split())
 
 
@@ -270,6 +293,21 @@ def _sort(word: str) -> str:
     if word.endswith(("ful", "ous", "ive", "able", "al", "ic")):
         return "adj"
     return "other"
+
+
+@lru_cache(maxsize=1024)
+def _members(noun: str) -> frozenset[str]:
+    """Stems of what belongs to the class that the last word of ``noun`` names ("pet": dog, cat, …)."""
+    related = _related()
+    return frozenset(member for stem in _stems(noun.split()[-1]) for member in related.get(stem, ()))
+
+
+@lru_cache(maxsize=1)
+def _related() -> dict[str, tuple[str, ...]]:
+    from rlm_mem.search.relations import members_of
+    from rlm_mem.text.analysis import get_analyser
+
+    return members_of(get_analyser("english"))
 
 
 def _stems(text: str) -> frozenset[str]:

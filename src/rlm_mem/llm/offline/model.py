@@ -78,7 +78,7 @@ def _program(text: str, asked: Sequence[Message]) -> str:
     if programs and _ERROR.search(last):
         said, code = "The program failed; a plainer one.", fallback_program(question)
     elif programs and _OUTPUT.search(last) and " held: " in last:
-        said, code = "Not sure yet, so I look again in other words.", second_program(question, other_words(question), load_weights().bar)
+        said, code = "Not sure yet, so I look again in other words.", second_program(other_words(question), load_weights().bar)
     elif programs > 2:
         said, code = "The plainest way.", fallback_program(question)
     else:

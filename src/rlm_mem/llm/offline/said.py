@@ -9,7 +9,7 @@ from functools import cached_property
 
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["AUXILIARIES", "CONJUNCTIONS", "DETERMINERS", "PREPOSITIONS", "PRONOUNS", "Passage", "Sentence", "Word", "split_sentences"]
+__all__ = ["AUXILIARIES", "CONJUNCTIONS", "DETERMINERS", "FUNCTION_WORDS", "PREPOSITIONS", "PRONOUNS", "Passage", "Sentence", "Word", "split_sentences"]
 
 DETERMINERS = frozenset("a an the this that these those my your his her its our their some any every each no".split())
 PREPOSITIONS = frozenset(
@@ -23,6 +23,7 @@ AUXILIARIES = frozenset(
     "they're he's she's you're let's gonna".split()
 )
 PRONOUNS = frozenset("i you he she it we they me him us them myself yourself what there here".split())
+FUNCTION_WORDS = DETERMINERS | PREPOSITIONS | CONJUNCTIONS | AUXILIARIES | PRONOUNS
 
 _WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\w)[^.!?\n]*)*(?:[.!?]+[\"”')\]]*|\n|$)")
