@@ -27,6 +27,7 @@ class Ran:
 
     @property
     def json(self) -> Any:
+        assert self.out, f"nothing on stdout; on stderr: {self.err}"
         return json.loads(self.out)
 
 

@@ -135,7 +135,7 @@ def show_evidence(console: Console, memory: Memory, chunk_ids: list[str], most: 
             line.append(f"  {day(chunk.metadata.at)}", "dim")
         console.print(line)
         if chunk is not None:
-            console.print(Padding(text(one_line(safe(chunk.content), 240)), (0, 0, 0, 6)))
+            console.print(Padding(text(one_line(safe(chunk.content), 240)), (0, 0, 0, 6), expand=False))
     if len(chunk_ids) > most:
         console.print(text(f"  and {amount(len(chunk_ids) - most, 'chunk')} more (--json names all)", "dim"))
 

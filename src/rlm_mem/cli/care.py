@@ -155,7 +155,7 @@ def _show_repairs(repairs: Sequence[Repair], *, applied: bool) -> None:
 def _indented(content: str, style: str = "") -> Padding:
     from rich.padding import Padding
 
-    return Padding(text(one_line(content, 600), style), (0, 0, 0, 4))
+    return Padding(text(one_line(content, 600), style), (0, 0, 0, 4), expand=False)
 
 
 def index_rebuild(

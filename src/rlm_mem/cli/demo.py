@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -54,7 +56,8 @@ def demo(
             count = remember_team(memory, tell)
         if not as_json:
             _introduce(console, memory, count, time.perf_counter() - started)
-        answers = [_answer(console, memory, row, quiet=as_json) for row in _rows("questions.jsonl")]
+        seen: set[str] = set()
+        answers = [_answer(console, memory, row, seen, quiet=as_json) for row in _rows("questions.jsonl")]
     if as_json:
         print_json(answers)
         return
@@ -118,16 +121,15 @@ def _introduce(console: Console, memory: Memory, count: int, seconds: float) -> 
     )
 
 
-def _answer(console: Console, memory: Memory, row: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+def _answer(
+    console: Console, memory: Memory, row: dict[str, Any], seen: set[str], *, quiet: bool
+) -> dict[str, Any]:
     if not quiet:
         console.print()
         console.rule(text(row["question"], "bold"), align="left", style="cyan", characters="━")
     started = time.perf_counter()
-    result = plain(
-        memory.recall(
-            row["question"], on_step=None if quiet else (lambda step: show_step(console, plain(step)))
-        )
-    )
+    show = None if quiet else (lambda step: show_step(console, plain(step), seen=seen))
+    result = plain(memory.recall(row["question"], on_step=show))
     if not quiet:
         console.print()
         show_recall(console, memory, result, time.perf_counter() - started)
@@ -145,8 +147,7 @@ def _close(console: Console, answers: list[dict[str, Any]], kept: Path | None, s
         + text(f"  ({seconds:.1f} s)", "dim")
     )
     if kept is not None:
-        console.print(
-            text(f'go on: rlm-mem --brain {kept} recall --explain "your question"', "dim"), soft_wrap=True
-        )
+        command = shlex.join([sys.argv[0], "--brain", str(kept), "recall", "--explain", "your question"])
+        console.print(text(f"go on: {command}", "dim"), soft_wrap=True)
     else:
         console.print(text("go on: rlm-mem demo --brain FOLDER keeps this memory to ask it yourself", "dim"))

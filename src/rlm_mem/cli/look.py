@@ -421,4 +421,4 @@ def _iso(seconds: float) -> str:
 def _indented(content: str, columns: int, style: str = "") -> RenderableType:
     from rich.padding import Padding
 
-    return Padding(text(" ".join(safe(content).split()), style), (0, 0, 0, columns))
+    return Padding(text(" ".join(safe(content).split()), style), (0, 0, 0, columns), expand=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.cli.terminal import amount, money, one_line, safe, text
@@ -13,14 +15,19 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 OUTPUT_LINES = 20
+SEEN_LINES = 2
 
 
-def show_step(console: Console, step: Mapping[str, Any]) -> None:
-    """Print one step (a ``LoopStep`` as plain data) below a rule."""
+def show_step(console: Console, step: Mapping[str, Any], *, seen: set[str] | None = None) -> None:
+    """Print one step (a ``LoopStep`` as plain data) below a rule.
+
+    Args:
+        seen: lines of programs that were shown before; longer runs of them are left out, and new ones added.
+    """
     from rich.rule import Rule
 
     console.print(Rule(step_title(step), align="left", style="dim"))
-    for part in step_parts(step, whole=False):
+    for part in step_parts(step, whole=False, seen=seen):
         console.print(part)
 
 
@@ -32,9 +39,9 @@ def step_title(step: Mapping[str, Any]) -> Text:
     return text(f"{name} · {step['model_seconds'] + step['program_seconds']:.2f} s", "dim")
 
 
-def step_parts(step: Mapping[str, Any], *, whole: bool) -> list[RenderableType]:
+def step_parts(step: Mapping[str, Any], *, whole: bool, seen: set[str] | None = None) -> list[RenderableType]:
     """Programs, calls, output and error of a step; ``whole`` keeps all lines of the output."""
-    parts: list[RenderableType] = [_program(program) for program in step["programs"]]
+    parts: list[RenderableType] = [part for program in step["programs"] for part in _program(program, seen)]
     if not parts:
         parts.append(_inset(text(one_line(step["reply"], 400), "italic")))
     calls = _calls(step["host_calls"])
@@ -49,42 +56,46 @@ def step_parts(step: Mapping[str, Any], *, whole: bool) -> list[RenderableType]:
 
 
 def cost_line(usage: Mapping[str, Any] | None, cost: Any) -> str:
-    """Tokens and dollars, or nothing where no model was asked that counts."""
+    """Tokens and dollars; empty where nothing was spent."""
     if not usage or not (usage["input_tokens"] or usage["output_tokens"]):
         return ""
+    if cost == 0 and usage["estimated"]:
+        return ""  # the built-in writer: nothing was spent
     counted = f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens"
-    return f"{'about ' if usage.get('estimated') else ''}{counted}, {money(cost)}"
+    return f"{'about ' if usage['estimated'] else ''}{counted}, {money(cost)}"
 
 
-def _program(code: str) -> RenderableType:
+def _program(code: str, seen: set[str] | None) -> list[RenderableType]:
+    """The program, highlighted; runs of lines in ``seen`` become one line that counts them."""
     from rich.syntax import Syntax
 
-    return _inset(
-        Syntax(
-            safe(code).strip("\n"), "python", theme="ansi_dark", background_color="default", word_wrap=True
-        )
-    )
+    lines = Syntax(safe(code), "python", theme="ansi_dark").highlight(safe(code).strip("\n")).split("\n")
+    if seen is None:
+        return [_inset(line) for line in lines]
+    parts: list[RenderableType] = []
+    for known, run in groupby(lines, key=lambda line: line.plain in seen):
+        these = list(run)
+        if known and len(these) > SEEN_LINES:
+            parts.append(_inset(text(f"… {amount(len(these), 'line')} as before", "dim italic")))
+        else:
+            parts += [_inset(line) for line in these]
+    seen.update(line.plain for line in lines)
+    return parts
 
 
 def _inset(content: RenderableType) -> RenderableType:
     from rich.padding import Padding
 
-    return Padding(content, (0, 0, 0, 2))
+    return Padding(content, (0, 0, 0, 2), expand=False)
 
 
 def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
-    """``search('…') 3 ms; read_chunk × 4``: each kind of call once, the first one in full."""
-    kinds: dict[str, list[Mapping[str, Any]]] = {}
-    for call in calls:
-        kinds.setdefault(call["name"], []).append(call)
-    shown = []
-    for name, made in kinds.items():
-        seconds = sum(call["seconds"] for call in made)
-        args = one_line(made[0]["args"], 60)
-        shown.append(
-            f"{name}({args}){f' and {len(made) - 1} more' if len(made) > 1 else ''} {seconds * 1000:.0f} ms"
-        )
-    return f"{amount(len(calls), 'call')}: {'; '.join(shown)}" if shown else ""
+    """``search × 2, read_chunk × 21, FINAL · 12 ms``: what the program called, and how long that took."""
+    counts = Counter(call["name"] for call in calls)
+    if not counts:
+        return ""
+    names = ", ".join(name if count == 1 else f"{name} × {count}" for name, count in counts.items())
+    return f"called {names} · {sum(call['seconds'] for call in calls) * 1000:.0f} ms"
 
 
 def _output(output: str, whole: bool) -> Text:
