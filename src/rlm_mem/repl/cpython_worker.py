@@ -1,0 +1,355 @@
+"""The CPython worker: a script in a process of its own, locked down before it sees the first program.
+
+Started as ``python -I -S -B cpython_worker.py <folder> <flags>`` with an empty environment and two pipes. It
+loads what programs may import, sets its limits, installs the system-call filter, and then serves frames. Nothing
+here is trusted by the host: the program shares this process and could do whatever this code could.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import importlib.util
+import os
+import signal
+import sys
+import types
+from typing import Any
+
+HELLO, RUN, CALL, ANSWER, FAILURE, DONE, ERROR, NAMES, RESET = range(1, 10)
+"""Kinds of frames. To the worker: RUN, ANSWER, FAILURE, NAMES, RESET. From it: HELLO, CALL, DONE, ERROR."""
+
+MODULES = (
+    *("re", "json", "math", "collections", "collections.abc", "itertools", "functools", "datetime", "time"),
+    *("bisect", "random", "decimal", "typing", "dataclasses", "copy", "csv", "hashlib", "base64", "binascii"),
+    *(
+        "unicodedata",
+        "operator",
+        "statistics",
+        "string",
+        "textwrap",
+        "heapq",
+        "difflib",
+        "pprint",
+        "contextlib",
+    ),
+    *("enum", "io", "abc", "fractions", "numbers", "calendar", "uuid", "html", "queue", "array", "struct"),
+    *("reprlib", "graphlib", "shlex", "fnmatch", "cmath", "warnings", "traceback", "types", "__future__"),
+    *("asyncio", "zlib", "secrets", "logging", "locale", "_strptime", "encodings.idna", "stringprep"),
+)
+IMPORTABLE = frozenset(MODULES) - {
+    *("traceback", "types", "warnings", "asyncio", "secrets", "logging", "locale", "_strptime"),
+    *("encodings.idna", "stringprep", "io"),
+}
+"""What a program may import. The others are loaded because those need them at run time."""
+
+_NO_BUILTINS = {
+    "open",
+    "exec",
+    "eval",
+    "compile",
+    "input",
+    "breakpoint",
+    "help",
+    "exit",
+    "quit",
+    "memoryview",
+}
+_NO_BUILTINS |= {"copyright", "credits", "license", "__loader__", "__spec__"}
+
+
+def _load(folder: str, name: str) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(f"_worker_{name}", f"{folder}/{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class _Return(BaseException):
+    """A top-level ``return``; carries the value."""
+
+
+class _Expired(BaseException):
+    """The timer went off; the program may catch it, but then the host kills the worker."""
+
+
+class Worker:
+    """Serves frames over descriptors 0 and 1."""
+
+    def __init__(self, wire: Any, output_limit: int) -> None:
+        self.wire = wire
+        self.output_limit = output_limit
+        self.request = 0
+        self.host = os.getppid()
+        self.output: list[str] = []
+        self.printed = 0
+        self.programs = 0
+        self.interruptible = False
+        self.space: dict[str, Any] = {}
+        self.reset()
+
+    # Frames.
+
+    def _read(self, count: int) -> bytes:
+        pieces = []
+        while count:
+            piece = os.read(0, min(count, 1 << 20))
+            if not piece:
+                os._exit(0)
+            pieces.append(piece)
+            count -= len(piece)
+        return b"".join(pieces)
+
+    def receive(self) -> tuple[int, Any]:
+        kind, self.request, length = self.wire.parse_header(self._read(self.wire.HEADER.size))
+        return kind, self.wire.decode(self._read(length))
+
+    def send(self, kind: int, value: Any) -> None:
+        output, self.output = "".join(self.output), []
+        body = self.wire.encode([output, self.printed, value])
+        data = self.wire.frame_header(kind, self.request, len(body)) + body
+        view = memoryview(data)
+        while view:
+            view = view[os.write(1, view) :]
+
+    # Namespace.
+
+    def reset(self) -> None:
+        names = {k: v for k, v in vars(builtins).items() if k not in _NO_BUILTINS and k != "__import__"}
+        names["__import__"] = self._import
+        names["print"] = self._print
+        self.space.clear()
+        self.space.update({"__name__": "__main__", "__builtins__": names})
+
+    def _import(
+        self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+    ) -> Any:
+        """Only what was loaded before the lock-down; there is no file to load anything else from."""
+        if globals is self.space or (globals or {}).get("__name__") == "__main__":
+            # datetime and time import _strptime in the name of whoever calls strptime.
+            internal = name == "_strptime"
+            if level or (
+                not internal and name not in IMPORTABLE and name.partition(".")[0] not in IMPORTABLE
+            ):
+                raise ModuleNotFoundError(f"No module named '{name}'")
+        return _real_import(name, globals, locals, fromlist, level)
+
+    def _print(
+        self, *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: bool = False
+    ) -> None:
+        text = (" " if sep is None else sep).join([str(value) for value in values])
+        text += "\n" if end is None else end
+        if file is not None and hasattr(file, "write"):
+            file.write(text)
+            return
+        self.printed += len(text)
+        room = self.output_limit - (self.printed - len(text))
+        if room > 0:
+            self.output.append(text[:room])
+
+    def _stub(self, name: str) -> Any:
+        def function(*args: Any, **keywords: Any) -> Any:
+            # The timer must not tear a frame apart; it fires again once the program goes on.
+            self.interruptible = False
+            self.send(CALL, [name, list(args), keywords])
+            kind, value = self.receive()
+            self.interruptible = True
+            if kind == ANSWER:
+                return value
+            if kind == FAILURE:
+                error = getattr(builtins, value[0], RuntimeError)
+                raise error(value[1])
+            os._exit(3)
+
+        function.__name__ = function.__qualname__ = name
+        return function
+
+    # Programs.
+
+    def run(self, code: str, functions: list[str], seconds: float) -> None:
+        for name in functions:
+            self.space[name] = self._stub(name)
+        self.printed, self.output = 0, []
+        self.programs += 1
+        filename = f"<program-{self.programs}>"
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)
+            self.interruptible = True
+            value = self._evaluate(code, filename)
+            self.interruptible = False
+            kind, reply = DONE, value
+        except _Expired:
+            self.interruptible = False
+            kind, reply = ERROR, ["_Expired", "", None]
+        except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt of the program too
+            self.interruptible = False
+            kind, reply = ERROR, _described(error, filename)
+            error.__traceback__ = None
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        try:
+            self.send(kind, reply)
+        except self.wire.Malformed as error:
+            text = f"the value of the last expression is too large: {error}"
+            self.send(ERROR, ["ValueError", text, None])
+
+    def _evaluate(self, code: str, filename: str) -> Any:
+        tree = ast.parse(code, filename)
+        _TopLevelReturn().visit(tree)
+        last = tree.body[-1] if tree.body else None
+        self.space["__rlm_return__"] = _raise_return
+        try:
+            if isinstance(last, ast.Expr):
+                head = ast.Module(tree.body[:-1], [])
+                exec(compile(head, filename, "exec"), self.space)
+                return eval(compile(ast.Expression(last.value), filename, "eval"), self.space)
+            exec(compile(tree, filename, "exec"), self.space)
+        except _Return as returned:
+            return returned.args[0]
+        finally:
+            self.space.pop("__rlm_return__", None)
+        return None
+
+    def names(self) -> None:
+        found = {}
+        for name, value in list(self.space.items()):
+            if isinstance(name, str) and not name.startswith("_"):
+                try:
+                    text = repr(value)
+                except Exception:  # noqa: BLE001 - the program's own __repr__ may raise anything
+                    text = "<no preview>"
+                found[name] = [type(value).__name__, text if len(text) <= 120 else text[:119] + "…"]
+        self.printed, self.output = 0, []
+        self.send(DONE, found)
+
+    def expired(self, _signal: int, _frame: Any) -> None:
+        if os.getppid() != self.host:
+            # The host was killed while the program ran.
+            os._exit(0)
+        if self.interruptible:
+            raise _Expired
+
+    def serve(self) -> None:
+        while True:
+            kind, value = self.receive()
+            if kind == RUN:
+                self.run(value[0], value[1], value[2])
+            elif kind == NAMES:
+                self.names()
+            elif kind == RESET:
+                self.reset()
+                self.send(DONE, None)
+            else:
+                os._exit(3)
+
+
+_real_import = builtins.__import__
+
+
+def _raise_return(value: Any = None) -> None:
+    raise _Return(value)
+
+
+def _described(error: BaseException, filename: str) -> list[Any]:
+    """Kind, message and line of an error, the line being the deepest one in this program."""
+    if isinstance(error, SyntaxError):
+        return [type(error).__name__, str(error.msg), error.lineno]
+    line, step = None, error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == filename:
+            line = step.tb_lineno
+        step = step.tb_next
+    return [type(error).__name__, _text(error), line]
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, KeyError) and error.args:
+        return repr(error.args[0])[:2000]
+    try:
+        return str(error)[:2000]
+    except Exception:  # noqa: BLE001 - the program's own __str__ may raise anything
+        return "<no message>"
+
+
+class _TopLevelReturn(ast.NodeTransformer):
+    """``return x`` outside functions (seed 003 shows one) ends the program with that value."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        call = ast.Call(
+            ast.Name("__rlm_return__", ast.Load()), [node.value] if node.value is not None else [], []
+        )
+        return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), node))
+
+
+def _limit(resource: Any, memory_mb: int) -> None:
+    total = (memory_mb + 96) * 1024 * 1024
+    for name, value in (
+        ("RLIMIT_AS", total),
+        ("RLIMIT_CORE", 0),
+        ("RLIMIT_FSIZE", 0),
+        ("RLIMIT_NOFILE", 3),
+        ("RLIMIT_NPROC", 0),
+        ("RLIMIT_MEMLOCK", 0),
+    ):
+        which = getattr(resource, name, None)
+        if which is not None:
+            try:
+                resource.setrlimit(which, (value, value))
+            except (ValueError, OSError):
+                # macOS refuses some of them; the host asked for the weaker isolation by name there.
+                continue
+
+
+def _load_optional(name: str) -> Any:
+    """A module that is missing on some systems."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def main() -> None:
+    """Load, lock down, serve."""
+    folder, memory_mb, output_limit, filtered = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    wire, seccomp = _load(folder, "wire"), _load(folder, "seccomp")
+    for name in MODULES:
+        try:
+            __import__(name)
+        except ImportError:
+            continue
+    "warm".encode("idna")
+    resource = _load_optional("resource")
+    sys.path.clear()
+    sys.meta_path.clear()
+    sys.path_hooks.clear()
+    sys.argv.clear()
+    sys.setrecursionlimit(1_000)
+    sys.stdin = sys.stdout = sys.stderr = None
+    worker = Worker(wire, output_limit)
+    signal.signal(signal.SIGALRM, worker.expired)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if resource is not None:
+        _limit(resource, memory_mb)
+    confined = "none"
+    if filtered == "filter":
+        seccomp.install()
+        confined = "seccomp"
+    worker.send(HELLO, confined)
+    worker.serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Rewrites generator functions, which Monty lacks, into functions that return everything at once.
+
+Good for the generators that retrieval programs write; one that never ends runs into the time limit instead.
+"""
+
+from __future__ import annotations
+
+import ast
+
+__all__ = ["make_eager", "yields"]
+
+
+def _returned() -> ast.Call:
+    """``iter(_rlm_out)``: what the rewritten function returns."""
+    return ast.Call(ast.Name("iter", ast.Load()), [ast.Name("_rlm_out", ast.Load())], [])
+
+
+def _own_nodes(function: ast.AST) -> list[ast.AST]:
+    """Nodes of a function's own body, without those of functions inside it."""
+    found, todo = [], list(ast.iter_child_nodes(function))
+    while todo:
+        node = todo.pop()
+        found.append(node)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            todo.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def yields(function: ast.FunctionDef) -> bool:
+    """Whether it is a generator that only hands values out (a value sent in cannot be had eagerly)."""
+    own = _own_nodes(function)
+    yields = [node for node in own if isinstance(node, ast.Yield | ast.YieldFrom)]
+    statements = [node.value for node in own if isinstance(node, ast.Expr)]
+    return bool(yields) and all(any(one is other for other in statements) for one in yields)
+
+
+class _Eager(ast.NodeTransformer):
+    """Turns ``yield x`` into an append and ``return`` into the return of the list."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        value = node.value
+        if isinstance(value, ast.Yield | ast.YieldFrom):
+            method = "append" if isinstance(value, ast.Yield) else "extend"
+            item = value.value or ast.Constant(None)
+            append = ast.Attribute(ast.Name("_rlm_out", ast.Load()), method, ast.Load())
+            return ast.copy_location(ast.Expr(ast.Call(append, [item], [])), node)
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        return ast.copy_location(ast.Return(_returned()), node)
+
+
+def make_eager(function: ast.FunctionDef) -> None:
+    """Make a generator function return an iterator over everything it would yield."""
+    body = [_Eager().visit(statement) for statement in function.body]
+    start = ast.Assign([ast.Name("_rlm_out", ast.Store())], ast.List([], ast.Load()))
+    end = ast.Return(_returned())
+    function.body = [
+        ast.copy_location(start, function.body[0]),
+        *body,
+        ast.copy_location(end, function.body[-1]),
+    ]
+    ast.fix_missing_locations(function)

@@ -1,0 +1,195 @@
+"""Static checks of a program before it runs: what is not allowed, at which line, and what to write instead.
+
+This is a courtesy to the model, not the boundary. A filter over the syntax tree can be talked around; the
+worker process behind the engine is what contains a program. But a clear ``line 3: import os is not allowed``
+lets the model correct itself in one turn (seed 002, Security Model, layer 1).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Set
+
+from rlm_mem.errors import SandboxViolation
+
+__all__ = ["PRELUDE_PREFIX", "check_program"]
+
+PRELUDE_PREFIX = "_rlm_"
+"""Names of the compatibility layer; a program may neither use nor bind them."""
+
+_BLOCKED_NAMES = {
+    "eval": "write the expression itself",
+    "exec": "write the statements themselves",
+    "compile": "write the statements themselves, or use re.compile for patterns",
+    "open": "there is no file system; memories are read with read_chunk(chunk_id)",
+    "__import__": "write an import statement for one of the allowed modules",
+    "input": "nobody is there to answer; use the question you were given",
+    "breakpoint": "print what you want to see",
+    "help": "print what you want to see",
+    "exit": "call FINAL(answer) to finish",
+    "quit": "call FINAL(answer) to finish",
+    "memoryview": "use bytes or str",
+}
+
+_SAFE_DUNDERS = frozenset(
+    {"__init__", "__name__", "__doc__", "__len__", "__str__", "__repr__", "__eq__", "__lt__", "__hash__"}
+    | {"__contains__", "__getitem__", "__iter__", "__next__", "__enter__", "__exit__", "__call__", "__main__"}
+    | {"__post_init__", "__setitem__", "__bool__", "__add__", "__name__", "__qualname__"}
+)
+
+_BLOCKED_ATTRIBUTES = frozenset(
+    {"f_back", "f_builtins", "f_code", "f_globals", "f_locals", "f_trace", "tb_frame", "tb_next", "tb_lasti"}
+    | {"gi_frame", "gi_code", "gi_yieldfrom", "cr_frame", "cr_code", "cr_await", "ag_frame", "ag_code"}
+    | {"func_globals", "func_code", "co_code", "co_consts", "mro"}
+)
+
+_DUNDER = re.compile(r"__\w+__\Z")
+_FORMAT_FIELD_DUNDER = re.compile(r"\{[^{}]*__\w+__[^{}]*\}")
+_BLOCKED_STRINGS = re.compile(
+    r"__(?:class|bases?|subclasses|mro|globals|code|builtins|import|dict|getattribute|reduce(?:_ex)?|closure"
+    r"|func|self|wrapped|loader|spec|traceback|context|cause|init_subclass|subclasshook)__\Z"
+)
+
+
+def check_program(
+    code: str, *, importable: Set[str], reserved: Set[str], max_chars: int
+) -> ast.Module | None:
+    """Check one program and return its syntax tree.
+
+    Args:
+        code: the program.
+        importable: top-level modules it may import; dotted names are checked by their full path first.
+        reserved: names of host functions, which it may call but not redefine.
+        max_chars: longest program accepted, in characters.
+
+    Returns:
+        The tree, or None when Python cannot parse the text: the engine then reports the syntax error.
+
+    Raises:
+        SandboxViolation: with the line of the first thing that is not allowed.
+    """
+    if len(code) > max_chars:
+        raise SandboxViolation(
+            f"the program has {len(code):,} characters; at most {max_chars:,} are accepted",
+            hint="Send a shorter program and read texts with read_chunk instead of pasting them.",
+        )
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    first: SandboxViolation | None = None
+    for violation in _violations(tree, importable, reserved):
+        if first is None or (violation.line or 0) < (first.line or 0):
+            first = violation
+    if first is not None:
+        raise first
+    return tree
+
+
+def _violation(node: ast.AST, what: str, hint: str) -> SandboxViolation:
+    line = getattr(node, "lineno", None)
+    place = f"line {line}: " if line else ""
+    return SandboxViolation(f"{place}{what}", line=line, hint=hint)
+
+
+def _violations(tree: ast.Module, importable: Set[str], reserved: Set[str]) -> Iterator[SandboxViolation]:
+    # An explicit stack: a program nested deeper than Python's own recursion limit must not end the host.
+    stack: list[tuple[ast.AST, bool]] = [(tree, True)]
+    while stack:
+        node, at_module = stack.pop()
+        yield from _imports(node, importable, reserved, at_module)
+        yield from _names(node, reserved, at_module)
+        yield from _attributes(node)
+        inner = at_module and not isinstance(
+            node,
+            ast.FunctionDef
+            | ast.AsyncFunctionDef
+            | ast.Lambda
+            | ast.ClassDef
+            | ast.ListComp
+            | ast.SetComp
+            | ast.DictComp
+            | ast.GeneratorExp,
+        )
+        stack.extend((child, inner) for child in ast.iter_child_nodes(node))
+
+
+def _imports(
+    node: ast.AST, importable: Set[str], reserved: Set[str], at_module: bool
+) -> Iterator[SandboxViolation]:
+    if isinstance(node, ast.Import):
+        modules = [alias.name for alias in node.names]
+        bound = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        modules = ["." * node.level + (node.module or "")]
+        bound = [alias.asname or alias.name for alias in node.names]
+    else:
+        return
+    for module in modules:
+        # `collections.abc` may be allowed by its own name, or through its package.
+        if module not in importable and module.partition(".")[0] not in importable:
+            allowed = ", ".join(sorted(name for name in importable if "." not in name and name[0] != "_"))
+            yield _violation(node, f"import {module} is not allowed", f"A program may import: {allowed}.")
+    if at_module:
+        for name in bound:
+            if name in reserved:
+                yield _redefinition(node, name)
+
+
+def _redefinition(node: ast.AST, name: str) -> SandboxViolation:
+    return _violation(
+        node,
+        f"{name} is provided by the sandbox and cannot be redefined",
+        f"Call {name}(...) as it is, and choose another name (for example my_{name.lower()}) for your own.",
+    )
+
+
+def _names(node: ast.AST, reserved: Set[str], at_module: bool) -> Iterator[SandboxViolation]:
+    if isinstance(node, ast.Name):
+        name = node.id
+        if name in _BLOCKED_NAMES:
+            yield _violation(node, f"{name} is not allowed", f"Instead: {_BLOCKED_NAMES[name]}.")
+        elif name.startswith(PRELUDE_PREFIX):
+            yield _violation(
+                node, f"names that begin with {PRELUDE_PREFIX} are reserved", "Choose another name."
+            )
+        elif _DUNDER.match(name) and name not in _SAFE_DUNDERS:
+            yield _violation(node, f"{name} is not allowed", "Use ordinary names only.")
+        elif at_module and name in reserved and not isinstance(node.ctx, ast.Load):
+            yield _redefinition(node, name)
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        # A definition is refused at any depth: it is always meant to replace the host function.
+        if node.name in reserved:
+            yield _redefinition(node, node.name)
+    elif isinstance(node, ast.Global | ast.Nonlocal):
+        for name in node.names:
+            if name in reserved:
+                yield _redefinition(node, name)
+    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        if at_module and node.name in reserved:
+            yield _redefinition(node, str(node.name))
+    elif isinstance(node, ast.MatchMapping) and at_module and node.rest in reserved:
+        yield _redefinition(node, str(node.rest))
+
+
+def _attributes(node: ast.AST) -> Iterator[SandboxViolation]:
+    if isinstance(node, ast.Attribute):
+        if _blocked_attribute(node.attr):
+            yield _violation(
+                node, f"the attribute {node.attr} is not allowed", "Use ordinary methods and fields only."
+            )
+    elif isinstance(node, ast.MatchClass):
+        for attribute in node.kwd_attrs:
+            if _blocked_attribute(attribute):
+                yield _violation(node, f"the attribute {attribute} is not allowed", "Match ordinary fields.")
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        text = node.value
+        if "__" in text and (_BLOCKED_STRINGS.match(text) or _FORMAT_FIELD_DUNDER.search(text)):
+            yield _violation(
+                node, "text that names interpreter attributes is not allowed", "Use ordinary fields only."
+            )
+
+
+def _blocked_attribute(name: str) -> bool:
+    return name in _BLOCKED_ATTRIBUTES or (bool(_DUNDER.match(name)) and name not in _SAFE_DUNDERS)

@@ -1,0 +1,133 @@
+"""The process-wide pool of Monty workers: opened on first use, closed at exit, new in a forked child.
+
+This is the one piece of global state in the package. A worker takes some 9 MB and serves one session at a time;
+a session that is idle gives its worker up when another needs one, and restores its namespace later.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlm_mem.errors import SandboxError
+
+if TYPE_CHECKING:
+    from pydantic_monty import Monty, MontySession
+
+__all__ = ["Holder", "MontyPool", "monty_pool"]
+
+
+class Holder(Protocol):
+    """Somebody who holds a worker and can give it up while idle."""
+
+    def park(self) -> bool:
+        """Give the worker up if idle; return whether it was."""
+        ...
+
+
+class MontyPool:
+    """Workers of this process.
+
+    Args:
+        max_processes: most workers alive at once. Nested questions hold one per level, so this is more than
+            the processor count.
+        checkout_seconds: how long a session waits when all workers are busy.
+    """
+
+    def __init__(self, max_processes: int, checkout_seconds: float) -> None:
+        from pydantic_monty import Monty
+
+        self.pid = os.getpid()
+        self.max_processes = max_processes
+        self._pool: Monty = Monty(
+            min_processes=1, max_processes=max_processes, checkout_timeout=checkout_seconds
+        )
+        self._pool.__enter__()
+        self._lock = threading.Lock()
+        self._held = 0
+        self._idle: OrderedDict[int, weakref.ref[Holder]] = OrderedDict()
+
+    def checkout(self, limits: dict[str, Any]) -> MontySession:
+        """Return a session with a worker of its own.
+
+        Raises:
+            SandboxError: every worker stayed busy for the time allowed.
+        """
+        self._make_room()
+        # "zero": a program that sleeps gains nothing by holding a worker.
+        session = self._pool.checkout(
+            limits=limits,  # type: ignore[arg-type]  # a TypedDict whose keys are given by name
+            os_policy={"sleep": "zero"},
+            assert_message_annotations=False,
+        )
+        try:
+            session.__enter__()
+        except TimeoutError:
+            raise SandboxError(
+                f"All {self.max_processes} sandbox workers stayed busy.",
+                hint="Close sessions that are no longer used, or run fewer at once.",
+            ) from None
+        with self._lock:
+            self._held += 1
+        return session
+
+    def give_back(self, session: MontySession) -> None:
+        """End a checkout; a worker that died or is in the middle of a program is replaced."""
+        from pydantic_monty import MontyError
+
+        with self._lock:
+            self._held -= 1
+        try:
+            session.__exit__(None, None, None)
+        except (MontyError, RuntimeError):
+            # Already finished: the worker crashed and the pool has replaced it.
+            return
+
+    def idle(self, holder: Holder) -> None:
+        """Note that ``holder`` keeps a worker without using it."""
+        with self._lock:
+            self._idle[id(holder)] = weakref.ref(holder)
+            self._idle.move_to_end(id(holder))
+
+    def busy(self, holder: Holder) -> None:
+        """Note that ``holder`` uses its worker, or has none."""
+        with self._lock:
+            self._idle.pop(id(holder), None)
+
+    def _make_room(self) -> None:
+        with self._lock:
+            if self._held < self.max_processes:
+                return
+            candidates = list(self._idle.values())
+        for reference in candidates:
+            holder = reference()
+            if holder is not None and holder.park():
+                return
+
+    def close(self) -> None:
+        """Stop the workers, unless this is a forked child whose parent owns them."""
+        if self.pid == os.getpid():
+            self._pool.__exit__(None, None, None)
+
+
+_lock = threading.Lock()
+_pool: MontyPool | None = None
+_forked: list[MontyPool] = []
+"""Pools of a parent process: kept, so that dropping them does not close the parent's pipes."""
+
+
+def monty_pool(checkout_seconds: float = 10.0) -> MontyPool:
+    """Return the pool of this process, opening it on first use."""
+    global _pool
+    with _lock:
+        if _pool is not None and _pool.pid != os.getpid():
+            _forked.append(_pool)
+            _pool = None
+        if _pool is None:
+            _pool = MontyPool(max(16, 2 * (os.cpu_count() or 1)), checkout_seconds)
+            atexit.register(_pool.close)
+        return _pool

@@ -1,0 +1,494 @@
+"""Sandbox-side source of the compatibility layer: small Python functions that Monty lacks, by piece.
+
+Nothing here runs in the host. A piece is fed to a session only when a program needs it, because everything
+in the namespace is part of each snapshot. Names begin with ``_rlm_``, which programs may not use.
+"""
+
+from __future__ import annotations
+
+__all__ = ["MODULES", "PIECES", "REQUIRES"]
+
+REQUIRES: dict[str, tuple[str, ...]] = {
+    "min": ("sorted",),
+    "max": ("sorted",),
+    "sort": ("sorted",),
+    "subn": ("sub",),
+    "heapq": ("sorted", "space"),
+    "operator": ("space",),
+    "statistics": ("space",),
+    "string": ("space",),
+    "textwrap": ("space",),
+    "difflib": ("space", "sorted"),
+    "pprint": ("space",),
+    "itertools": ("space",),
+}
+"""Pieces that a piece needs before it."""
+
+PIECES: dict[str, str] = {
+    "map": """
+def _rlm_map(function, *lists):
+    return iter([function(*items) for items in zip(*lists)])
+""",
+    "filter": """
+def _rlm_filter(function, items):
+    if function is None:
+        return iter([item for item in items if item])
+    return iter([item for item in items if function(item)])
+""",
+    "reduce": """
+_rlm_missing = ['missing']
+def _rlm_reduce(function, items, start=_rlm_missing):
+    items = list(items)
+    if start is _rlm_missing:
+        if not items:
+            raise TypeError('reduce() of empty iterable with no initial value')
+        start = items.pop(0)
+    for item in items:
+        start = function(start, item)
+    return start
+""",
+    "sorted": """
+def _rlm_sorted(items, *, key=None, reverse=False):
+    items = list(items)
+    if key is None:
+        return sorted(items, reverse=bool(reverse))
+    keys = [key(item) for item in items]
+    if reverse:
+        order = sorted([(keys[i], -i) for i in range(len(items))], reverse=True)
+        return [items[-i] for _, i in order]
+    order = sorted([(keys[i], i) for i in range(len(items))])
+    return [items[i] for _, i in order]
+""",
+    "min": """
+def _rlm_min(*items, key=None, **rest):
+    items = list(items[0]) if len(items) == 1 else list(items)
+    if not items:
+        if 'default' in rest:
+            return rest['default']
+        raise ValueError('min() iterable argument is empty')
+    best, score = items[0], key(items[0])
+    for item in items[1:]:
+        other = key(item)
+        if other < score:
+            best, score = item, other
+    return best
+""",
+    "max": """
+def _rlm_max(*items, key=None, **rest):
+    items = list(items[0]) if len(items) == 1 else list(items)
+    if not items:
+        if 'default' in rest:
+            return rest['default']
+        raise ValueError('max() iterable argument is empty')
+    best, score = items[0], key(items[0])
+    for item in items[1:]:
+        other = key(item)
+        if other > score:
+            best, score = item, other
+    return best
+""",
+    "sort": """
+def _rlm_sort(items, *, key=None, reverse=False):
+    items[:] = _rlm_sorted(items, key=key, reverse=reverse)
+""",
+    "next": """
+def _rlm_next(items, *default):
+    if isinstance(items, list):
+        if items:
+            return items[0]
+        if default:
+            return default[0]
+        raise StopIteration()
+    return next(items, *default)
+""",
+    "method": """
+def _rlm_method(value, name, make):
+    if hasattr(value, name):
+        return getattr(value, name)
+    return make(value)
+""",
+    "preview": """
+def _rlm_short(value, room, depth):
+    if isinstance(value, (str, bytes)):
+        return repr(value[:room]) if len(value) <= room else repr(value[:room]) + '…'
+    if isinstance(value, (list, tuple, set, frozenset)):
+        kind = type(value).__name__
+        if depth > 2:
+            return '…'
+        parts = []
+        for item in value:
+            if room < 0 or len(parts) > 20:
+                parts.append('…')
+                break
+            part = _rlm_short(item, room, depth + 1)
+            room -= len(part) + 2
+            parts.append(part)
+        inside = ', '.join(parts)
+        return '[' + inside + ']' if kind == 'list' else '(' + inside + ')' if kind == 'tuple' else '{' + inside + '}'
+    if isinstance(value, dict):
+        if depth > 2:
+            return '…'
+        parts = []
+        for key, item in value.items():
+            if room < 0 or len(parts) > 20:
+                parts.append('…')
+                break
+            part = _rlm_short(key, room, depth + 1) + ': ' + _rlm_short(item, room, depth + 1)
+            room -= len(part) + 2
+            parts.append(part)
+        return '{' + ', '.join(parts) + '}'
+    return repr(value)[:room]
+def _rlm_preview(value):
+    text = _rlm_short(value, 120, 0)
+    return (type(value).__name__, text if len(text) <= 120 else text[:119] + '…')
+""",
+    "callable": """
+def _rlm_callable(value):
+    text = str(type(value))
+    return isinstance(value, type) or 'function' in text or 'method' in text or hasattr(value, '__call__')
+""",
+    "object": """
+class _rlm_object:
+    pass
+""",
+    "space": """
+class _rlm_space:
+    def __init__(self, **names):
+        for name, value in names.items():
+            setattr(self, name, value)
+""",
+    "maketrans": """
+def _rlm_maketrans(source, target=None, remove=''):
+    if target is None:
+        return {(ord(k) if isinstance(k, str) else k): v for k, v in source.items()}
+    table = {ord(a): b for a, b in zip(source, target)}
+    for character in remove:
+        table[ord(character)] = None
+    return table
+""",
+    "translate": """
+def _rlm_translate(text, table):
+    out = []
+    for character in text:
+        to = table.get(ord(character), character)
+        if to is not None:
+            out.append(chr(to) if isinstance(to, int) else to)
+    return ''.join(out)
+""",
+    "sub": """
+import re as _rlm_re
+def _rlm_sub_count(target, args, named):
+    args = list(args)
+    if target is _rlm_re:
+        pattern = args.pop(0) if args else named.pop('pattern')
+        names = ['repl', 'string', 'count', 'flags']
+    else:
+        pattern = target
+        names = ['repl', 'string', 'count']
+    for name, value in zip(names, args):
+        named[name] = value
+    repl, text, count = named['repl'], named['string'], named.get('count', 0)
+    if isinstance(pattern, str):
+        pattern = _rlm_re.compile(pattern, named.get('flags', 0))
+    if isinstance(repl, str):
+        found = len(list(pattern.finditer(text)))
+        return pattern.sub(repl, text, count), min(found, count) if count else found
+    out, at, done = [], 0, 0
+    for found in pattern.finditer(text):
+        if count and done >= count:
+            break
+        out.append(text[at:found.start()])
+        out.append(repl(found))
+        at = found.end()
+        done += 1
+    out.append(text[at:])
+    return ''.join(out), done
+def _rlm_sub(target, *args, **named):
+    repl = named.get('repl', args[1] if target is _rlm_re and len(args) > 1 else args[0] if args else None)
+    if isinstance(repl, str):
+        return target.sub(*args, **named)
+    return _rlm_sub_count(target, args, named)[0]
+""",
+    "subn": """
+def _rlm_subn(target, *args, **named):
+    return _rlm_sub_count(target, args, named)
+""",
+    "dumps": """
+def _rlm_plain(value, default):
+    if isinstance(value, dict):
+        return {k: _rlm_plain(v, default) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rlm_plain(v, default) for v in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return _rlm_plain(default(value), default)
+""",
+    "cmp": """
+def _rlm_sorted_cmp(items, compare, reverse=False):
+    items = list(items)
+    if len(items) < 2:
+        return items
+    middle = len(items) // 2
+    left = _rlm_sorted_cmp(items[:middle], compare, reverse)
+    right = _rlm_sorted_cmp(items[middle:], compare, reverse)
+    out = []
+    while left and right:
+        order = compare(left[0], right[0])
+        take = left if (order >= 0 if reverse else order <= 0) else right
+        out.append(take.pop(0))
+    return out + left + right
+""",
+    "namedtuple": """
+from collections import namedtuple as _rlm_namedtuple
+""",
+    "wraps": """
+def _rlm_wraps(function):
+    return lambda wrapper: wrapper
+""",
+}
+
+_MORE_STRING = ("hexdigits", "capwords", "printable")
+_MORE_OPERATORS = ("contains", "getitem", "neg", "not_", "methodcaller", "or_", "and_")
+
+MODULES: dict[str, tuple[tuple[str, ...], str]] = {
+    "operator": (
+        (
+            "itemgetter",
+            "attrgetter",
+            "add",
+            "sub",
+            "mul",
+            "truediv",
+            "lt",
+            "gt",
+            "le",
+            "ge",
+            "eq",
+            "ne",
+            *_MORE_OPERATORS,
+        ),
+        """
+def _rlm_operator_itemgetter(*keys):
+    if len(keys) == 1:
+        return lambda value: value[keys[0]]
+    return lambda value: tuple([value[key] for key in keys])
+def _rlm_operator_attrgetter(*names):
+    if len(names) == 1:
+        return lambda value: getattr(value, names[0])
+    return lambda value: tuple([getattr(value, name) for name in names])
+def _rlm_operator_methodcaller(name, *args):
+    table = {'lower': lambda v: v.lower(), 'upper': lambda v: v.upper(), 'strip': lambda v: v.strip(*args)}
+    table['split'] = lambda v: v.split(*args)
+    table['get'] = lambda v: v.get(*args)
+    return table[name]
+_rlm_operator_add = lambda a, b: a + b
+_rlm_operator_sub = lambda a, b: a - b
+_rlm_operator_mul = lambda a, b: a * b
+_rlm_operator_truediv = lambda a, b: a / b
+_rlm_operator_lt = lambda a, b: a < b
+_rlm_operator_gt = lambda a, b: a > b
+_rlm_operator_le = lambda a, b: a <= b
+_rlm_operator_ge = lambda a, b: a >= b
+_rlm_operator_eq = lambda a, b: a == b
+_rlm_operator_ne = lambda a, b: a != b
+_rlm_operator_contains = lambda a, b: b in a
+_rlm_operator_getitem = lambda a, b: a[b]
+_rlm_operator_neg = lambda a: -a
+_rlm_operator_not_ = lambda a: not a
+_rlm_operator_or_ = lambda a, b: a | b
+_rlm_operator_and_ = lambda a, b: a & b
+""",
+    ),
+    "statistics": (
+        ("mean", "fmean", "median", "mode", "stdev", "pstdev", "variance", "pvariance", "multimode"),
+        """
+def _rlm_statistics_mean(data):
+    data = list(data)
+    if not data:
+        raise ValueError('mean requires at least one data point')
+    total = sum(data)
+    if isinstance(total, int) and total % len(data) == 0:
+        return total // len(data)
+    return total / len(data)
+def _rlm_statistics_fmean(data):
+    return float(_rlm_statistics_mean(data))
+def _rlm_statistics_median(data):
+    data = sorted(data)
+    if not data:
+        raise ValueError('no median for empty data')
+    half = len(data) // 2
+    return data[half] if len(data) % 2 else (data[half - 1] + data[half]) / 2
+def _rlm_statistics_multimode(data):
+    counts = {}
+    for item in data:
+        counts[item] = counts.get(item, 0) + 1
+    most = max(counts.values()) if counts else 0
+    return [item for item, count in counts.items() if count == most]
+def _rlm_statistics_mode(data):
+    best = _rlm_statistics_multimode(data)
+    if not best:
+        raise ValueError('no mode for empty data')
+    return best[0]
+def _rlm_statistics_pvariance(data):
+    data = list(data)
+    middle = sum(data) / len(data)
+    return sum([(x - middle) ** 2 for x in data]) / len(data)
+def _rlm_statistics_variance(data):
+    data = list(data)
+    if len(data) < 2:
+        raise ValueError('variance requires at least two data points')
+    return _rlm_statistics_pvariance(data) * len(data) / (len(data) - 1)
+def _rlm_statistics_stdev(data):
+    return _rlm_statistics_variance(data) ** 0.5
+def _rlm_statistics_pstdev(data):
+    return _rlm_statistics_pvariance(data) ** 0.5
+""",
+    ),
+    "heapq": (
+        ("nlargest", "nsmallest", "heappush", "heappop", "heapify", "heappushpop", "merge"),
+        """
+def _rlm_heapq_nlargest(n, items, key=None):
+    return _rlm_sorted(items, key=key, reverse=True)[:n]
+def _rlm_heapq_nsmallest(n, items, key=None):
+    return _rlm_sorted(items, key=key)[:n]
+def _rlm_heapq_heapify(heap):
+    heap.sort()
+def _rlm_heapq_heappush(heap, item):
+    low, high = 0, len(heap)
+    while low < high:
+        middle = (low + high) // 2
+        if heap[middle] < item:
+            low = middle + 1
+        else:
+            high = middle
+    heap.insert(low, item)
+def _rlm_heapq_heappop(heap):
+    heap.sort()
+    return heap.pop(0)
+def _rlm_heapq_heappushpop(heap, item):
+    _rlm_heapq_heappush(heap, item)
+    return heap.pop(0)
+def _rlm_heapq_merge(*lists, key=None, reverse=False):
+    return iter(_rlm_sorted([item for items in lists for item in items], key=key, reverse=reverse))
+""",
+    ),
+    "string": (
+        (
+            "ascii_letters",
+            "ascii_lowercase",
+            "ascii_uppercase",
+            "digits",
+            "punctuation",
+            "whitespace",
+            *_MORE_STRING,
+        ),
+        """
+_rlm_string_ascii_lowercase = 'abcdefghijklmnopqrstuvwxyz'
+_rlm_string_ascii_uppercase = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
+_rlm_string_ascii_letters = _rlm_string_ascii_lowercase + _rlm_string_ascii_uppercase
+_rlm_string_digits = '0123456789'
+_rlm_string_hexdigits = '0123456789abcdefABCDEF'
+_rlm_string_punctuation = '!"#$%&\\'()*+,-./:;<=>?@[\\\\]^_`{|}~'
+_rlm_string_whitespace = ' \\t\\n\\r\\x0b\\x0c'
+_rlm_string_printable = (
+    _rlm_string_digits + _rlm_string_ascii_letters + _rlm_string_punctuation + _rlm_string_whitespace
+)
+def _rlm_string_capwords(text):
+    return ' '.join([word.capitalize() for word in text.split()])
+""",
+    ),
+    "textwrap": (
+        ("shorten", "dedent", "wrap", "fill", "indent"),
+        """
+def _rlm_textwrap_wrap(text, width=70, **options):
+    lines, line = [], ''
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > width:
+            lines.append(line)
+            line = ''
+        while len(word) > width:
+            lines.append(word[:width])
+            word = word[width:]
+        line = line + ' ' + word if line else word
+    if line:
+        lines.append(line)
+    return lines
+def _rlm_textwrap_fill(text, width=70, **options):
+    return '\\n'.join(_rlm_textwrap_wrap(text, width))
+def _rlm_textwrap_shorten(text, width, placeholder=' [...]', **options):
+    words = text.split()
+    whole = ' '.join(words)
+    if len(whole) <= width:
+        return whole
+    out = ''
+    for word in words:
+        longer = out + ' ' + word if out else word
+        if len(longer) + len(placeholder) > width:
+            break
+        out = longer
+    return out + placeholder if out else placeholder.strip()
+def _rlm_textwrap_indent(text, prefix, predicate=None):
+    return ''.join([prefix + l if l.strip() else l for l in text.splitlines(True)])
+def _rlm_textwrap_dedent(text):
+    lines = text.split('\\n')
+    margins = [len(l) - len(l.lstrip()) for l in lines if l.strip()]
+    margin = min(margins) if margins else 0
+    return '\\n'.join([l[margin:] if l.strip() else '' for l in lines])
+""",
+    ),
+    "pprint": (
+        ("pprint", "pformat"),
+        """
+def _rlm_pprint_pformat(value, indent=1, width=80, **options):
+    text = repr(value)
+    if len(text) <= width:
+        return text
+    if isinstance(value, dict) and value:
+        rows = [repr(k) + ': ' + _rlm_pprint_pformat(v, indent, width) for k, v in sorted(value.items())]
+        return '{' + ',\\n '.join(rows) + '}'
+    if isinstance(value, list) and value:
+        return '[' + ',\\n '.join([_rlm_pprint_pformat(v, indent, width) for v in value]) + ']'
+    return text
+def _rlm_pprint_pprint(value, *rest, **options):
+    print(_rlm_pprint_pformat(value))
+""",
+    ),
+    "difflib": (
+        ("SequenceMatcher", "get_close_matches"),
+        """
+def _rlm_difflib_blocks(a, b):
+    total, todo = 0, [(0, len(a), 0, len(b))]
+    while todo:
+        a1, a2, b1, b2 = todo.pop()
+        best, besti, bestj = 0, a1, b1
+        lengths = {}
+        for i in range(a1, a2):
+            fresh = {}
+            for j in range(b1, b2):
+                if a[i] == b[j]:
+                    k = fresh[j] = lengths.get(j - 1, 0) + 1
+                    if k > best:
+                        best, besti, bestj = k, i - k + 1, j - k + 1
+            lengths = fresh
+        if best:
+            total += best
+            todo.append((a1, besti, b1, bestj))
+            todo.append((besti + best, a2, bestj + best, b2))
+    return total
+class _rlm_difflib_SequenceMatcher:
+    def __init__(self, isjunk=None, a='', b='', autojunk=True):
+        self.a = a
+        self.b = b
+    def ratio(self):
+        size = len(self.a) + len(self.b)
+        return 2.0 * _rlm_difflib_blocks(self.a, self.b) / size if size else 1.0
+    def quick_ratio(self):
+        return self.ratio()
+def _rlm_difflib_get_close_matches(word, possibilities, n=3, cutoff=0.6):
+    scored = [(_rlm_difflib_SequenceMatcher(None, other, word).ratio(), other) for other in possibilities]
+    best = sorted([pair for pair in scored if pair[0] >= cutoff], reverse=True)
+    return [other for _, other in best[:n]]
+""",
+    ),
+}
+"""Emulated modules: public names, and the source that defines each as ``_rlm_<module>_<name>``."""

@@ -1,0 +1,75 @@
+"""What one program left behind: its value, output, error and host calls; and the answer given to FINAL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlm_mem.errors import RlmMemError
+
+__all__ = ["Final", "HostCall", "StepOutput", "Variable"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """One call of a program to a host function.
+
+    Attributes:
+        name: the function, for example ``read_chunk``.
+        args_preview: its arguments as source text, shortened.
+        seconds: wall time spent in the host.
+        result_preview: the result, or ``!Kind: message`` when the call failed, shortened.
+    """
+
+    name: str
+    args_preview: str
+    seconds: float
+    result_preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The answer of a session (seed 004, FINAL).
+
+    Attributes:
+        answer: bounded plain data; None means "the memory does not hold it".
+        chunk_ids: the chunks that the program cites, in its order, without repeats.
+        confidence: 0.0–1.0 as the program sees it, or None when it did not say.
+    """
+
+    answer: Any
+    chunk_ids: list[str] = field(default_factory=list)
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One name of the sandbox's namespace: the name of its type and a short preview of its value."""
+
+    type: str
+    preview: str
+
+
+@dataclass(slots=True)
+class StepOutput:
+    """Everything one program did.
+
+    Attributes:
+        value: value of its last expression, bounded plain data.
+        output: what it printed, with a notice at the end when it was cut.
+        error: the recoverable error that ended it, or None.
+        host_calls: its calls to host functions, oldest first (bounded: see ``REPLSession``).
+        chunks_read: ids of the chunks whose content it was given, in order, without repeats.
+        seconds: wall time.
+        truncated: whether ``output`` was cut.
+        final: the answer, when this program called FINAL.
+    """
+
+    value: Any = None
+    output: str = ""
+    error: RlmMemError | None = None
+    host_calls: list[HostCall] = field(default_factory=list)
+    chunks_read: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    truncated: bool = False
+    final: Final | None = None

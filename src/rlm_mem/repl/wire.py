@@ -1,0 +1,217 @@
+"""The byte form of plain values between the host and the CPython worker: length-prefixed, bounded, no pickle.
+
+The program lives in the same process as the code that writes these bytes, so the host trusts none of them:
+decoding is bounded in parts, depth and bytes, and anything unexpected is a :class:`Malformed`, upon which the
+worker is killed. This module is also loaded inside the worker, by path, before it is locked down; so it
+imports nothing of the package.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from typing import Any
+
+__all__ = ["HEADER", "Malformed", "decode", "encode", "frame_header"]
+
+MAX_NODES = 60_000
+MAX_DEPTH = 60
+MAX_BYTES = 12 * 1024 * 1024
+"""Longest frame in bytes: room for the documented 10 MB of text, little enough for the host to hold twice."""
+
+HEADER = struct.Struct(">2sBIQ")
+_MAGIC = b"RM"
+_LENGTH = struct.Struct(">I")
+_FLOAT = struct.Struct(">d")
+_DATES: dict[str, Any] = {"datetime": dt.datetime, "date": dt.date, "time": dt.time}
+
+
+class Malformed(ValueError):
+    """Bytes that no honest worker sends, or a value outside the bounds."""
+
+
+def frame_header(kind: int, request: int, length: int) -> bytes:
+    """Header of one frame: magic, kind, length of the payload, request id."""
+    return HEADER.pack(_MAGIC, kind, length, request)
+
+
+def parse_header(header: bytes) -> tuple[int, int, int]:
+    """Return ``(kind, request, length)``.
+
+    Raises:
+        Malformed: wrong magic or a payload beyond ``MAX_BYTES``.
+    """
+    magic, kind, length, request = HEADER.unpack(header)
+    if magic != _MAGIC or length > MAX_BYTES:
+        raise Malformed("not a frame, or a frame that is too long")
+    return kind, request, length
+
+
+class _Writer:
+    def __init__(self, max_nodes: int, max_bytes: int) -> None:
+        self.parts: list[bytes] = []
+        self.nodes = max_nodes
+        self.bytes = max_bytes
+
+    def put(self, tag: bytes, data: bytes) -> None:
+        self.bytes -= len(data) + 5
+        if self.bytes < 0:
+            raise Malformed("the value holds too much text; pass on a part of it")
+        self.parts.append(tag)
+        self.parts.append(_LENGTH.pack(len(data)))
+        self.parts.append(data)
+
+    def start(self, tag: bytes, count: int) -> None:
+        if count > self.nodes:
+            raise Malformed("the value has too many parts; pass on fewer of them")
+        self.parts.append(tag)
+        self.parts.append(_LENGTH.pack(count))
+
+    def value(self, value: Any, depth: int) -> None:
+        self.nodes -= 1
+        if self.nodes < 0:
+            raise Malformed("the value has too many parts; pass on fewer of them")
+        if depth > MAX_DEPTH:
+            raise Malformed("the value is nested too deep, or holds itself")
+        kind = type(value)
+        if value is None:
+            self.parts.append(b"N")
+        elif kind is bool:
+            self.parts.append(b"T" if value else b"F")
+        elif kind is int:
+            if value.bit_length() > 13_000:
+                raise Malformed("the number has more than 4,000 digits")
+            self.put(b"i", str(value).encode())
+        elif kind is float:
+            self.parts.append(b"f" + _FLOAT.pack(value))
+        elif isinstance(value, str):
+            self.put(b"s", str.encode(value, "utf-8", "surrogatepass"))
+        elif kind is bytes or kind is bytearray:
+            self.put(b"b", bytes(value))
+        elif isinstance(value, dict):
+            tag = b"e" if isinstance(value, set | frozenset) else b"t" if kind is tuple else b"l"
+            self.start(b"d", len(value))
+            for key, item in dict.items(value):
+                self.value(key, depth + 1)
+                self.value(item, depth + 1)
+        elif isinstance(value, tuple) and hasattr(kind, "_fields"):
+            self.value(dict(zip(kind._fields, value, strict=False)), depth)
+        elif isinstance(value, list | tuple | set | frozenset):
+            tag = b"e" if isinstance(value, set | frozenset) else b"t" if kind is tuple else b"l"
+            self.start(tag, len(value))
+            for item in value:
+                self.value(item, depth + 1)
+        elif kind.__name__ in _DATES and kind.__module__ == "datetime":
+            self.put(b"D", f"{kind.__name__} {value.isoformat()}".encode())
+        else:
+            self.other(value, depth)
+
+    def other(self, value: Any, depth: int) -> None:
+        """Instances as their fields, iterables that only run once as lists, anything else as short text."""
+        fields = getattr(value, "__dict__", None)
+        if isinstance(value, type) or callable(value):
+            self.put(b"s", f"<{getattr(value, '__name__', 'function')}>".encode("utf-8", "surrogatepass"))
+        elif isinstance(fields, dict) and any(not str(name).startswith("_") for name in fields):
+            self.value({str(k): v for k, v in fields.items() if not str(k).startswith("_")}, depth)
+        elif type(value).__name__ in ("dict_keys", "dict_values", "dict_items", "range"):
+            if len(value) > self.nodes:
+                raise Malformed("the value has too many parts; pass on fewer of them")
+            self.value(list(value), depth)
+        else:
+            try:
+                text = repr(value)[:1_000]
+            except Exception:  # noqa: BLE001 - the program's own __repr__ may raise anything
+                text = f"<{type(value).__name__} object>"
+            self.put(b"s", text.encode("utf-8", "surrogatepass"))
+
+
+def encode(value: Any, *, max_nodes: int = MAX_NODES, max_bytes: int = MAX_BYTES - 1024) -> bytes:
+    """Return the bytes of ``value``.
+
+    Raises:
+        Malformed: it exceeds the bounds; the message says what to do.
+    """
+    writer = _Writer(max_nodes, max_bytes)
+    writer.value(value, 0)
+    return b"".join(writer.parts)
+
+
+class _Reader:
+    def __init__(self, data: bytes, max_nodes: int) -> None:
+        self.data = data
+        self.at = 0
+        self.nodes = max_nodes
+
+    def take(self, count: int) -> bytes:
+        end = self.at + count
+        if end > len(self.data):
+            raise Malformed("the payload ends early")
+        piece = self.data[self.at : end]
+        self.at = end
+        return piece
+
+    def length(self) -> int:
+        return int(_LENGTH.unpack(self.take(4))[0])
+
+    def count(self) -> int:
+        count = self.length()
+        if count > self.nodes:
+            raise Malformed("too many parts")
+        return count
+
+    def value(self, depth: int) -> Any:
+        self.nodes -= 1
+        if self.nodes < 0 or depth > MAX_DEPTH + 2:
+            raise Malformed("too many parts, or nested too deep")
+        tag = self.take(1)
+        if tag == b"s":
+            return self.take(self.length()).decode("utf-8", "surrogatepass")
+        if tag == b"N":
+            return None
+        if tag == b"T" or tag == b"F":
+            return tag == b"T"
+        if tag == b"i":
+            digits = self.take(self.length())
+            if len(digits) > 4_100:
+                raise Malformed("a number that is too long")
+            return int(digits)
+        if tag == b"f":
+            return _FLOAT.unpack(self.take(8))[0]
+        if tag == b"b":
+            return self.take(self.length())
+        if tag in (b"l", b"t", b"e"):
+            items = [self.value(depth + 1) for _ in range(self.count())]
+            return items if tag == b"l" else tuple(items) if tag == b"t" else set(items)
+        if tag == b"d":
+            return {self.value(depth + 1): self.value(depth + 1) for _ in range(self.count())}
+        if tag == b"D":
+            name, _, text = self.take(self.length()).decode().partition(" ")
+            return _DATES[name].fromisoformat(text)
+        raise Malformed("an unknown tag")
+
+
+def decode(data: bytes, *, max_nodes: int = MAX_NODES + 10_000) -> Any:
+    """Return the value in ``data``.
+
+    Raises:
+        Malformed: it is not what :func:`encode` writes.
+    """
+    reader = _Reader(data, max_nodes)
+    try:
+        value = reader.value(0)
+    except Malformed:
+        raise
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        OverflowError,
+        RecursionError,
+        MemoryError,
+        struct.error,
+    ) as error:
+        # Whatever a forged payload trips over, it is the payload that is wrong.
+        raise Malformed(f"undecodable payload: {type(error).__name__}") from None
+    if reader.at != len(data):
+        raise Malformed("bytes after the value")
+    return value
