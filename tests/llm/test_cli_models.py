@@ -202,7 +202,7 @@ CLAUDE_ANSWER = {
         "cache_read_input_tokens": 300,
         "output_tokens": 7,
     },
-    "modelUsage": {"small-model": {"outputTokens": 1}, "large-model": {"outputTokens": 6}},
+    "modelUsage": {"claude-small": {"outputTokens": 1}, "claude-large": {"outputTokens": 6}},
 }
 
 
@@ -217,7 +217,7 @@ print(json.dumps({CLAUDE_ANSWER!r}))
     model = agent(monkeypatch, tmp_path, "claude", body)
     completion = model.complete("What is the capital of France?")
     assert completion.text == "Paris"
-    assert completion.model == "large-model"
+    assert completion.model == "claude-large"
     assert completion.cost == Decimal("0.0123")
     assert completion.usage == Usage(330, 7, cached_tokens=300, cache_write_tokens=20)
     argv, prompt, folder, files = json.loads(seen.read_text(encoding="utf-8"))
@@ -227,6 +227,13 @@ print(json.dumps({CLAUDE_ANSWER!r}))
     assert Path(folder) != Path.cwd()
     assert files == []
     assert not Path(folder).exists()
+
+
+def test_the_price_that_claude_guesses_for_a_model_of_others_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = {**CLAUDE_ANSWER, "modelUsage": {"local-model": {"outputTokens": 7}}}
+    assert agent(monkeypatch, tmp_path, "claude", f"print(json.dumps({answer!r}))").complete("x").cost is None
 
 
 def test_arguments_after_the_agent_are_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,10 @@ def _read_claude(outcome: Outcome) -> Completion:
     used = _mapping(result.get("usage"))
     cached, written = _count(used, "cache_read_input_tokens"), _count(used, "cache_creation_input_tokens")
     models = _mapping(result.get("modelUsage"))
+    model = max(models, key=lambda name: _count(_mapping(models[name]), "outputTokens"), default="")
     cost = result.get("total_cost_usd")
+    # For models of other makers, behind a server of one's own, the agent guesses a price.
+    known = isinstance(cost, (int, float)) and not isinstance(cost, bool) and "claude" in model
     return Completion(
         text,
         # This agent counts what was cached apart from its input.
@@ -156,8 +159,8 @@ def _read_claude(outcome: Outcome) -> Completion:
             cached_tokens=cached,
             cache_write_tokens=written,
         ),
-        model=max(models, key=lambda name: _count(_mapping(models[name]), "outputTokens"), default=""),
-        cost=Decimal(str(cost)) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None,
+        model=model,
+        cost=Decimal(str(cost)) if known else None,
         finish_reason="length" if result.get("stop_reason") == "max_tokens" else "stop",
     )
 
