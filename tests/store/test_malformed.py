@@ -233,3 +233,24 @@ def test_times_are_written_one_way_whatever_way_they_came(store: ChunkStore) -> 
     for given in ("2025-12-24", "2025-12-24T00:00:00", "2025-12-24T01:00:00+01:00", datetime(2025, 12, 24)):
         chunk = store.create_chunk(f"at {given!r}", occurred_at=given)
         assert chunk.metadata.occurred_at == "2025-12-24T00:00:00.000000Z"
+
+
+def test_a_read_only_store_whose_index_is_missing_or_behind_is_read_all_the_same(base: Path) -> None:
+    import json
+    import shutil
+
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("kept", tags=["t"])
+    (base / ".tmp" / "half-written.tmp").write_bytes(b"of a killed writer")
+    made = json.loads(next((base / "chunks").rglob("*.json")).read_bytes())
+    made["id"] = "chunk-by-hand"
+    by_hand = next((base / "chunks").iterdir()) / "chunk-by-hand.json"
+    by_hand.write_text(json.dumps(made))
+    before = state(base)
+    with ChunkStore(base, read_only=True) as store:
+        assert sorted(store.list_chunks(tags=["t"])) == sorted([chunk.id, "chunk-by-hand"])
+    assert state(base) == before
+    shutil.rmtree(base / "index")
+    with ChunkStore(base, read_only=True) as store:
+        assert len(store.list_chunks()) == 2
+    assert not (base / "index").exists()

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
-from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError, StoreClosed, StoreReadOnly
+from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError, StoreReadOnly
 from rlm_mem.store import files, schema
+from rlm_mem.store.connections import Connections
 from rlm_mem.store.events import EventLog
 from rlm_mem.store.layout import Layout
 from rlm_mem.store.queries import Queries
-from rlm_mem.store.rows import Row, RowWriter, find_row
+from rlm_mem.store.reads import ReadBuffer
+from rlm_mem.store.rows import Row, find_row
 from rlm_mem.store.sync import SyncReport, changed_folders, sync_folders
 from rlm_mem.store.transaction import RACY_NS, Transaction
 
@@ -52,15 +54,16 @@ class LocalBackend:
         self.config = config
         self.read_only = read_only
         self.log = EventLog(self.layout.log)
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+        self._connections = Connections(
+            self.layout.database,
+            self._encode,
+            wait_seconds=config.store.lock_wait_seconds,
+            read_only=read_only,
+            on_new_file=self.sync,
+        )
+        self._reads = ReadBuffer()
         self._guard = threading.Lock()
-        self._pid = os.getpid()
-        self._inode: int | None = None
         self._closed = False
-        self._memory_index: sqlite3.Connection | None = None
-        self._reads: dict[str, tuple[int, str]] = {}
-        self._reads_flushed = time.monotonic()
         self._recorded_times: dict[str, int] = {}
         self._postings: dict[int, PostingsIndex] = {}
         self._open()
@@ -90,15 +93,12 @@ class LocalBackend:
             try:
                 connection = self.connection
                 connection.execute("SELECT count(*) FROM meta").fetchone()
-                if not changed_folders(connection, self.layout):
+                if not changed_folders(connection, self.layout, racy=False):
                     return
             except (sqlite3.Error, StorageError) as error:
                 _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
-            self._drop_connections()
         # No usable index, or files newer than it: index the files in memory; nothing is written.
-        self._memory_index = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-        schema.migrate(self._memory_index)
-        self._sync_locked(self._memory_index, self.layout.folders(), None)
+        self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
 
     def _set_index_aside(self, error: StorageError) -> None:
         """A damaged index is renamed, not deleted, and built anew from the files."""
@@ -113,57 +113,14 @@ class LocalBackend:
     @property
     def connection(self) -> sqlite3.Connection:
         """The calling thread's connection to the index."""
-        if self._memory_index is not None:
-            return self._memory_index
-        if self._closed:
-            raise StoreClosed(f"the store {self.layout.base} was closed", hint="open it again")
-        if os.getpid() != self._pid:  # forked: SQLite connections must not cross
-            self._local, self._connections, self._postings, self._pid = threading.local(), [], {}, os.getpid()
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is not None:
-            if connection.in_transaction or self._same_file():
-                return connection
-            self._drop_connections()
-        return self._connect()
-
-    def _same_file(self) -> bool:
-        """Whether the index file is still the one that was opened (it may be deleted to be rebuilt)."""
-        try:
-            return os.stat(self.layout.database).st_ino == self._inode
-        except FileNotFoundError:
-            return False
-
-    def _connect(self) -> sqlite3.Connection:
-        fresh = not self.layout.database.exists()
-        connection = schema.connect(
-            self.layout.database, wait_seconds=self.config.store.lock_wait_seconds, read_only=self.read_only
-        )
-        if not self.read_only:
-            try:
-                schema.migrate(connection)
-            except sqlite3.Error as error:
-                connection.close()
-                raise schema.sqlite_error(error, str(self.layout.database)) from error
-        self._inode = os.stat(self.layout.database).st_ino
-        self._local.connection = connection
-        self._local.rows = RowWriter(connection, self._encode)
-        self._local.transaction = None
-        with self._guard:
-            self._connections.append(connection)
-        if fresh and not self.read_only and self._recorded_times:
-            self.sync()  # deleted while open: fill the new one at once
-        return connection
+        return self._connections.get()
 
     def _drop_connections(self) -> None:
         with self._guard:
-            for connection in self._connections:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.close()
-            self._connections.clear()
             for index in self._postings.values():
                 index.close()
             self._postings.clear()
-        self._local = threading.local()
+        self._connections.drop()
 
     def close(self) -> None:
         """Flush what is buffered and let go of every file."""
@@ -173,10 +130,9 @@ class LocalBackend:
             self.flush_reads(wait=True)
             self._settle_folder_times()
             if self._recorded_times:
-                self._maintain_postings()
+                self.maintain()
         self._drop_connections()
-        if self._memory_index is not None:
-            self._memory_index.close()
+        self._connections.close()
         self._closed = True
 
     def _settle_folder_times(self) -> None:
@@ -203,7 +159,7 @@ class LocalBackend:
         if self.read_only:
             raise StoreReadOnly(f"the store {self.layout.base} was opened read-only")
         connection = self.connection
-        outer: Transaction | None = self._local.transaction
+        outer = self._connections.transaction
         if outer is not None:
             yield outer
             return
@@ -211,7 +167,7 @@ class LocalBackend:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             raise schema.sqlite_error(error, str(self.layout.base)) from error
-        rows: RowWriter = self._local.rows
+        rows = self._connections.rows
         current = Transaction(
             connection,
             self.layout,
@@ -219,22 +175,23 @@ class LocalBackend:
             durable=self.config.store.durability == "full",
             keep_versions=self.config.store.keep_versions,
         )
-        self._local.transaction = current
+        self._connections.transaction = current
+        reads = self._reads.take()
         try:
-            with self._guard:
-                reads, self._reads = self._reads, {}
             if reads:
                 rows.touch(reads)
             yield current
             current.commit()
         except sqlite3.Error as error:
             current.rollback()
+            self._reads.put_back(reads)
             raise schema.sqlite_error(error, "the index") from error
         except BaseException:
             current.rollback()
+            self._reads.put_back(reads)
             raise
         finally:
-            self._local.transaction = None
+            self._connections.transaction = None
         self._recorded_times.update(current.recorded_folders)
         self.log.append(current.events)
 
@@ -271,7 +228,7 @@ class LocalBackend:
 
     def read(self, row: Row) -> Chunk | None:
         """The chunk of a row, from its file; None (and a log line) if the file is gone or does not validate."""
-        transaction: Transaction | None = getattr(self._local, "transaction", None)
+        transaction = self._connections.transaction
         if transaction is not None:
             pending = transaction.pending(row.id)
             if pending is not None:
@@ -291,7 +248,7 @@ class LocalBackend:
             return None
         if files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino) != row.signature:
             self._notice(row.path)
-        reads = self._reads.get(row.id)
+        reads = self._reads.of(row.id)
         chunk.metadata.access_count = max(chunk.metadata.access_count, row.access_count) + (
             reads[0] if reads else 0
         )
@@ -302,35 +259,30 @@ class LocalBackend:
         """Note one read; kept in memory and written to the index in small lots, so that a read never waits."""
         if self.read_only:
             return
-        with self._guard:
-            self._reads[chunk_id] = (self._reads.get(chunk_id, (0, ""))[0] + 1, when)
-            due = len(self._reads) >= _TOUCH_COUNT or time.monotonic() - self._reads_flushed > _TOUCH_SECONDS
-        if due:
+        if self._reads.add(chunk_id, when):
             self.flush_reads(wait=False)
 
     def flush_reads(self, *, wait: bool) -> None:
         """Write buffered reads to the index; without ``wait`` they stay buffered while somebody else writes."""
-        self._reads_flushed = time.monotonic()
-        if not self._reads or self.read_only:
-            return
         connection = self.connection
-        if connection.in_transaction:
+        if self.read_only or connection.in_transaction:
+            return
+        reads = self._reads.take()
+        if not reads:
             return
         patience = min(self.config.store.lock_wait_seconds, 5.0) if wait else 0.0
         connection.execute(f"PRAGMA busy_timeout={int(patience * 1000)}")
         try:
             connection.execute("BEGIN IMMEDIATE")
-            with self._guard:
-                reads, self._reads = self._reads, {}
-            self._local.rows.touch(reads)
+            self._connections.rows.touch(reads)
             connection.execute("COMMIT")
         except sqlite3.Error as error:  # counts are a convenience: they wait for the next chance
             _logger.debug("access counts not written yet: %s", error)
+            self._reads.put_back(reads)
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         finally:
-            wait_ms = int(self.config.store.lock_wait_seconds * 1000)
-            connection.execute(f"PRAGMA busy_timeout={wait_ms}")
+            connection.execute(f"PRAGMA busy_timeout={int(self.config.store.lock_wait_seconds * 1000)}")
 
     @property
     def queries(self) -> Queries:
@@ -358,27 +310,18 @@ class LocalBackend:
         if self.read_only:
             return SyncReport()
         connection = self.connection
-        try:
+        with schema.translated(self.layout.database):
             stale = self._analysis_changed(connection)
             leftovers = self.layout.unfinished.is_dir() and any(self.layout.unfinished.iterdir())
             if folders is None and not stale:
                 folders = changed_folders(connection, self.layout, full=full)
             if not folders and not stale and not leftovers:
                 return SyncReport()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with self._index_transaction(connection):
                 if stale and self._analysis_changed(connection):
                     self._forget_all(connection)
                     folders = self.layout.folders()
                 report = self._sync_locked(connection, folders or [], progress)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                self._local.rows.forget()
-                raise
-        except sqlite3.Error as error:
-            raise schema.sqlite_error(error, str(self.layout.database)) from error
         if report:
             _logger.info(
                 "sync: %d added, %d changed, %d removed, %d unreadable",
@@ -386,15 +329,35 @@ class LocalBackend:
             )  # fmt: skip
         return report
 
+    @contextlib.contextmanager
+    def _index_transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """The write lock for changes of the index alone."""
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._connections.rows.forget()
+            raise
+
     def _sync_locked(
         self, connection: sqlite3.Connection, folders: list[str], progress: Callable[[int, int], None] | None
     ) -> SyncReport:
         from rlm_mem.text.tokens import count_tokens
 
-        rows = RowWriter(connection, self._encode) if self._memory_index is connection else self._local.rows
-        return sync_folders(
-            connection, self.layout, rows, folders, progress=progress, count_tokens=count_tokens
+        report = sync_folders(
+            connection,
+            self.layout,
+            self._connections.rows,
+            folders,
+            progress=progress,
+            count_tokens=count_tokens,
+            tidy=not self.read_only,
         )
+        self._recorded_times.update(report.folder_times)
+        return report
 
     def _analysis_changed(self, connection: sqlite3.Connection) -> bool:
         """Whether terms in the index were made by another analyser than today's; records it for an empty index."""
@@ -421,28 +384,18 @@ class LocalBackend:
         for table in ("chunks", "tags", "links", "segments", "folders", "unreadable", "conversations"):
             connection.execute(f"DELETE FROM {table}")
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('analysis', ?)", (self._analysis_name(),))
-        self._local.rows.forget()
+        self._connections.rows.forget()
 
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> SyncReport:
         """Build the index anew from the files, in one commit: readers see the old one until then."""
         self.flush_reads(wait=True)
         counts = self._access_counts()
         connection = self.connection
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                self._forget_all(connection)
-                report = self._sync_locked(connection, self.layout.folders(), progress)
-                self._local.rows.touch(counts)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                self._local.rows.forget()
-                raise
-        except sqlite3.Error as error:
-            raise schema.sqlite_error(error, str(self.layout.database)) from error
-        self._maintain_postings()
+        with schema.translated(self.layout.database), self._index_transaction(connection):
+            self._forget_all(connection)
+            report = self._sync_locked(connection, self.layout.folders(), progress)
+            self._connections.rows.touch(counts)
+        self.maintain()
         return report
 
     def _access_counts(self) -> dict[str, tuple[int, str]]:
@@ -471,20 +424,17 @@ class LocalBackend:
                 index = PostingsIndex(
                     self.layout.index / "postings",
                     ns,
-                    connect=None if self.read_only else self._second_connection,
+                    connect=None if self.read_only else self._connections.another,
                     read_only=self.read_only,
                 )
                 self._postings[ns] = index
             return index
 
-    def _second_connection(self) -> sqlite3.Connection:
-        return schema.connect(self.layout.database, wait_seconds=self.config.store.lock_wait_seconds)
-
     def candidate_source(self, namespace: str) -> CandidateSource:
         """What search asks of this backend, at this moment."""
         return self.postings(namespace).source(self.connection)
 
-    def _maintain_postings(self) -> None:
+    def maintain(self) -> None:
         """Merge what waits, for every namespace that this process wrote or searched and that has grown enough."""
         from rlm_mem.store.postings_state import merge_is_due
 
@@ -495,10 +445,6 @@ class LocalBackend:
                     self.postings(name).maintain(connection)
             except (sqlite3.Error, OSError) as error:  # a derived thing: the next process maintains it
                 _logger.info("postings not maintained: %s", error)
-
-    def maintain(self) -> None:
-        """Merge postings that have grown a large delta (at checkpoint)."""
-        self._maintain_postings()
 
     def unreadable(self) -> Sequence[tuple[str, str]]:
         """Files that did not validate when they were last looked at: relative path and reason."""

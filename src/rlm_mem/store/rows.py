@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from rlm_mem.chunk import Chunk, ChunkLinks, normalised_hash, parse_time
 from rlm_mem.store.files import Signature
 
-__all__ = ["ACTIVE", "ARCHIVED", "Row", "RowWriter", "find_row", "row_at_path"]
+__all__ = ["ACTIVE", "ARCHIVED", "Encode", "Row", "RowWriter", "find_row", "row_at_path"]
+
+Encode = Callable[[str, int, Callable[[str], int]], bytes]
+"""From content, the length of its repeated prefix and a numbering of terms to the encoded segments of a chunk."""
 
 ACTIVE = 0
 ARCHIVED = 1
@@ -66,14 +69,13 @@ class RowWriter:
 
     Args:
         connection: the connection that holds the write lock.
-        encode: from content and the length of its repeated prefix to the encoded segments of the chunk; it is
-            handed a function that numbers terms.
+        encode: makes the encoded segments of a chunk.
     """
 
     def __init__(
         self,
         connection: sqlite3.Connection,
-        encode: Callable[[str, int, Callable[[str], int]], bytes],
+        encode: Encode,
     ) -> None:
         self._connection = connection
         self._encode = encode

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
 
-__all__ = ["INDEX_VERSION", "connect", "migrate", "sqlite_error"]
+__all__ = ["INDEX_VERSION", "connect", "migrate", "sqlite_error", "translated"]
 
 _FIRST = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -154,6 +155,15 @@ def _statements(script: str) -> list[str]:
             statements.append(current.strip())
             current = ""
     return statements
+
+
+@contextlib.contextmanager
+def translated(what: Path) -> Iterator[None]:
+    """Raise SQLite's errors as the project's own."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise sqlite_error(error, str(what)) from error
 
 
 def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:

@@ -38,13 +38,21 @@ class SyncReport:
     removed: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     scanned_folders: int = 0
+    folder_times: dict[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed or self.unreadable)
 
 
-def changed_folders(connection: sqlite3.Connection, layout: Layout, *, full: bool = False) -> list[str]:
-    """Folders that may hold unnoticed changes, newest first."""
+def changed_folders(
+    connection: sqlite3.Connection, layout: Layout, *, full: bool = False, racy: bool = True
+) -> list[str]:
+    """Folders that may hold unnoticed changes, newest first.
+
+    Args:
+        full: every folder.
+        racy: also folders whose time was too young, when it was recorded, to prove that nothing came after it.
+    """
     known = {
         row[0]: (row[1], row[2]) for row in connection.execute("SELECT path, mtime_ns, seen_ns FROM folders")
     }
@@ -56,7 +64,7 @@ def changed_folders(connection: sqlite3.Connection, layout: Layout, *, full: boo
         except FileNotFoundError:
             continue
         # A time that was young when it was recorded may hide a later change in the same tick of the clock.
-        if full or record is None or record[0] != mtime or record[1] - mtime < RACY_NS:
+        if full or record is None or record[0] != mtime or (racy and record[1] - mtime < RACY_NS):
             changed.append(path)
     return sorted(changed, reverse=True)
 
@@ -85,10 +93,16 @@ def sync_folders(
     *,
     progress: Progress | None = None,
     count_tokens: Callable[[str], int],
+    tidy: bool = True,
 ) -> SyncReport:
-    """Bring the index up to date with ``folders``; the caller holds the write lock and commits."""
+    """Bring the index up to date with ``folders``; the caller holds the write lock and commits.
+
+    Args:
+        tidy: also deal with the files of killed processes.
+    """
     report = SyncReport(scanned_folders=len(folders))
-    _finish_interrupted(connection, layout)
+    if tidy:
+        _finish_interrupted(connection, layout)
     seen_at = {path: _mtime(layout, path) for path in folders}
     missing: list[Row] = []
     todo: list[tuple[str, os.stat_result]] = []
@@ -122,6 +136,7 @@ def sync_folders(
             connection.execute("DELETE FROM folders WHERE path = ?", (path,))
         else:
             connection.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (path, mtime, now))
+            report.folder_times[path] = mtime
     return report
 
 
