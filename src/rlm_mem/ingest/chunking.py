@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rlm_mem.chunk import check_tags
 from rlm_mem.errors import InputError
@@ -151,8 +151,8 @@ class ChunkingEngine:
     def _partition(self, content: str, cuts: Cuts) -> tuple[list[tuple[int, int]], list[int]]:
         """The chunks as ranges of units, with exact counts.
 
-        Sums of parts can differ from the count of the whole by a few tokens; where that broke a bound, the bounds
-        are drawn in by as much and the packing is done again.
+        The sum of parts can differ from the count of the whole; where that broke a bound, the bounds are drawn in
+        by the same ratio and the packing is done again.
         """
 
         def exact(first: int, last: int) -> int:
@@ -165,12 +165,25 @@ class ChunkingEngine:
         for _ in range(_ATTEMPTS):
             spans = pack(cuts, sizes, exact)
             counts = count_many([content[slice(*_slice(cuts, *span))] for span in spans])
-            over = max((n for n, (a, b) in zip(counts, spans, strict=True) if b - a > 1), default=0)
-            if over <= self.max_tokens:
+            closer = self._drawn_in(sizes, cuts, spans, counts)
+            if closer is None:
                 break
-            most = max(self.max_tokens // 2, sizes.most - (over - self.max_tokens) - 2)
-            sizes = replace(sizes, least=min(sizes.least, most), target=min(sizes.target, most), most=most)
+            sizes = closer
         return spans, counts
+
+    def _drawn_in(
+        self, sizes: Sizes, cuts: Cuts, spans: list[tuple[int, int]], counts: list[int]
+    ) -> Sizes | None:
+        """Bounds to pack again with; None where the real bounds hold or cannot be met better."""
+        least, most = sizes.least, sizes.most
+        for (first, last), count in zip(spans, counts, strict=True):
+            if last - first > 1 and count > self.max_tokens:
+                most = min(most, self.max_tokens * cuts.estimate(first, last) // count - 1)
+            elif count < self.min_tokens and cuts.estimate(first, last) >= sizes.least and len(spans) > 1:
+                least = max(least, self.min_tokens * cuts.estimate(first, last) // count + 1)
+        if (least, most) == (sizes.least, sizes.most) or least > most:
+            return None
+        return Sizes(least, min(max(sizes.target, least), most), most)
 
 
 def _slice(cuts: Cuts, first: int, last: int) -> tuple[int, int]:

@@ -56,6 +56,10 @@ class Cuts:
     repeat_from: list[int] = field(default_factory=list)  # where the repeated text begins; `start` if none
     repeat_tokens: list[int] = field(default_factory=list)
 
+    def estimate(self, first: int, last: int) -> int:
+        """Tokens of the chunk of units `[first, last)` as the sum of its parts."""
+        return sum(self.tokens[first:last]) + sum(self.gap[first + 1 : last]) + self.repeat_tokens[first]
+
 
 class _Atom(NamedTuple):
     """The smallest piece that is ever separated."""
@@ -73,7 +77,7 @@ class _Sized(NamedTuple):
     gap: int
 
 
-_SHORT_GAP = 2  # characters of space that BPE merges into the neighbouring tokens
+_SHORT_BREAK = 2  # characters of a line break that BPE merges into the token before
 _CODE_PIECE = 4000  # characters
 
 
@@ -210,10 +214,7 @@ def _sized(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCos
             break
         atoms = smaller
         counts = _counts(text, atoms)
-    gaps = [""] + [
-        text[before.end : atom.start] if atom.start - before.end > _SHORT_GAP else ""
-        for before, atom in pairwise(atoms)
-    ]
+    gaps = [""] + [_uncounted(text, before.end, atom.start) for before, atom in pairwise(atoms)]
     return [_Sized(*row) for row in zip(atoms, counts, count_many(gaps[: len(atoms)]), strict=True)]
 
 
@@ -225,14 +226,23 @@ def _counts(text: str, atoms: list[_Atom]) -> list[int]:
     texts: list[str] = []
     for number, atom in enumerate(atoms):
         start, end = atom.start, atom.end
-        if number and 0 < start - atoms[number - 1].end <= _SHORT_GAP and text[start - 1] == " ":
+        if number and start > atoms[number - 1].end and text[start - 1] == " ":
             start -= 1
-        if number + 1 < len(atoms):
-            following = atoms[number + 1].start
-            if following - end <= _SHORT_GAP and text[end : end + 1] in ("\n", "\r"):
-                end = following
+        if number + 1 < len(atoms) and _breaks(text, end, atoms[number + 1].start):
+            end = atoms[number + 1].start
         texts.append(text[start:end])
     return count_many(texts)
+
+
+def _breaks(text: str, end: int, following: int) -> bool:
+    return 0 < following - end <= _SHORT_BREAK and all(char in "\r\n" for char in text[end:following])
+
+
+def _uncounted(text: str, end: int, following: int) -> str:
+    """The part of the space between two atoms that `_counts` gives to neither."""
+    if _breaks(text, end, following):
+        return ""
+    return text[end : following - 1] if text[following - 1] == " " else text[end:following]
 
 
 def _repeat(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[int, int]:
