@@ -34,15 +34,19 @@ NOW = {now!r}
 WEIGHTS = {weights!r}
 STATED = ("supports", "contradicts", "elaborates", "example_of")
 MOST_READ, MOST_HOPS, MOST_QUOTED = 24, 3, 5
-words = [w for w in re.findall(r"\\w+", QUESTION.lower()) if len(w) > 3]
+COMMON = (
+    "about been could does from have into should that their them there these they this those were what when "
+    "where which whom whose will with would your why who how did the and for was are has had her his you not"
+).split()
+words = [w for w in re.findall(r"\\w+", QUESTION.lower()) if len(w) > 2 and w not in COMMON]
 
 def stem(word):
-    return word[:max(4, len(word) - 3)]
+    return word[:max(3, len(word) - 3)]
 
 stems = [stem(w) for w in words]
 
 def overlap(text):
-    found = [stem(w) for w in re.findall(r"\\w+", text.lower())]
+    found = set([stem(w) for w in re.findall(r"\\w+", text.lower())])
     return len([s for s in set(stems) if s in found])
 
 def quote(text, snippet):
@@ -62,7 +66,9 @@ for hit in hits:
     relevance[hit["chunk_id"]] = max(0.0, hit["score"] / top) if top > 0 else 0.0
     snippets[hit["chunk_id"]] = hit["snippet"]
 
-frontier = [(relevance[h["chunk_id"]], h["chunk_id"], 0, "", "shares the question's words", "read") for h in hits[:5]]
+SHARES = "shares the question's words"
+starts = [h["chunk_id"] for h in hits[:5]]
+frontier = [(relevance[i], i, 0, "", SHARES, "read") for i in starts]
 seen, order, edges = {{}}, [], []
 while frontier and len(order) < MOST_READ:
     frontier.sort(key=lambda item: -item[0])
@@ -94,7 +100,11 @@ while frontier and len(order) < MOST_READ:
         # A link made by a rule leads on only to what the question speaks of; a stated one always does.
         if stated or relevance.get(other, 0) > 0.2:
             reached = 0.8 * passed + 0.4 * relevance.get(other, 0)
-            frontier.append((reached, other, hops + 1, chunk_id, kind + " (link with " + chunk_id + ")", "link"))
+            if other in starts:
+                frontier.append((reached, other, 0, "", SHARES, "read"))
+            else:
+                why = kind + " (link with " + chunk_id + ")"
+                frontier.append((reached, other, hops + 1, chunk_id, why, "link"))
 
 print(len(order), "chunks read,", len(edges), "links seen")
 current = [i for i in order if not seen[i]["outdated"]]
@@ -109,14 +119,18 @@ for one, other, kind in edges:
                 against.append(there)
             if kind in ("supports", "elaborates", "example_of") and there not in backing:
                 backing.append(there)
-# Of two chunks that contradict each other the weightier one is concluded, the newer one where they weigh the same.
+
+def standing(chunk_id):
+    backed = len([1 for a, b, kind in set(edges) if kind == "supports" and chunk_id in (a, b)])
+    return (seen[chunk_id]["shared"], backed, seen[chunk_id]["at"])
+
+# Of two that contradict each other the one is concluded that says more of what was asked, then the one with more
+# support, then the newer one.
 for chunk_id in list(against):
     rivals = [a if b == chunk_id else b for a, b, kind in edges if kind == "contradicts" and chunk_id in (a, b)]
     rivals = [r for r in rivals if r in main]
-    if chunk_id in main and rivals:
-        mine, theirs = seen[chunk_id], seen[rivals[0]]
-        if (round(mine["weight"], 1), mine["at"]) >= (round(theirs["weight"], 1), theirs["at"]):
-            against.remove(chunk_id)
+    if chunk_id in main and rivals and standing(chunk_id) >= standing(rivals[0]):
+        against.remove(chunk_id)
 main = [i for i in main if i not in against]
 if not main or not [i for i in main if seen[i]["shared"]]:
     FINAL(None, chunk_ids=[], confidence=0.0)

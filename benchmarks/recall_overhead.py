@@ -1,0 +1,173 @@
+"""What one recall costs beside its model: opening, sandbox, search, reads, grounding, trajectory, audit line.
+
+A model that answers at once writes what a real one writes: a program that searches twice and prints five chunks, then
+FINAL with a citation. Its own time is taken off. The store is a real one (files, index, postings) of 10,000 chunks of
+some 200 tokens. Measured beside it: the same with a 4,096-token window, a recall and a reasoning by the offline model,
+and opening a host-driven session.
+
+    python benchmarks/recall_overhead.py            # 10,000 chunks; building the store takes a minute or two
+    python benchmarks/recall_overhead.py --quick    # 1,000 chunks
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import synthetic
+from rlm_mem.config import Config, StoreConfig
+from rlm_mem.llm.base import Completion, Message, Prompt, Usage, as_messages
+from rlm_mem.recall import ReasonOperation, RecallOperation, recall_session
+from rlm_mem.repl.prompts import build_opening
+from rlm_mem.store.api import ChunkStore
+from support import Report, arguments, physical_floor, spread
+
+GOAL_MS = 50.0
+ROUNDS = 60
+WARM_UP = 5
+
+
+class InstantModel:
+    """Writes two programs without thinking, and counts the time it takes for that."""
+
+    name = "instant"
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def complete(self, messages: Prompt, **_options: object) -> Completion:
+        began = time.perf_counter()
+        asked = as_messages(messages)
+        text = _read(asked) if asked[-1].content.startswith("<question>") else _finish(asked)
+        self.seconds += time.perf_counter() - began
+        return Completion(text, Usage(1000, 80), model=self.name, finish_reason="stop")
+
+
+def _read(asked: list[Message]) -> str:
+    question = asked[1].content.split("\n")[1]
+    words = " ".join(question.split()[:2])
+    return (
+        f"```repl\nfound = search({question!r}, limit=10)\nmore = search_chunks({words!r})\n"
+        "for hit in found[:5]:\n    chunk = read_chunk(hit['chunk_id'])\n"
+        "    print(chunk['id'], chunk['metadata']['created_at'], chunk['content'][:400])\n```"
+    )
+
+
+def _finish(_asked: list[Message]) -> str:
+    return "```repl\nFINAL(found[0]['snippet'], chunk_ids=[found[0]['chunk_id']])\n```"
+
+
+def build(store: ChunkStore, size: int) -> list[str]:
+    """Fill the store and return questions that its chunks can answer."""
+    rng = np.random.default_rng(7)
+    share = 1.0 / (np.arange(20_000) + 10.0)
+    numbers = rng.choice(20_000, size=(size, 110), p=share / share.sum())
+    questions = []
+    for first in range(0, size, 500):
+        with store.batch():
+            for row in range(first, min(first + 500, size)):
+                words = [synthetic.word(int(number) * 13) for number in numbers[row]]
+                sentences = [" ".join(words[i : i + 10]).capitalize() + "." for i in range(0, 110, 10)]
+                store.create_chunk(
+                    " ".join(sentences),
+                    "note",
+                    conversation_id=f"conv-{row // 30}",
+                    tags=[f"topic-{row % 40}"],
+                )
+                if row % max(1, size // (ROUNDS + WARM_UP)) == 0:
+                    questions.append(f"{words[3]} {words[14]} {words[25]} {words[36]}?")
+        print(f"\r  {first:,} of {size:,} chunks", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    store.checkpoint()
+    return questions
+
+
+def measure(
+    report: Report, name: str, action: Callable[[str], float], questions: list[str]
+) -> dict[str, float]:
+    """Add a row with the milliseconds that `action` reports for each question."""
+    for question in questions[:WARM_UP]:
+        action(question)
+    figures = spread([action(question) for question in questions[WARM_UP:]])
+    report.add(
+        what=name, p50_ms=figures["p50"], p95_ms=figures["p95"], mean_ms=figures["mean"], n=figures["n"]
+    )
+    return figures
+
+
+def main() -> None:
+    """Build, measure, report."""
+    options = arguments(__doc__ or "").parse_args()
+    size = 1_000 if options.quick else 10_000
+    report = Report("recall_overhead", f"One recall beside its model, {size:,} chunks (milliseconds)")
+    with tempfile.TemporaryDirectory() as folder:
+        config = Config(store=StoreConfig(durability="normal"))
+        with ChunkStore(Path(folder) / "brain" / "memory", config=config) as store:
+            questions = build(store, size)
+            _measure_all(report, store, questions)
+        report.facts["physical floor (ms)"] = physical_floor(Path(folder))
+    report.finish(options.output)
+
+
+def _measure_all(report: Report, store: ChunkStore, questions: list[str]) -> None:
+    def beside_the_model(config: Config) -> Callable[[str], float]:
+        model = InstantModel()
+        recall = RecallOperation(store, model, config=config).recall
+
+        def action(question: str) -> float:
+            before, began = model.seconds, time.perf_counter()
+            result = recall(question)
+            passed = time.perf_counter() - began
+            assert result.concluded and result.iterations_used == 2, result.trajectory.steps
+            return (passed - (model.seconds - before)) * 1e3
+
+        return action
+
+    def timed(call: Callable[[str], object]) -> Callable[[str], float]:
+        def action(question: str) -> float:
+            began = time.perf_counter()
+            call(question)
+            return (time.perf_counter() - began) * 1e3
+
+        return action
+
+    small = replace(store.config, llm=replace(store.config.llm, context_tokens=4096))
+    unrecorded = replace(store.config, recall=replace(store.config.recall, trajectories=False))
+    figures = measure(
+        report, "recall, two turns, all but the model", beside_the_model(store.config), questions
+    )
+    measure(report, "the same in a 4,096-token window", beside_the_model(small), questions)
+    measure(report, "the same without a trajectory file", beside_the_model(unrecorded), questions)
+    measure(
+        report, "of it: opening (figures, first hits)", timed(lambda q: build_opening(store, q)), questions
+    )
+    measure(
+        report,
+        "recall by the offline model, whole",
+        timed(RecallOperation(store, "offline").recall),
+        questions,
+    )
+    measure(
+        report,
+        "reason by the offline model, whole",
+        timed(ReasonOperation(store, "offline").reason),
+        questions,
+    )
+    measure(
+        report,
+        "host-driven session: open and close",
+        timed(lambda q: recall_session(store, q).close()),
+        questions,
+    )
+    met = figures["p50"] < GOAL_MS
+    report.facts["goal"] = f"under {GOAL_MS:g} ms (p50): {'met' if met else 'MISSED'}, {figures['p50']} ms"
+
+
+if __name__ == "__main__":
+    main()
