@@ -313,6 +313,19 @@ def test_codex_events_are_read_for_the_answer_and_the_usage(
     assert completion.cost is None
 
 
+def test_codex_is_asked_without_shell_and_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = {"type": "item.completed", "item": {"type": "agent_message"}}
+    body = f"""
+event = {event!r}
+event['item']['text'] = json.dumps([sys.argv[1:], os.listdir(), sys.stdin.read()])
+print(json.dumps(event))
+"""
+    argv, files, prompt = json.loads(agent(monkeypatch, tmp_path, "codex", body).complete("a question").text)
+    assert {"exec", "--sandbox=read-only", "features.shell_tool=false", "web_search=disabled"} <= set(argv)
+    assert files == []
+    assert prompt == "a question"
+
+
 def test_a_failed_turn_of_codex_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     event = {"type": "turn.failed", "error": {"message": "stream disconnected"}}
     with pytest.raises(ModelError, match="stream disconnected"):

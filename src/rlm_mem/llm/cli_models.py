@@ -238,7 +238,13 @@ AGENTS: Mapping[str, Agent] = {
         "Run claude once and log in.",
     ),
     "codex": Agent(
-        ("codex", "exec", "--json", "--sandbox=read-only", "--skip-git-repo-check", "--ephemeral"),
+        (
+            *("codex", "exec", "--json", "--sandbox=read-only", "--skip-git-repo-check", "--ephemeral"),
+            # A remembered text must not be able to make it read files or send them somewhere.
+            *("-c", "features.shell_tool=false", "-c", "web_search=disabled"),
+            *("-c", "features.apps=false", "-c", "features.plugins=false"),
+            *("-c", "features.multi_agent=false", "-c", "features.goals=false"),
+        ),
         _read_codex,
         "Run: codex login",
     ),
