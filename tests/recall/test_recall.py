@@ -271,3 +271,18 @@ def test_limits_of_one_recall_replace_the_operations(store: ChunkStore) -> None:
     operation = RecallOperation(store, ScriptedLLM(default=block("x = 1")), limits=Limits(iterations=5))
     assert operation.recall("Where?", limits=Limits(iterations=2)).iterations_used == 2
     assert operation.recall("Where?").iterations_used == 5
+
+
+def test_further_functions_are_told_to_the_model_and_callable(store: ChunkStore) -> None:
+    def exchange_rate(currency: str, day: str = "today") -> float:
+        """Units of a currency for one euro."""
+        return {"NOK": 11.5}[currency]
+
+    llm = ScriptedLLM([block("FINAL(exchange_rate('NOK') * 2)")])
+    result = RecallOperation(store, llm, functions={"exchange_rate": exchange_rate}).recall(
+        "How many crowns?"
+    )
+    assert result.content == "23.0"
+    system = llm.prompts[0][0].content
+    assert "exchange_rate(currency: 'str', day: 'str' = 'today')" in system
+    assert "Units of a currency for one euro." in system

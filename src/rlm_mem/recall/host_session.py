@@ -19,7 +19,7 @@ from rlm_mem.llm.budget import Budget, Limits
 from rlm_mem.recall.recall import RecallResult, conclude
 from rlm_mem.recall.run import HostFunctions, RecordedLLM, Run, Runner, check_query, limits_from
 from rlm_mem.repl.loop import LoopResult
-from rlm_mem.repl.prompts import SYSTEM_PROMPT, build_opening, feedback
+from rlm_mem.repl.prompts import build_opening, feedback, instructions
 from rlm_mem.repl.turn import LoopStep, error_hint, make_step, run_program
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class RecallSession:
 
     def __init__(self, runner: Runner, query: str, limits: Limits) -> None:
         self.query = check_query(query)
-        self.schema = SYSTEM_PROMPT
+        self.schema = instructions(runner.functions)
         self.result: RecallResult | None = None
         self._runner = runner
         self._clock = _Stopwatch()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import InvalidQuery
@@ -12,7 +13,7 @@ from rlm_mem.llm.budget import Budget, Limits, Spent
 from rlm_mem.recall.recorder import TrajectoryRecorder
 from rlm_mem.recall.trajectory import prompt_key, prune_trajectories
 from rlm_mem.repl.loop import LoopResult, LoopStep, drive
-from rlm_mem.repl.prompts import SYSTEM_PROMPT, Opening, build_opening
+from rlm_mem.repl.prompts import Opening, build_opening, instructions
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config, RecallConfig
@@ -61,6 +62,11 @@ def check_query(query: str) -> str:
     if len(query) > _MAX_QUERY:
         raise InvalidQuery(f"the question has {len(query):,} characters; at most {_MAX_QUERY:,} are allowed")
     return query.strip()
+
+
+def _plain_number(value: Decimal | float | None) -> float | str | None:
+    # As the trajectory's file holds it: exact.
+    return str(value) if isinstance(value, Decimal) else value
 
 
 class RecordedLLM:
@@ -128,7 +134,6 @@ class Runner:
         *,
         llm: LLM | None = None,
         limits: Limits | None = None,
-        system: str = SYSTEM_PROMPT,
         task: str = "",
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: Callable[[str], None] | None = None,
@@ -170,7 +175,7 @@ class Runner:
             }
 
         try:
-            loop = ask(opening, 0, system=system, on_text=on_text)
+            loop = ask(opening, 0, on_text=on_text)
         except BaseException as error:
             recorder.finish(budget.spent(), evidence=evidence, error=f"{type(error).__name__}: {error}")
             error.add_note(f"The steps so far are in trajectory {recorder.trajectory.id}.")
@@ -186,7 +191,7 @@ class Runner:
             query,
             model=model,
             engine=self.engine,
-            limits=asdict(limits),
+            limits={name: _plain_number(value) for name, value in asdict(limits).items()},
             enabled=settings.trajectories,
         )
         if recorder.trajectory.path is not None:
@@ -217,7 +222,6 @@ class Runner:
         sub_question: Callable[[str, int], Any],
         on_step: Callable[[LoopStep], None],
         *,
-        system: str = SYSTEM_PROMPT,
         on_text: Callable[[str], None] | None = None,
     ) -> LoopResult:
         settings = self.config
@@ -233,7 +237,7 @@ class Runner:
                 llm,
                 asked,
                 budget=budget,
-                system=system,
+                system=instructions(self.functions),
                 depth=depth,
                 context_tokens=getattr(llm, "context_tokens", None) or settings.llm.context_tokens,
                 answer_tokens=settings.llm.max_tokens,

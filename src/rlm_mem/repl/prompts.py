@@ -7,8 +7,10 @@ content"); content is seen only when a program reads and prints it.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ __all__ = [
     "clip",
     "feedback",
     "fenced",
+    "instructions",
     "no_program",
 ]
 
@@ -78,6 +81,24 @@ for chunk_id, snippet in seen.items():
 ```
 """
 """The dialect in under 900 o200k tokens, with short worked programs (small models need them)."""
+
+
+def instructions(functions: Mapping[str, Callable[..., Any]] | None = None) -> str:
+    """Return the system prompt, with a line for each further host function: its signature and first sentence."""
+    if not functions:
+        return SYSTEM_PROMPT
+    lines = [_described(name, function) for name, function in functions.items()]
+    return SYSTEM_PROMPT + "These functions exist too:\n" + "\n".join(lines) + "\n"
+
+
+def _described(name: str, function: Callable[..., Any]) -> str:
+    try:
+        signature = str(inspect.signature(function))
+    except (TypeError, ValueError):  # builtins and C functions may have none
+        signature = "(...)"
+    about = (inspect.getdoc(function) or "").split("\n", 1)[0][:120]
+    return f"{name}{signature[:120]}" + (f": {about}" if about else "")
+
 
 _TAG = re.compile(r"<(?=/?\s*(?:question|store|hits|output|error|context|earlier)\b)", re.IGNORECASE)
 _BROKEN = r"<\\"  # as a replacement: a bracket and one backslash

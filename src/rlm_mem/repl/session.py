@@ -129,7 +129,7 @@ class REPLSession:
         if budget is None:
             # On its own, a session bounds model calls by iterations alone (seed 004, llm_query).
             budget = Budget(
-                Limits(iterations=self.max_iterations, depth=None, seconds=None, model_calls=None)
+                Limits(iterations=self.max_iterations, depth=self.max_depth, seconds=None, model_calls=None)
             )
         self.budget = budget
         self._models = ModelCalls(
@@ -426,14 +426,8 @@ class REPLSession:
         if not isinstance(question, str) or not question.strip():
             raise HostCallFailed("TypeError", "rlm_query takes a question as text")
         depth = self.depth + 1
-        deepest = self.max_depth
-        if self.budget.limits.depth is not None:
-            deepest = min(deepest, self.budget.limits.depth)
-        if depth > deepest:
-            raise HostCallFailed(
-                "RecursionError",
-                f"rlm_query: questions may nest {deepest} deep; answer this one with search and llm_query",
-            )
+        # Terminal like every budget: a model that is merely told so asks again and again.
+        self.budget.enter(depth)
         if self._subquery is not None:
             return plain(self._subquery(question, depth))
         return self._nested(question, depth)
@@ -443,7 +437,6 @@ class REPLSession:
         from rlm_mem.repl.prompts import build_opening
 
         config, budget = self.config, self.budget
-        budget.enter(depth)
         nested = REPLSession(
             self.chunk_store,
             self._models.model,
