@@ -10,7 +10,7 @@ import typer
 from rlm_mem.cli import options
 from rlm_mem.cli.opening import open_memory
 from rlm_mem.cli.steps import cost_line, show_step
-from rlm_mem.cli.terminal import amount, day, one_line, plain, print_json, safe, screen, text
+from rlm_mem.cli.terminal import amount, day, indented, one_line, plain, print_json, screen, text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -108,7 +108,8 @@ def recall(
 def show_recall(console: Console, memory: Memory, result: dict[str, Any], seconds: float) -> None:
     """Print an answer, the chunks it rests on, and what it took."""
     if result["content"] is None:
-        console.print(text("The memory does not hold an answer.", "bold yellow"))
+        ended = "The memory does not hold an answer." if result["concluded"] else "No answer was reached."
+        console.print(text(ended, "bold yellow"))
     else:
         console.print(text(result["content"], "bold"))
     show_evidence(console, memory, result["chunk_ids"])
@@ -125,8 +126,6 @@ def show_recall(console: Console, memory: Memory, result: dict[str, Any], second
 
 def show_evidence(console: Console, memory: Memory, chunk_ids: list[str], most: int = 8) -> None:
     """Print the chunks that an answer rests on: id, day, and the beginning of the content."""
-    from rich.padding import Padding
-
     chunks = memory.store.get_many(chunk_ids[:most])
     for chunk_id in chunk_ids[:most]:
         chunk = chunks.get(chunk_id)
@@ -135,7 +134,7 @@ def show_evidence(console: Console, memory: Memory, chunk_ids: list[str], most: 
             line.append(f"  {day(chunk.metadata.at)}", "dim")
         console.print(line)
         if chunk is not None:
-            console.print(Padding(text(one_line(safe(chunk.content), 240)), (0, 0, 0, 6), expand=False))
+            console.print(indented(one_line(chunk.content, 240), 6))
     if len(chunk_ids) > most:
         console.print(text(f"  and {amount(len(chunk_ids) - most, 'chunk')} more (--json names all)", "dim"))
 
@@ -173,23 +172,29 @@ def reason(
             on_step=(lambda step: show_step(console, plain(step))) if live else None,
             limits=limits,
         )
-    if as_json:
-        print_json(result)
-        return
-    _show_path(console, plain(result))
+        if as_json:
+            print_json(result)
+        else:
+            _show_reasoning(console, memory, plain(result))
 
 
-def _show_path(console: Console, result: dict[str, Any]) -> None:
+def _show_reasoning(console: Console, memory: Memory, result: dict[str, Any]) -> None:
     from rich.tree import Tree
 
-    tree = Tree(
-        text(result["conclusion"] or "No conclusion: the memory does not hold enough.", "bold"),
-        guide_style="dim",
-    )
+    contents = memory.store.get_many([step["chunk_id"] for step in result["path"] if step["chunk_id"]])
+    conclusion = result["conclusion"] or "No conclusion: the memory does not hold enough."
+    tree = Tree(text(conclusion, "bold"), guide_style="dim")
     for step in result["path"]:
         label = text(f"{step['operation']}  ", "yellow") + text(step["chunk_id"] or "", "cyan")
-        tree.add(label).add(text(one_line(step["reasoning"] or "", 400)))
+        label.append(f"  {one_line(step['reasoning'] or '', 200)}", "dim")
+        branch = tree.add(label)
+        chunk = contents.get(step["chunk_id"])
+        if chunk is not None and step["operation"] != "synthesize":
+            branch.add(text(one_line(chunk.content, 200)))
     console.print(tree)
+    for name in ("contradicts", "superseded"):
+        if result.get(name):
+            console.print(text(f"{name}: {', '.join(result[name])}", "yellow"))
     console.print(text(f"confidence {result['confidence']:.2f}", "dim"))
 
 

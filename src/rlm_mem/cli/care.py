@@ -11,12 +11,10 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.opening import named_brain, open_memory
-from rlm_mem.cli.terminal import amount, one_line, plain, print_json, progress, screen, text
+from rlm_mem.cli.terminal import amount, indented, plain, print_json, progress, screen, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.padding import Padding
 
     from rlm_mem.store.integrity import Finding
     from rlm_mem.store.repair import Repair
@@ -126,7 +124,7 @@ def repair(
 def _show_finding(finding: Finding) -> None:
     concerned = finding.chunk_id or finding.file or "index"
     screen().print(text(f"{finding.code}  ", "yellow") + text(concerned, "cyan"))
-    screen().print(_indented(finding.message))
+    screen().print(indented(finding.message, 4))
 
 
 def _show_repairs(repairs: Sequence[Repair], *, applied: bool) -> None:
@@ -137,10 +135,10 @@ def _show_repairs(repairs: Sequence[Repair], *, applied: bool) -> None:
     for one in repairs:
         _show_finding(one.finding)
         if one.error:
-            console.print(_indented(f"failed: {one.error}", "red"))
+            console.print(indented(f"failed: {one.error}", 4, "red"))
         else:
             state = "for you to decide" if one.manual else ("done" if one.done else "would be done")
-            console.print(_indented(f"{state}: {one.action}", "yellow" if one.manual else "green"))
+            console.print(indented(f"{state}: {one.action}", 4, "yellow" if one.manual else "green"))
     yours = sum(one.manual for one in repairs)
     mended = sum(one.done for one in repairs)
     rest = len(repairs) - yours
@@ -150,12 +148,6 @@ def _show_repairs(repairs: Sequence[Repair], *, applied: bool) -> None:
         else f"{amount(rest, 'repair')} to do: rlm-mem repair --apply"
     )
     console.print(text(said + (f"; {yours} for you to decide" if yours else ""), "bold"))
-
-
-def _indented(content: str, style: str = "") -> Padding:
-    from rich.padding import Padding
-
-    return Padding(text(one_line(content, 600), style), (0, 0, 0, 4), expand=False)
 
 
 def index_rebuild(

@@ -12,12 +12,12 @@ from rlm_mem.cli.opening import open_memory
 from rlm_mem.cli.terminal import (
     amount,
     day,
+    indented,
     moment,
     one_line,
     pairs,
     plain,
     print_json,
-    safe,
     screen,
     table,
     text,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
 PANEL = "Look"
+LINKS = 8  # shown below a chunk; rlm-mem links has all
+PARTS = 8  # of a score, the strongest; --json has all
 _FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
 
 
@@ -103,14 +105,14 @@ def search(
         about = [hit.type, day(hit.at), hit.author, hit.conversation_id]
         head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
-        console.print(head)
-        console.print(_indented(hit.snippet, 8))
+        console.print(head, no_wrap=True, overflow="ellipsis")
+        console.print(indented(one_line(hit.snippet, 2000), 8))
         if hit.parts:
             strongest = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
             named_parts = "  ".join(
-                f"{name} {value:+.2f}" for name, value in strongest if abs(value) >= 0.005
+                f"{name}\u00a0{value:+.2f}" for name, value in strongest[:PARTS] if abs(value) >= 0.005
             )
-            console.print(_indented(named_parts, 8, "dim"))
+            console.print(indented(named_parts, 8, "dim"))
 
 
 def show(
@@ -146,7 +148,11 @@ def show(
         console.print(text(chunk.content))
         if chunk.links:
             console.print()
-            console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in chunk.links]))
+            most = chunk.links[:LINKS]
+            console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in most]))
+            if len(chunk.links) > LINKS:
+                more = amount(len(chunk.links) - LINKS, "link")
+                console.print(text(f"and {more} more: rlm-mem links {chunk.id}", "dim"))
 
 
 def _about(chunk: Chunk) -> list[tuple[str, object]]:
@@ -398,27 +404,21 @@ def stats(
     if as_json:
         print_json(figures)
         return
-    rows: list[tuple[str, object]] = []
-    for name, value in figures.items():
-        if isinstance(value, dict):
-            shown = ", ".join(
-                f"{key} {count:,}" if isinstance(count, int) else f"{key} {count}"
-                for key, count in value.items()
-            )
-            rows.append((name.replace("_", " "), shown or "none"))
-        elif isinstance(value, int) and not isinstance(value, bool):
-            rows.append((name.replace("_", " "), f"{value:,}"))
-        elif value is not None:
-            rows.append((name.replace("_", " "), str(value)))
-    screen().print(pairs(rows))
+    screen().print(
+        pairs((_label(name), _figure(value)) for name, value in figures.items() if value is not None)
+    )
+
+
+def _label(name: str) -> str:
+    return name.removesuffix("_mb").replace("_", " ") + (" (MB)" if name.endswith("_mb") else "")
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_figure(count)}" for key, count in value.items()) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _iso(seconds: float) -> str:
     """Epoch seconds as an ISO time in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _indented(content: str, columns: int, style: str = "") -> RenderableType:
-    from rich.padding import Padding
-
-    return Padding(text(" ".join(safe(content).split()), style), (0, 0, 0, columns), expand=False)

@@ -59,7 +59,9 @@ def open_memory(
         )
     from rlm_mem.memory import Memory
 
-    named: dict[str, Any] = {"llm": llm} if llm else {}
+    named: dict[str, Any] = {"actor": "cli"}
+    if llm:
+        named["llm"] = llm
     chosen = namespace or _before(ctx).namespace
     if chosen:
         named["namespace"] = chosen

@@ -10,7 +10,18 @@ import typer
 from rlm_mem.cli import options
 from rlm_mem.cli.opening import open_memory
 from rlm_mem.cli.steps import cost_line, step_parts, step_title
-from rlm_mem.cli.terminal import amount, moment, money, one_line, plain, print_json, screen, table, text
+from rlm_mem.cli.terminal import (
+    amount,
+    indented,
+    moment,
+    money,
+    one_line,
+    plain,
+    print_json,
+    screen,
+    table,
+    text,
+)
 from rlm_mem.errors import InvalidQuery
 
 if TYPE_CHECKING:
@@ -72,8 +83,8 @@ def trajectories_list(
         head.append(
             f"  {info.operation} · {end} · {amount(info.iterations, 'program')} · {info.seconds:.1f} s", "dim"
         )
-        console.print(head)
-        console.print(text(f"    {one_line(info.query, 300)}"))
+        console.print(head, no_wrap=True, overflow="ellipsis")
+        console.print(indented(one_line(info.query, 300), 4))
 
 
 def trajectories_show(

@@ -41,7 +41,7 @@ def step_title(step: Mapping[str, Any]) -> Text:
 
 def step_parts(step: Mapping[str, Any], *, whole: bool, seen: set[str] | None = None) -> list[RenderableType]:
     """Programs, calls, output and error of a step; ``whole`` keeps all lines of the output."""
-    parts: list[RenderableType] = [part for program in step["programs"] for part in _program(program, seen)]
+    parts: list[RenderableType] = [_program(program, seen) for program in step["programs"]]
     if not parts:
         parts.append(_inset(text(one_line(step["reply"], 400), "italic")))
     calls = _calls(step["host_calls"])
@@ -65,22 +65,22 @@ def cost_line(usage: Mapping[str, Any] | None, cost: Any) -> str:
     return f"{'about ' if usage['estimated'] else ''}{counted}, {money(cost)}"
 
 
-def _program(code: str, seen: set[str] | None) -> list[RenderableType]:
+def _program(code: str, seen: set[str] | None) -> RenderableType:
     """The program, highlighted; runs of lines in ``seen`` become one line that counts them."""
+    from rich.console import Group
     from rich.syntax import Syntax
 
-    lines = Syntax(safe(code), "python", theme="ansi_dark").highlight(safe(code).strip("\n")).split("\n")
-    if seen is None:
-        return [_inset(line) for line in lines]
-    parts: list[RenderableType] = []
-    for known, run in groupby(lines, key=lambda line: line.plain in seen):
+    lines = Syntax("", "python", theme="ansi_dark").highlight(safe(code).strip("\n")).split("\n")
+    known = set() if seen is None else seen
+    shown: list[RenderableType] = []
+    for is_known, run in groupby(lines, key=lambda line: line.plain in known):
         these = list(run)
-        if known and len(these) > SEEN_LINES:
-            parts.append(_inset(text(f"… {amount(len(these), 'line')} as before", "dim italic")))
+        if is_known and len(these) > SEEN_LINES:
+            shown.append(text(f"… {amount(len(these), 'line')} as before", "dim italic"))
         else:
-            parts += [_inset(line) for line in these]
-    seen.update(line.plain for line in lines)
-    return parts
+            shown += these
+    known.update(line.plain for line in lines)
+    return _inset(Group(*shown))
 
 
 def _inset(content: RenderableType) -> RenderableType:

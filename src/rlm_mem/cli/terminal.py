@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
@@ -57,6 +58,13 @@ def text(content: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(safe(content), style=style)
+
+
+def indented(content: str, columns: int, style: str = "") -> Padding:
+    """A paragraph that wraps behind an indent."""
+    from rich.padding import Padding
+
+    return Padding(text(content, style), (0, 0, 0, columns), expand=False)
 
 
 def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) -> Table:
