@@ -17,6 +17,7 @@ from rlm_mem.chunk_fields import (
     check_confidence,
     check_content,
     check_namespace,
+    check_reasoning,
     check_strength,
     check_tags,
     check_text,
@@ -56,6 +57,7 @@ __all__ = [
     "check_confidence",
     "check_content",
     "check_namespace",
+    "check_reasoning",
     "check_strength",
     "check_tags",
     "check_time",
@@ -359,9 +361,7 @@ def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
     if not isinstance(raw, Mapping):
         raise InvalidLink(f"a link must be an object with target_id and type, not {raw!r:.60}")
     target = raw.get("target_id", raw.get("target"))
-    reasoning = raw.get("reasoning")
-    if reasoning is not None and not isinstance(reasoning, str):
-        raise InvalidLink(f"link reasoning must be text, not {type(reasoning).__name__}")
+    reasoning = check_reasoning(raw.get("reasoning"))
     when = raw.get("created_at") or created_at
     return ChunkLinks(
         target_id=check_chunk_id(target),

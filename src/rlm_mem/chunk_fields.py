@@ -122,6 +122,17 @@ def check_strength(value: object) -> float:
     return number
 
 
+def check_reasoning(value: object) -> str | None:
+    """Return the reasoning of a link if it can be stored; raises InvalidLink."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidLink(f"link reasoning must be text, not {type(value).__name__}")
+    try:
+        (value or "").encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidLink(f"link reasoning {shown(value)} holds a lone surrogate") from None
+    return value
+
+
 def _unit_interval(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None

@@ -16,6 +16,7 @@ from rlm_mem.chunk import (
     check_chunk_id,
     check_confidence,
     check_content,
+    check_reasoning,
     check_strength,
     check_tags,
     check_text,
@@ -161,6 +162,8 @@ def check_links(links: object, types: TypeRegistry, now: str, own_id: str | None
     for link in checked:
         types.check_link(link.type)
         check_strength(link.strength)
+        check_reasoning(link.reasoning)
+        _check_plain(link.extra, "link")
         check_chunk_id(link.target_id)
         if link.target_id == own_id:
             raise InvalidLink(f"{own_id} cannot link to itself")

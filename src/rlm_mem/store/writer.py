@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import Chunk, ChunkLinks, check_chunk_id, check_strength, format_time, new_chunk_id
+from rlm_mem.chunk import (
+    Chunk,
+    ChunkLinks,
+    check_chunk_id,
+    check_reasoning,
+    check_strength,
+    format_time,
+    new_chunk_id,
+)
 from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink
 from rlm_mem.store.history import Version, former_versions
 from rlm_mem.store.rows import ACTIVE, ARCHIVED, Row
@@ -212,8 +220,7 @@ class Writer:
         """Add a link, or change the one of this type that is there."""
         self._types.check_link(link_type)
         strength = check_strength(strength)
-        if reasoning is not None and not isinstance(reasoning, str):
-            raise InvalidLink(f"reasoning must be text, not {type(reasoning).__name__}")
+        reasoning = check_reasoning(reasoning)
         if check_chunk_id(source_id) == check_chunk_id(target_id):
             raise InvalidLink(f"{source_id} cannot link to itself")
         with self._backend.transaction() as transaction:
