@@ -55,10 +55,10 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@echo "Installing RLM-MEM into $(VENV)"
-	@$(PIP) install --quiet --editable .
+	@$(PIP) install -qq --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing RLM-MEM with what its tests and checks need into $(VENV)"
-	@$(PIP) install --quiet --editable ".[test,check]"
+	@$(PIP) install -qq --editable ".[test,check]"
 	@touch $@ $(VENV)/.installed

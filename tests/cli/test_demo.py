@@ -1,0 +1,71 @@
+"""The demo: half a year of a team's notes, and questions about them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from .conftest import Run
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "brain"
+
+
+def test_the_demo_answers_its_questions_from_the_notes(run: Run, place: Path) -> None:
+    answers = run("demo", "--brain", str(place), "--json").json
+    assert len(answers) >= 6
+    right = [
+        all(fact.lower() in (answer["content"] or "").lower() for fact in answer["expect"])
+        if answer["answerable"]
+        else answer["content"] is None
+        for answer in answers
+    ]
+    wrong = [
+        (answer["question"], answer["content"]) for answer, ok in zip(answers, right, strict=True) if not ok
+    ]
+    assert sum(right) >= len(right) - 2, wrong
+
+
+def test_the_demo_shows_programs_answers_and_chunks_that_exist(run: Run, place: Path) -> None:
+    shown = run("demo", "--brain", str(place)).out
+    assert "step 1" in shown
+    assert "search(" in shown
+    assert "FINAL(" in shown
+    ids = set(re.findall(r"^  (chunk-[\w-]+)", shown, re.MULTILINE))
+    assert len(ids) >= 6
+    for chunk_id in ids:
+        assert run("show", "--brain", str(place), chunk_id).code == 0
+
+
+def test_a_second_demo_on_the_same_memory_adds_nothing(run: Run, place: Path) -> None:
+    run("demo", "--brain", str(place))
+    before = run("stats", "--brain", str(place), "--json").json
+    run("demo", "--brain", str(place))
+    after = run("stats", "--brain", str(place), "--json").json
+    assert after["chunk_count"] == before["chunk_count"] == 317
+    assert after["links"] == before["links"]
+
+
+def test_a_note_that_was_replaced_says_by_what(run: Run, place: Path) -> None:
+    run("demo", "--brain", str(place), "--json")
+    chunks = run("list", "--brain", str(place), "--json", "--limit", "1000").json
+    replaced = [chunk["metadata"] for chunk in chunks if chunk["metadata"]["superseded_by"]]
+    assert len(replaced) == 11
+    assert {meta["superseded_by"] for meta in replaced} <= {chunk["id"] for chunk in chunks}
+    assert all(meta["valid_to"] for meta in replaced)
+
+
+def test_the_demo_leaves_nothing_behind(
+    run: Run, brain: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert run("demo").code == 0
+    assert list(temporary.iterdir()) == []
+    assert not brain.exists()
