@@ -40,7 +40,7 @@ MODULES = (
 )
 IMPORTABLE = frozenset(MODULES) - {
     *("traceback", "types", "warnings", "asyncio", "secrets", "logging", "locale", "_strptime"),
-    *("encodings.idna", "stringprep", "io"),
+    *("encodings.idna", "stringprep"),
 }
 """What a program may import. The others are loaded because those need them at run time."""
 
@@ -73,6 +73,16 @@ class _Return(BaseException):
 
 class _Expired(BaseException):
     """The timer went off; the program may catch it, but then the host kills the worker."""
+
+
+class Output:
+    """Stands in for the standard streams."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.write = worker.write
+
+    def flush(self) -> None:
+        """Nothing to do: output leaves with the next frame."""
 
 
 class Worker:
@@ -141,9 +151,15 @@ class Worker:
     ) -> None:
         text = (" " if sep is None else sep).join([str(value) for value in values])
         text += "\n" if end is None else end
-        if file is not None and hasattr(file, "write"):
+        if file is not None:
             file.write(text)
-            return
+        else:
+            self.write(text)
+        if flush and hasattr(file, "flush"):
+            file.flush()
+
+    def write(self, text: str) -> None:
+        """Collect output; it is sent with the next frame."""
         self.printed += len(text)
         room = self.output_limit - (self.printed - len(text))
         if room > 0:
@@ -337,8 +353,10 @@ def main() -> None:
     sys.path_hooks.clear()
     sys.argv.clear()
     sys.setrecursionlimit(1_000)
-    sys.stdin = sys.stdout = sys.stderr = None
+    sys.stdin = None
     worker = Worker(wire, output_limit)
+    # What library code prints (pprint) goes the way of print.
+    sys.stdout = sys.stderr = Output(worker)
     signal.signal(signal.SIGALRM, worker.expired)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if resource is not None:

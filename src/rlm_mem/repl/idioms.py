@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from rlm_mem.repl.idiom_generators import make_eager, yields
@@ -15,7 +16,7 @@ from rlm_mem.repl.idiom_imports import rewrite_import, rewrite_import_from, spli
 from rlm_mem.repl.idiom_tables import METHODS, QUIET_BUILTINS, TYPE_NAMES, TYPES_OWN_METHODS
 from rlm_mem.repl.prelude import REQUIRES
 
-__all__ = ["Rewritten", "rewrite"]
+__all__ = ["Rewritten", "leaves_no_trace", "rewrite"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,14 @@ class Rewritten:
     Attributes:
         code: source text.
         pieces: pieces of the prelude that it needs, each after those it needs itself.
+        guarded: its last value is bounded before it leaves the sandbox; otherwise it must not be looked at.
         lines: first line of each statement in ``code`` and the line it had, or empty when nothing moved.
     """
 
     code: str
     pieces: tuple[str, ...] = ()
     lines: tuple[tuple[int, int], ...] = field(default=())
+    guarded: bool = True
 
     def original_line(self, line: int) -> int:
         """The line of the caller's program that became ``line``."""
@@ -48,20 +51,64 @@ def rewrite(code: str, tree: ast.Module | None) -> Rewritten:
         tree: its syntax tree (changed in place), or None when it could not be parsed: then unchanged.
     """
     if tree is None:
-        return Rewritten(code)
+        return Rewritten(code, guarded=False)
     rewriter = _Rewriter(tree)
     try:
         rewriter.visit(tree)
-        if not rewriter.changed:
-            return Rewritten(code)
+        if not rewriter.changed and (guarded := _guard_text(code, tree)) is not None:
+            return Rewritten(guarded)
+        _guard(tree)
         ast.fix_missing_locations(tree)
         fresh = ast.unparse(tree)
         lines = _line_map(tree, ast.parse(fresh))
     except (RecursionError, ValueError, SyntaxError):
         # Nested too deep for the rewriter, or an f-string that cannot be written back: Monty sees the
         # program as it was, and its own error is the right answer.
-        return Rewritten(code)
+        return Rewritten(code, guarded=False)
     return Rewritten(fresh, _with_required(rewriter.pieces), lines)
+
+
+def leaves_no_trace(tree: ast.Module | None, functions: Container[str]) -> bool:
+    """Whether a program only looks: nothing is bound, and nothing called that could change a value.
+
+    Args:
+        tree: its syntax tree before it is rewritten, or None when unknown.
+        functions: host functions, which cannot touch the namespace.
+    """
+    if tree is None or not all(isinstance(statement, ast.Expr) for statement in tree.body):
+        return False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.NamedExpr | ast.Await | ast.Lambda):
+            return False
+        if isinstance(node, ast.Call):
+            called = node.func.id if isinstance(node.func, ast.Name) else ""
+            if called not in functions and called not in QUIET_BUILTINS:
+                return False
+    return True
+
+
+def _guard(tree: ast.Module) -> None:
+    """Let the value of the last expression pass through the sandbox's own bounds before it leaves."""
+    if tree.body and isinstance(last := tree.body[-1], ast.Expr):
+        last.value = ast.copy_location(_call("_rlm_value", last.value), last.value)
+
+
+def _guard_text(code: str, tree: ast.Module) -> str | None:
+    """The same on the text, which keeps it and its lines as they are; None where that is not possible."""
+    if not tree.body or not isinstance(last := tree.body[-1], ast.Expr):
+        return code
+    value = last.value
+    if "\r" in code or "\f" in code or value.end_lineno is None or value.end_col_offset is None:
+        return None
+    lines = code.split("\n")
+    # Offsets count bytes of UTF-8. The end first: inserting at the start would move it.
+    for number, column, text in (
+        (value.end_lineno, value.end_col_offset, "))"),
+        (value.lineno, value.col_offset, "_rlm_value(("),
+    ):
+        line = lines[number - 1].encode()
+        lines[number - 1] = (line[:column] + text.encode() + line[column:]).decode()
+    return "\n".join(lines)
 
 
 def _with_required(pieces: dict[str, None]) -> tuple[str, ...]:
@@ -241,6 +288,14 @@ class _Rewriter(ast.NodeTransformer):
         self._nested = outer
         return node
 
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        outer, self._nested = self._nested, 0
+        self._functions += 1
+        self.generic_visit(node)
+        self._functions -= 1
+        self._nested = outer
+        return node
+
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
         node.value = self._as_iterator(node.value)
@@ -250,6 +305,10 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if node.value is not None:
             node.value = self._as_iterator(node.value)
+            if not self._functions:
+                # seed 003 shows a top-level return: its value leaves the sandbox too.
+                self.changed = True
+                node.value = ast.copy_location(_call("_rlm_value", node.value), node.value)
         return node
 
     def _as_iterator(self, value: ast.expr) -> ast.expr:
@@ -380,12 +439,15 @@ class _Rewriter(ast.NodeTransformer):
         node.args = [self.visit(argument) for argument in node.args]  # type: ignore[misc]
         node.keywords = [self.visit(word) for word in node.keywords]  # type: ignore[misc]
         value = func.value
+        if isinstance(value, ast.Name) and value.id == "re" and node.args:
+            self._verbose(node)
         if name == "sort" and (key := _keyword(node, "key")) is not None and not self._quiet(key):
             self._use("sort")
             return ast.copy_location(_call("_rlm_sort", value, keywords=node.keywords), node)
         if name in ("sub", "subn"):
-            strings = [isinstance(argument, ast.Constant | ast.JoinedStr) for argument in node.args[:2]]
-            if name == "subn" or not (strings and strings[min(1, len(strings) - 1)]):
+            at = 1 if isinstance(value, ast.Name) and value.id == "re" else 0
+            text = len(node.args) > at and isinstance(node.args[at], ast.Constant | ast.JoinedStr)
+            if name == "subn" or not text:
                 self._use("sub")
                 self._use(name)
                 return ast.copy_location(
@@ -410,6 +472,21 @@ class _Rewriter(ast.NodeTransformer):
             self.changed = True
             node.func = _name("dict")
         return node
+
+    def _verbose(self, node: ast.Call) -> None:
+        """``re.compile(p, re.VERBOSE)``: the flag is missing, ``(?x)`` in front of the pattern is not."""
+        flags = [*node.args[1:], *(word.value for word in node.keywords)]
+        found = [
+            part
+            for flag in flags
+            for part in ast.walk(flag)
+            if isinstance(part, ast.Attribute) and part.attr in ("VERBOSE", "X")
+        ]
+        if found:
+            self.changed = True
+            for part in found:
+                part.attr = "NOFLAG"
+            node.args[0] = ast.BinOp(ast.Constant("(?x)"), ast.Add(), node.args[0])
 
     def _quiet(self, function: ast.expr) -> bool:
         """Whether Monty can call it from inside a built-in: it must not reach a host function."""

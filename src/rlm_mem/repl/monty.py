@@ -14,16 +14,17 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import errors
 from rlm_mem.repl.engine import Call, EngineLimits, HostCallFailed, Printed, program_error
 from rlm_mem.repl.hints import hint_for
 from rlm_mem.repl.idiom_imports import EMULATED
-from rlm_mem.repl.idioms import Rewritten, rewrite
+from rlm_mem.repl.idioms import Rewritten, leaves_no_trace, rewrite
 from rlm_mem.repl.policy import PRELUDE_PREFIX
 from rlm_mem.repl.pool import MontyPool, monty_pool
-from rlm_mem.repl.prelude import MODULES, PIECES
+from rlm_mem.repl.prelude import BASE, MODULES, PIECES
 from rlm_mem.repl.steps import Variable
 from rlm_mem.repl.values import TooLarge, plain
 from rlm_mem.repl.watchdog import Alarm, alarm
@@ -35,7 +36,7 @@ __all__ = ["MontyEngine"]
 
 _NATIVE_NAMES = (
     "re json math collections itertools functools datetime time bisect random decimal typing dataclasses copy csv "
-    "hashlib base64 binascii unicodedata __future__"
+    "hashlib base64 binascii unicodedata asyncio __future__"
 )
 NATIVE_MODULES = frozenset(_NATIVE_NAMES.split())
 
@@ -67,6 +68,18 @@ class _Holding:
             pool.give_back(session)
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One program on its way: as it is fed, what it may call, and until when."""
+
+    program: Rewritten
+    names: Mapping[str, Any]
+    call: Call
+    printed: Printed
+    deadline: float
+    looks_only: bool
+
+
 class MontyEngine:
     """Runs programs in a Monty worker. See :class:`rlm_mem.repl.engine.Engine` for the interface."""
 
@@ -80,6 +93,7 @@ class MontyEngine:
         self._saved: bytes | None = None
         self._saved_pieces: frozenset[str] = frozenset()
         self._pieces: frozenset[str] = frozenset()
+        self._rebind = True
         self._finalizer = weakref.finalize(self, _Holding.drop, self._holding)
 
     # Worker and namespace.
@@ -173,32 +187,31 @@ class MontyEngine:
     ) -> Any:
         """Run one program (see the protocol)."""
         with self._busy:
-            program = rewrite(code, tree)
-            return self._guarded(program, names, call, printed, deadline)
+            looks_only = leaves_no_trace(tree, names)
+            return self._guarded(_Run(rewrite(code, tree), names, call, printed, deadline, looks_only))
 
-    def _guarded(
-        self, program: Rewritten, names: Mapping[str, Any], call: Call, printed: Printed, deadline: float
-    ) -> Any:
+    def _guarded(self, run: _Run) -> Any:
         from pydantic_monty import MontyCrashedError, MontyError
 
         session = self._session()
         pid = session.worker_pid
-        watch = alarm(deadline, lambda: _kill(pid))
+        watch = alarm(run.deadline, lambda: _kill(pid))
         kept = False
         try:
             try:
-                self._feed_prelude(session, program.pieces)
-                value = self._drive(session, program, names, call, printed, deadline, pid)
+                self._prepare(session, run)
+                value = self._drive(session, run, pid)
             except MontyCrashedError as error:
-                raise self._crash(error, watch, printed) from None
+                raise self._crash(error, watch, run.printed) from None
             except MontyError as error:
-                raised = self._error(error, program)
+                raised = self._error(error, run.program)
                 if not _unsound(raised):
                     # What the program assigned before it failed stays, as in any interactive session.
                     self._save(session)
                     kept = True
                 raise raised from None
-            self._save(session)
+            if not run.looks_only or self._saved is None:
+                self._save(session)
             kept = True
             return value
         finally:
@@ -221,36 +234,50 @@ class MontyEngine:
         made.__cause__ = error
         return made
 
-    def _feed_prelude(self, session: MontySession, pieces: Sequence[str]) -> None:
+    def _prepare(self, session: MontySession, run: _Run) -> None:
+        """Bring the prelude and the host functions into the namespace, as far as they are not there."""
+        program, names = run.program, run.names
+        if "base" not in self._pieces:
+            bounds = self._limits.bounds
+            session.feed_run(
+                f"_rlm_nodes, _rlm_bytes, _rlm_digits = {bounds.nodes}, {bounds.text}, 10 ** {bounds.digits}\n{BASE}"
+            )
+            self._pieces |= {"base"}
+            self._rebind = True
+        if self._rebind:
+            # The program sees a wrapper that bounds its arguments; the function itself has no name in there.
+            hidden = {f"_rlm_host_{number}": stub for number, stub in enumerate(names.values())}
+            lines = [f"{name} = _rlm_host({key})" for name, key in zip(names, hidden, strict=True)]
+            session.feed_run("\n".join([*lines, *(f"{key} = None" for key in hidden)]), inputs=hidden)
+            self._rebind = False
+        if not program.guarded or "locals" in program.code:
+            # It may have bound a reserved name in a way that the policy does not see.
+            self._rebind = True
+        self._feed_pieces(session, program.pieces)
+
+    def _feed_pieces(self, session: MontySession, pieces: Sequence[str]) -> None:
         for piece in pieces:
             if piece not in self._pieces:
                 session.feed_run(PIECES[piece] if piece in PIECES else MODULES[piece][1])
                 self._pieces |= {piece}
 
-    def _drive(
-        self,
-        session: MontySession,
-        program: Rewritten,
-        names: Mapping[str, Any],
-        call: Call,
-        printed: Printed,
-        deadline: float,
-        pid: int | None,
-    ) -> Any:
+    def _drive(self, session: MontySession, run: _Run, pid: int | None) -> Any:
         """The step loop: answer each snapshot until the program is complete."""
         from pydantic_monty import FunctionSnapshot, MontyComplete, NameLookupSnapshot
+
+        program, printed = run.program, run.printed
 
         def collect(_stream: str, text: str) -> None:
             printed.write(text)
             if printed.flooded:
                 _kill(pid)
 
-        snapshot: Any = session.feed_start(program.code, inputs=dict(names), print_callback=collect)
+        snapshot: Any = session.feed_start(program.code, print_callback=collect)
         while not isinstance(snapshot, MontyComplete):
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= run.deadline:
                 raise errors.TimeoutError(_TOO_LONG, hint=hint_for("TimeoutError", ""))
             if isinstance(snapshot, FunctionSnapshot):
-                snapshot = self._answer(snapshot, names, call)
+                snapshot = self._answer(snapshot, run.names, run.call)
             elif isinstance(snapshot, NameLookupSnapshot):
                 snapshot = snapshot.resume()
             else:
@@ -258,9 +285,12 @@ class MontyEngine:
                 raise program_error(
                     "RuntimeError", "the program waits for something that never comes", None, None
                 )
+        if not program.guarded:
+            # Turning an unbounded value into Python objects could take the host minutes.
+            return None
         try:
             return plain(snapshot.output, self._limits.bounds)
-        except TooLarge as error:
+        except ValueError as error:
             raise program_error(
                 "ValueError", f"the value of the last expression is too large: {error}", None, None
             ) from None
@@ -322,8 +352,8 @@ class MontyEngine:
             watch = alarm(time.monotonic() + 5.0, lambda pid=session.worker_pid: _kill(pid))  # type: ignore[misc]
             found: dict[str, Variable] = {}
             try:
-                self._feed_prelude(session, ("preview",))
-                for name in session.feed_run("list(locals())"):
+                self._feed_pieces(session, ("preview",))
+                for name in session.feed_run("list(locals())[:2_000]"):
                     if (
                         isinstance(name, str)
                         and not name.startswith(("__", PRELUDE_PREFIX))

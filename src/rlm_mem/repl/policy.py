@@ -32,6 +32,22 @@ _BLOCKED_NAMES = {
     "memoryview": "use bytes or str",
 }
 
+_NO_OUTSIDE = "there is no file system, network or process; memories are read with read_chunk"
+_INSTEAD_OF_MODULES = {
+    **dict.fromkeys(("os", "sys", "pathlib", "subprocess", "shutil", "glob", "tempfile"), _NO_OUTSIDE),
+    **dict.fromkeys(("socket", "urllib", "http", "requests", "ftplib", "smtplib", "httpx"), _NO_OUTSIDE),
+    **dict.fromkeys(("numpy", "pandas"), "write it with lists, dicts, math and statistics"),
+    **dict.fromkeys(
+        ("asyncio", "threading", "concurrent", "multiprocessing"),
+        "to ask several prompts at once, call llm_query_batched(prompts)",
+    ),
+    "enum": "use plain constants or a dict",
+    "io": "collect the pieces in a list and join them",
+    "logging": "print what you want to see",
+    "pickle": "use json",
+    "uuid": "use a counter",
+}
+
 _SAFE_DUNDERS = frozenset(
     {"__init__", "__name__", "__doc__", "__len__", "__str__", "__repr__", "__eq__", "__lt__", "__hash__"}
     | {"__contains__", "__getitem__", "__iter__", "__next__", "__enter__", "__exit__", "__call__", "__main__"}
@@ -130,7 +146,11 @@ def _imports(
         # `collections.abc` may be allowed by its own name, or through its package.
         if module not in importable and module.partition(".")[0] not in importable:
             allowed = ", ".join(sorted(name for name in importable if "." not in name and name[0] != "_"))
-            yield _violation(node, f"import {module} is not allowed", f"A program may import: {allowed}.")
+            instead = _INSTEAD_OF_MODULES.get(module.partition(".")[0], "")
+            hint = f"{instead[:1].upper()}{instead[1:]}. " if instead else ""
+            yield _violation(
+                node, f"import {module} is not allowed", f"{hint}A program may import: {allowed}."
+            )
     if at_module:
         for name in bound:
             if name in reserved:

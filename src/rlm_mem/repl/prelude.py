@@ -6,7 +6,7 @@ in the namespace is part of each snapshot. Names begin with ``_rlm_``, which pro
 
 from __future__ import annotations
 
-__all__ = ["MODULES", "PIECES", "REQUIRES"]
+__all__ = ["BASE", "MODULES", "PIECES", "REQUIRES"]
 
 REQUIRES: dict[str, tuple[str, ...]] = {
     "min": ("sorted",),
@@ -23,6 +23,87 @@ REQUIRES: dict[str, tuple[str, ...]] = {
     "itertools": ("space",),
 }
 """Pieces that a piece needs before it."""
+
+BASE = """
+def _rlm_value(value):
+    if value is None or value is True or value is False or isinstance(value, float):
+        return value
+    if isinstance(value, str) and len(value) < 100_000:
+        return value
+    return _rlm_copy(value, [_rlm_nodes, _rlm_bytes], 0)
+def _rlm_copy(value, left, depth):
+    left[0] -= 1
+    if left[0] < 0:
+        raise ValueError('the value has too many parts; pass on fewer of them')
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int):
+        if value > _rlm_digits or value < -_rlm_digits:
+            raise ValueError('the number has more than 4,000 digits')
+        return value
+    if isinstance(value, str):
+        left[1] -= len(value) if len(value) < 100_000 else len(value.encode('utf-8'))
+        if left[1] < 0:
+            raise ValueError('the value holds too much text; pass on a part of it')
+        return value
+    if depth > 38:
+        raise ValueError('the value is nested too deep, or holds itself')
+    kind = type(value).__name__
+    if isinstance(value, dict):
+        if len(value) > left[0]:
+            raise ValueError('the value has too many parts; pass on fewer of them')
+        out, odd = {}, 0
+        for key, item in value.items():
+            if not isinstance(key, str):
+                odd += 0 if isinstance(key, int) and -2147483648 < key < 2147483648 else 1
+                if odd > 1_000:
+                    raise ValueError('the value has too many keys that are not text; use text keys')
+                key = _rlm_copy(key, left, depth + 1)
+            out[key] = _rlm_copy(item, left, depth + 1)
+        return out
+    if isinstance(value, tuple) and hasattr(value, '_asdict'):
+        return _rlm_copy(value._asdict(), left, depth)
+    if kind in ('dict_keys', 'dict_values', 'dict_items', 'deque', 'list_iterator', 'range') or isinstance(
+        value, (list, tuple)
+    ):
+        if kind == 'list_iterator':
+            return '<iterator>'
+        if len(value) > left[0]:
+            raise ValueError('the value has too many parts; pass on fewer of them')
+        out = [_rlm_copy(item, left, depth + 1) for item in value]
+        return tuple(out) if isinstance(value, tuple) else out
+    if isinstance(value, (set, frozenset)):
+        if len(value) > left[0]:
+            raise ValueError('the value has too many parts; pass on fewer of them')
+        odd = sum([0 if isinstance(item, str) else 1 for item in value])
+        if odd > 1_000 and not all([isinstance(i, (str, int)) and (isinstance(i, str) or abs(i) < 2147483648)
+                                    for i in value]):
+            raise ValueError('the set has too many members that are not text; pass on a list')
+        return set([_rlm_copy(item, left, depth + 1) for item in value])
+    if isinstance(value, bytes):
+        left[1] -= len(value)
+        if left[1] < 0:
+            raise ValueError('the value holds too much text; pass on a part of it')
+        return value
+    if kind in ('datetime', 'date', 'time', 'timedelta', 'Decimal'):
+        return value
+    return repr(value)[:1_000]
+def _rlm_host(function):
+    def call(*args, **named):
+        if not named and len(args) == 1 and isinstance(args[0], str) and len(args[0]) < 100_000:
+            return function(args[0])
+        if len(args) + len(named) > 64:
+            raise TypeError('too many arguments; pass one list')
+        left = [_rlm_nodes, _rlm_bytes]
+        args = [_rlm_copy(value, left, 0) for value in args]
+        return function(*args, **{name: _rlm_copy(value, left, 0) for name, value in named.items()})
+    return call
+"""
+"""What every session has: values are copied as bounded plain data *before* they cross to the host.
+
+The host turns whatever crosses into Python objects before any check of its own could run, and a dict whose keys
+all have one hash takes it minutes to build. So the bounds of ``values.py`` are kept here first.
+"""
 
 PIECES: dict[str, str] = {
     "map": """
@@ -145,7 +226,7 @@ def _rlm_preview(value):
     "callable": """
 def _rlm_callable(value):
     text = str(type(value))
-    return isinstance(value, type) or 'function' in text or 'method' in text or hasattr(value, '__call__')
+    return text == "<class 'type'>" or 'function' in text or 'method' in text or hasattr(value, '__call__')
 """,
     "object": """
 class _rlm_object:
@@ -179,7 +260,7 @@ def _rlm_translate(text, table):
 import re as _rlm_re
 def _rlm_sub_count(target, args, named):
     args = list(args)
-    if target is _rlm_re:
+    if hasattr(target, 'compile'):
         pattern = args.pop(0) if args else named.pop('pattern')
         names = ['repl', 'string', 'count', 'flags']
     else:
@@ -204,7 +285,7 @@ def _rlm_sub_count(target, args, named):
     out.append(text[at:])
     return ''.join(out), done
 def _rlm_sub(target, *args, **named):
-    repl = named.get('repl', args[1] if target is _rlm_re and len(args) > 1 else args[0] if args else None)
+    repl = named.get('repl', args[1] if hasattr(target, 'compile') and len(args) > 1 else args[0] if args else None)
     if isinstance(repl, str):
         return target.sub(*args, **named)
     return _rlm_sub_count(target, args, named)[0]
