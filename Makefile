@@ -44,6 +44,7 @@ bench: $(VENV)/.installed-dev ## every benchmark, one after the other
 	@for file in $$(grep -l __main__ benchmarks/*.py); do \
 		echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit 1; \
 	done
+	$(BIN)/python tools/figures.py
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) .venv-bare build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
