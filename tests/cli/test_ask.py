@@ -72,3 +72,11 @@ def test_reason_json_holds_conclusion_and_path(run: Run, notes: Notes) -> None:
     result = run("reason", "Why PostgreSQL for the ledger?", "--json").json
     assert result["conclusion"]
     assert {"chunk_id", "operation", "reasoning"} <= set(result["path"][0])
+
+
+def test_a_recall_runs_in_the_engine_that_is_named(run: Run, notes: Notes) -> None:
+    result = run("recall", "What does Ana drink in the morning?", "--engine", "monty", "--json").json
+    assert result["trajectory"]["engine"] == "monty"
+    refused = run("recall", "What does Ana drink?", "--engine", "steam")
+    assert refused.code == 2
+    assert "steam" in refused.err

@@ -18,7 +18,9 @@ def named(path: Path) -> str:
 
 
 def stub(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """A member of a Protocol, whose class says what it is: the body is an ellipsis."""
+    """Described elsewhere: a member of a Protocol (the body is an ellipsis), or what `ast.NodeVisitor` calls."""
+    if node.name.startswith("visit_"):
+        return True
     last = node.body[-1]
     return isinstance(last, ast.Expr) and isinstance(last.value, ast.Constant) and last.value.value is ...
 

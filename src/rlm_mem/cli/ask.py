@@ -24,6 +24,12 @@ Question = Annotated[list[str], typer.Argument(metavar="QUESTION", help="The que
 Explain = Annotated[
     bool, options.flag("--explain", help="Show each program as it runs, and what it printed.")
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", metavar="NAME", help="The sandbox: monty or cpython. Default: the configured one."
+    ),
+]
 Iterations = Annotated[
     int | None,
     typer.Option(
@@ -67,6 +73,7 @@ def recall(
     question: Question,
     explain: Explain = False,
     llm: options.Llm = None,
+    engine: Engine = None,
     iterations: Iterations = None,
     depth: Depth = None,
     seconds: Seconds = None,
@@ -95,6 +102,7 @@ def recall(
             " ".join(question),
             on_step=(lambda step: show_step(console, plain(step))) if live else None,
             limits=limits,
+            engine=engine,
         )
         taken = time.perf_counter() - started
         if as_json:
@@ -144,6 +152,7 @@ def reason(
     question: Question,
     explain: Explain = False,
     llm: options.Llm = None,
+    engine: Engine = None,
     iterations: Iterations = None,
     depth: Depth = None,
     seconds: Seconds = None,
@@ -171,6 +180,7 @@ def reason(
             " ".join(question),
             on_step=(lambda step: show_step(console, plain(step))) if live else None,
             limits=limits,
+            engine=engine,
         )
         if as_json:
             print_json(result)
