@@ -36,6 +36,10 @@ class Layout:
         """The SQLite index."""
         return self.index / "index.sqlite"
 
+    def index_size_mb(self) -> float:
+        """Size of the SQLite index in megabytes; 0 where there is none."""
+        return round(self.database.stat().st_size / 1e6, 3) if self.database.exists() else 0.0
+
     @property
     def unfinished(self) -> Path:
         """Files on their way in or out; what a killed process left there is dealt with at the next open."""

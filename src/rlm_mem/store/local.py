@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
@@ -449,8 +449,3 @@ class LocalBackend:
     def unreadable(self) -> Sequence[tuple[str, str]]:
         """Files that did not validate when they were last looked at: relative path and reason."""
         return self.connection.execute("SELECT path, reason FROM unreadable ORDER BY path").fetchall()
-
-    def stats_extra(self) -> dict[str, Any]:
-        """Sizes that only this backend has."""
-        database = self.layout.database
-        return {"index_size_mb": round(database.stat().st_size / 1e6, 3) if database.exists() else 0.0}

@@ -16,6 +16,7 @@ _SUMMARY = (
     "doc, id, type, tokens, confidence, (SELECT c.id FROM conversations c WHERE c.conversation = chunks.conversation),"
     " created_at, occurred_at, at, revision, access_count, valid_from, valid_to, superseded_by, source"
 )
+_EVER = (-1e15, 1e15)
 _VARIABLES = 900  # SQLite builds exist that take no more than 999 in one statement
 
 
@@ -185,7 +186,7 @@ class Queries:
         for start in range(0, len(wanted), _VARIABLES):
             part = wanted[start : start + _VARIABLES]
             rows = self._connection.execute(
-                f"SELECT {_SUMMARY} FROM chunks WHERE ns = ? AND status = 0 AND id IN ({_marks(part)})",
+                f"SELECT {_SUMMARY} FROM chunks WHERE +ns = ? AND +status = 0 AND id IN ({_marks(part)})",
                 (ns, *part),
             ).fetchall()
             found.update((item.id, item) for item in self._summaries(namespace, rows))
@@ -217,7 +218,7 @@ class Queries:
         rows = self._connection.execute(
             f"SELECT {_SUMMARY} FROM chunks WHERE ns = ? AND status = 0 AND at >= ? AND at < ?"
             f" ORDER BY at {order}, doc {order} LIMIT ?",
-            (ns, float("-inf") if start is None else start, float("inf") if end is None else end, limit),
+            (ns, _EVER[0] if start is None else start, _EVER[1] if end is None else end, limit),
         ).fetchall()
         return self._summaries(namespace, rows)
 
@@ -226,9 +227,11 @@ class Queries:
     ) -> list[Summary]:
         """Newest first, by insertion where a tag or conversation bounds the search (cheap on any store)."""
         ns = self.namespace_number(namespace)
-        floor = float("-inf") if since is None else since
+        where: list[str] = []
+        values: list[object] = []
         if tag is not None:
-            # Tag rows are in order of insertion; a bounded look at the newest of them keeps the cost fixed.
+            # Tag rows are in order of insertion; a bounded look at the newest of them keeps the cost fixed. The plus
+            # signs keep SQLite from walking the whole time index instead of looking up these few documents.
             docs = [
                 row[0]
                 for row in self._connection.execute(
@@ -236,16 +239,20 @@ class Queries:
                     (ns, tag, limit * 4),
                 )
             ]
-            where, values = f"doc IN ({_marks(docs)})", [*docs]
+            where += [f"doc IN ({_marks(docs)})", "+ns = ?", "+status = 0"]
+            values += [*docs, ns]
         else:
-            where, values = "1", []
+            where += ["ns = ?", "status = 0"]
+            values.append(ns)
         if conversation_id is not None:
-            where += " AND conversation = ?"
+            where.append("conversation = ?")
             values.append(self._conversation(ns, conversation_id))
+        if since is not None:
+            where.append("+at >= ?" if tag is not None else "at >= ?")
+            values.append(since)
         rows = self._connection.execute(
-            f"SELECT {_SUMMARY} FROM chunks WHERE ns = ? AND status = 0 AND at >= ? AND {where}"
-            " ORDER BY at DESC, doc DESC LIMIT ?",
-            (ns, floor, *values, limit),
+            f"SELECT {_SUMMARY} FROM chunks WHERE {' AND '.join(where)} ORDER BY at DESC, doc DESC LIMIT ?",
+            (*values, limit),
         ).fetchall()
         return self._summaries(namespace, rows)
 
@@ -307,7 +314,7 @@ class Queries:
         ns = self.namespace_number(namespace)
         conversation = None if conversation_id is None else self._conversation(ns, conversation_id)
         found = self._connection.execute(
-            "SELECT id FROM chunks WHERE content_hash = ? AND ns = ? AND status = 0 AND conversation IS ?"
+            "SELECT id FROM chunks WHERE content_hash = ? AND +ns = ? AND +status = 0 AND +conversation IS ?"
             " ORDER BY doc LIMIT 1",
             (digest, ns, conversation),
         ).fetchone()
@@ -319,7 +326,7 @@ class Queries:
         return [
             row[0]
             for row in self._connection.execute(
-                "SELECT id FROM chunks WHERE norm_hash = ? AND ns = ? AND status = 0 ORDER BY doc DESC LIMIT ?",
+                "SELECT id FROM chunks WHERE norm_hash = ? AND +ns = ? AND +status = 0 ORDER BY doc DESC LIMIT ?",
                 (digest, ns, limit),
             )
         ]

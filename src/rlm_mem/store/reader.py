@@ -282,7 +282,7 @@ class ChunkReader:
             "links": queries.count_rows("links", self.namespace),
             "unreadable_files": len(self.backend.unreadable()),
             "namespace": self.namespace,
-            **self.backend.stats_extra(),
+            "index_size_mb": self.backend.layout.index_size_mb(),
         }
 
     # --- duplicates -------------------------------------------------------------------------------------

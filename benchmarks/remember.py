@@ -1,0 +1,111 @@
+"""What one durable remember costs as a store grows, beside the physical floor of the machine, in one run.
+
+Rows: one remember of a short note (text to chunk, links, file, index, commit) at 1,000, 10,000 and 100,000 chunks; the
+floor is one synced file write and one SQLite commit, measured before, between and after. Also: opening the store,
+`get_chunk`, listing by tag and by conversation, and `search`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+
+from support import Report, arguments, percentile, physical_floor, spread, timed, timings
+
+from rlm_mem.config import Config
+from rlm_mem.memory import Memory
+
+TOPICS = (
+    "the supplier moved the delivery of the {n} brackets to week {w}",
+    "Ines measured {n} milliamps on board {w} after the firmware change",
+    "we decided to keep gateway {n} in hall {w} until the lease ends",
+    "customer {n} prefers invoices on paper, sent before the {w}th",
+    "the night build of branch {n} failed on runner {w} with a full disk",
+)
+
+
+def note(number: int) -> str:
+    """A short note, different for every number."""
+    text = TOPICS[number % len(TOPICS)].format(n=number, w=number % 52)
+    return f"Note {number}: {text}, seen on day {number % 365} by team {number % 17}."
+
+
+def fill(memory: Memory, size: int) -> None:
+    """Bring the store to ``size`` chunks, in large commits."""
+    number = memory.stats()["chunk_count"]
+    while number < size:
+        with memory.batch():
+            for number in range(number, min(size, number + 2000)):
+                remember(memory, number)
+        number += 1
+
+
+def remember(memory: Memory, number: int) -> None:
+    """One short note, with a tag and a conversation."""
+    result = memory.remember(
+        note(number), conversation_id=f"conv-{number // 20}", tags=[f"team-{number % 17}"]
+    )
+    if not result["success"]:
+        raise RuntimeError(result["error"])
+
+
+def main() -> None:
+    """Measure and report."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--sizes", default="1000,10000,100000", help="sizes of the store, in chunks")
+    options = parser.parse_args()
+    sizes = [1000, 10_000] if options.quick else [int(size) for size in options.sizes.split(",")]
+    folder = Path(tempfile.mkdtemp(prefix="rlm-mem-bench-"))
+    brain = folder / "brain"
+    report = Report("remember", "One durable remember of a short note, and reading it back (milliseconds)")
+    config = Config.load(environ={})
+    medians: dict[int, float] = {}
+    try:
+        for size in sizes:
+            with Memory.open(brain, config=config) as memory:
+                fill(memory, size)
+            opened = [timed(lambda: Memory.open(brain, config=config).close())[0] for _ in range(5)]
+            with Memory.open(brain, config=config) as memory:
+                remember(memory, 10_000_000 + size)  # loads what a first write loads
+                before = physical_floor(folder)
+                costs = timings(
+                    lambda number: remember(memory, number), range(20_000_000 + size, 20_000_150 + size)
+                )
+                after = physical_floor(folder)
+                floor = statistics.mean(
+                    side["durable_file"] + side["sqlite_commit_full"] for side in (before, after)
+                )
+                ids = memory.list_chunks(limit=200)
+                medians[size] = percentile(costs, 0.5)
+                questions = [note(number * 37) for number in range(60)]
+                memory.search(questions[0])
+                report.add(
+                    chunks=size,
+                    remember_p50=medians[size],
+                    remember_p95=percentile(costs, 0.95),
+                    floor=floor,
+                    times_floor=medians[size] / floor,
+                    open_p50=percentile(opened, 0.5),
+                    get_p50=spread(timings(memory.store.get_chunk, ids))["p50"],
+                    list_conversation_p50=percentile(
+                        timings(lambda n: memory.list_chunks(conversation_id=f"conv-{n}"), range(40)), 0.5
+                    ),
+                    list_tag_p50=percentile(
+                        timings(lambda n: memory.list_chunks(tags=[f"team-{n}"], limit=50), range(17)), 0.5
+                    ),
+                    search_p50=percentile(timings(memory.search, questions), 0.5),
+                    search_p95=percentile(timings(memory.search, questions), 0.95),
+                )
+        smallest = medians[sizes[0]]
+        report.facts["cost against the smallest store"] = {
+            size: round(cost / smallest, 2) for size, cost in medians.items()
+        }
+        report.finish(options.output)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

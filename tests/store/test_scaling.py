@@ -1,0 +1,87 @@
+"""Costs that must not grow with the store, counted in steps of SQLite's machine instead of milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.memory import Memory
+from rlm_mem.store.api import ChunkStore
+
+
+def steps(store: ChunkStore, action: Callable[[], object]) -> int:
+    """Tens of SQLite's virtual machine instructions that an action takes."""
+    count = 0
+
+    def tick() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    store.backend.connection.set_progress_handler(tick, 10)
+    try:
+        action()
+    finally:
+        store.backend.connection.set_progress_handler(None, 0)
+    return count
+
+
+def grow(memory: Memory, first: int, last: int) -> None:
+    with memory.batch():
+        for number in range(first, last):
+            memory.store.create_chunk(
+                f"note {number} on subject {number % 40}",
+                tags=["all", f"team-{number % 5}"],
+                conversation_id=f"conv-{number // 20}",
+            )
+
+
+@pytest.fixture(scope="module")
+def costs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, int]]:
+    """Steps of each operation at 400 and at 4,000 chunks."""
+    found: dict[str, list[int]] = {}
+    with Memory.open(tmp_path_factory.mktemp("scaling") / "brain") as memory:
+        store = memory.store
+        for size, previous in ((400, 0), (4000, 400)):
+            grow(memory, previous, size)
+            ids = store.list_chunks(conversation_id="conv-3")
+            actions: dict[str, Callable[[], object]] = {
+                "remember": lambda size=size: memory.remember(  # type: ignore[misc]
+                    f"A new remark number {size}.", conversation_id="conv-3", tags=["all", "team-1"]
+                ),
+                "get": lambda ids=ids: store.get_chunk(ids[0]),  # type: ignore[misc]
+                "update": lambda ids=ids, size=size: store.update_chunk(ids[0], content=f"changed {size}"),  # type: ignore[misc]
+                "link": lambda ids=ids, size=size: store.add_link(ids[0], ids[1], "supports", size / 8000),  # type: ignore[misc]
+                "summaries": lambda ids=ids: store.summaries(ids),  # type: ignore[misc]
+                "neighbours": lambda ids=ids: store.neighbours(ids[1], 3, 3),  # type: ignore[misc]
+                "latest by tag": lambda: store.latest(10, tag="all"),
+                "latest": lambda: store.latest(10),
+                "list a conversation": lambda: store.list_chunks(conversation_id="conv-3"),
+                "a page of a tag": lambda: store.list_chunks(chunk_type="note", limit=10),
+                "linked": lambda ids=ids: store.linked(ids[0], direction="both"),  # type: ignore[misc]
+                "delete and restore": lambda ids=ids: (
+                    store.delete_chunk(ids[2]) and store.restore_chunk(ids[2])
+                ),  # type: ignore[misc]
+            }
+            for name, action in actions.items():
+                found.setdefault(name, []).append(steps(store, action))
+    return {name: (small, large) for name, (small, large) in found.items()}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["remember", "get", "update", "link", "summaries", "neighbours", "latest by tag", "latest", "list a conversation",
+     "a page of a tag", "linked", "delete and restore"],
+)  # fmt: skip
+def test_the_cost_does_not_grow_with_the_store(costs: dict[str, tuple[int, int]], name: str) -> None:
+    small, large = costs[name]
+    assert large <= small * 1.5 + 20, f"{name}: {small} steps at 400 chunks, {large} at 4,000"
+
+
+def test_opening_looks_at_folders_not_at_files(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        grow(memory, 0, 300)
+    with Memory.open(tmp_path / "brain") as memory:
+        assert steps(memory.store, lambda: memory.store.sync()) < 20
