@@ -28,89 +28,119 @@ LINK_WEIGHTS: dict[str, float] = {
 """How much of a chunk's weight a link of this type hands on; types that a user registered hand on 0.9."""
 
 _PROGRAM = """\
-import re
+import math, re
 QUESTION = {question!r}
 NOW = {now!r}
 WEIGHTS = {weights!r}
 STATED = ("supports", "contradicts", "elaborates", "example_of")
-MOST_READ, MOST_HOPS, MOST_QUOTED = 24, 3, 5
+MOST_READ, MOST_HOPS, MOST_QUOTED = 32, 3, 4
 COMMON = (
     "about been could does from have into should that their them there these they this those were what when "
     "where which whom whose will with would your why who how did the and for was are has had her his you not"
 ).split()
-words = [w for w in re.findall(r"\\w+", QUESTION.lower()) if len(w) > 2 and w not in COMMON]
+SHARES = "shares the question's words"
 
-def stem(word):
-    return word[:max(3, len(word) - 3)]
+def stems_of(text):
+    return [word[:max(4, len(word) - 3)] for word in re.findall(r"\\w+", text.lower())]
 
-stems = [stem(w) for w in words]
+# A word of the question counts by how rare it is in the memory.
+rarity = {{}}
+for word in re.findall(r"\\w+", QUESTION.lower()):
+    if len(word) > 2 and word not in COMMON and len(rarity) < 8:
+        rarity[stems_of(word)[0]] = math.log(2 + 100 / (1 + len(search_chunks(word, limit=100))))
+whole = sum(rarity.values()) or 1.0
 
-def overlap(text):
-    found = set([stem(w) for w in re.findall(r"\\w+", text.lower())])
-    return len([s for s in set(stems) if s in found])
+def share(text, tags=""):
+    said, tagged = set(stems_of(text)), set(stems_of(tags))
+    return sum([r if s in said else 0.7 * r if s in tagged else 0 for s, r in rarity.items()]) / whole
 
-def quote(text, snippet):
-    if snippet:
-        return " ".join(snippet.split())[:300]
+def quote(text):
     best, most = "", -1
     for part in re.split(r"(?<=[.!?])\\s+|\\n+", text):
-        shared = overlap(part)
-        if part.strip() and shared > most:
-            best, most = part.strip(), shared
-    return " ".join(best.split())[:300]
+        if len(part) > 12 and share(part) > most:
+            best, most = part, share(part)
+    # A short text says it better whole.
+    return " ".join((text if len(text) <= 300 else best or text).split())[:300]
 
-hits = search(QUESTION, limit=25)
-top = hits[0]["score"] if hits else 0
-relevance, snippets = {{}}, {{}}
-for hit in hits:
-    relevance[hit["chunk_id"]] = max(0.0, hit["score"] / top) if top > 0 else 0.0
-    snippets[hit["chunk_id"]] = hit["snippet"]
-
-SHARES = "shares the question's words"
-starts = [h["chunk_id"] for h in hits[:5]]
-frontier = [(relevance[i], i, 0, "", SHARES, "read") for i in starts]
 seen, order, edges = {{}}, [], []
-while frontier and len(order) < MOST_READ:
-    frontier.sort(key=lambda item: -item[0])
-    weight, chunk_id, hops, source, why, operation = frontier.pop(0)
-    if chunk_id in seen:
-        continue
+relevance = {{}}
+
+def look(chunk_id, passed, source, why, operation):
     chunk = read_chunk(chunk_id)
     if chunk is None:
-        continue
+        return
     meta = chunk["metadata"]
     valid_to, newer = meta.get("valid_to"), meta.get("superseded_by")
-    seen[chunk_id] = {{
-        "weight": weight, "why": why, "operation": operation, "source": source, "newer": newer,
-        "outdated": bool(newer) or bool(valid_to and valid_to < NOW),
-        "at": (meta.get("valid_from") or meta.get("occurred_at") or meta.get("created_at") or "")[:10],
-        "text": quote(chunk["content"], snippets.get(chunk_id)), "shared": overlap(chunk["content"]),
-        "confidence": meta.get("confidence") or 0.5,
-    }}
+    shared = share(chunk["content"], " ".join(chunk["tags"]))
+    own = (0.4 * relevance.get(chunk_id, 0) + 0.6 * shared) * (1.25 if chunk["type"] == "decision" else 1.0)
     order.append(chunk_id)
-    if newer:
-        frontier.append((weight + 0.1, newer, hops, chunk_id, "supersedes " + chunk_id, "link"))
-    if hops >= MOST_HOPS:
-        continue
+    seen[chunk_id] = {{
+        "weight": max(own, passed), "shared": shared, "why": why, "operation": operation, "source": source,
+        "newer": newer, "outdated": bool(newer) or bool(valid_to and valid_to < NOW), "links": [],
+        "at": (meta.get("valid_from") or meta.get("occurred_at") or meta.get("created_at") or "")[:10],
+        "text": quote(chunk["content"]), "confidence": meta.get("confidence") or 0.5,
+    }}
     for linked in get_linked_chunks(chunk_id):
         other, kind = linked["id"], linked["_link_type"]
         edges.append((chunk_id, other, kind))
-        passed = weight * WEIGHTS.get(kind, 0.9) * (0.5 + linked["_link_strength"] / 2)
-        stated = kind in STATED or kind not in WEIGHTS
+        seen[chunk_id]["links"].append((other, kind, linked["_link_strength"]))
+    if [1 for other, kind, strength in seen[chunk_id]["links"] if kind in STATED]:
+        seen[chunk_id]["weight"] *= 1.15
+
+hits = search(QUESTION, limit=24)
+top = max([hit["score"] for hit in hits] + [1e-9])
+for hit in hits:
+    relevance[hit["chunk_id"]] = max(0.0, hit["score"] / top)
+for hit in hits[:14]:
+    look(hit["chunk_id"], 0.0, "", SHARES, "read")
+for word in set(re.findall(r"\\w+", QUESTION.lower())):
+    tagged = [i for i in list_chunks_by_tag(word) if i not in seen]
+    # The newest of a tag, and whatever was decided under it.
+    for hit in (search(QUESTION, limit=4, tags=word) + search(QUESTION, limit=3, tags=word, chunk_type="decision")
+                if tagged else []):
+        if hit["chunk_id"] not in seen and len(order) < MOST_READ:
+            look(hit["chunk_id"], 0.0, "", "has the tag " + word, "read")
+
+# From the weightiest chunks along the links, in both directions.
+frontier = [(seen[i]["weight"], i, 0) for i in order]
+walked = []
+while frontier and len(order) < MOST_READ:
+    frontier.sort(key=lambda item: -item[0])
+    weight, chunk_id, hops = frontier.pop(0)
+    if chunk_id in walked or hops >= MOST_HOPS:
+        continue
+    walked.append(chunk_id)
+    steps = [(other, kind, strength) for other, kind, strength in seen[chunk_id]["links"]]
+    if seen[chunk_id]["newer"]:
+        steps.append((seen[chunk_id]["newer"], "superseded_by", 1.0))
+    for other, kind, strength in steps:
         # A link made by a rule leads on only to what the question speaks of; a stated one always does.
-        if stated or relevance.get(other, 0) > 0.2:
-            reached = 0.8 * passed + 0.4 * relevance.get(other, 0)
-            if other in starts:
-                frontier.append((reached, other, 0, "", SHARES, "read"))
-            else:
-                why = kind + " (link with " + chunk_id + ")"
-                frontier.append((reached, other, hops + 1, chunk_id, why, "link"))
+        if kind in WEIGHTS and kind not in STATED and relevance.get(other, 0) < 0.3:
+            continue
+        passed = 0.9 * weight * WEIGHTS.get(kind, 0.9) * (0.5 + strength / 2)
+        if other not in seen and len(order) < MOST_READ and passed > 0.1:
+            look(other, passed, chunk_id, kind + " (link with " + chunk_id + ")", "link")
+        if other in seen and other not in walked:
+            seen[other]["weight"] = max(seen[other]["weight"], passed)
+            frontier.append((seen[other]["weight"], other, hops + 1))
 
 print(len(order), "chunks read,", len(edges), "links seen")
 current = [i for i in order if not seen[i]["outdated"]]
-main = [i for i in current if seen[i]["weight"] >= 0.45 and (seen[i]["shared"] or seen[i]["operation"] == "link")]
-main.sort(key=lambda i: -seen[i]["weight"])
-main = main[:MOST_QUOTED]
+current.sort(key=lambda i: -seen[i]["weight"])
+best = max([seen[i]["weight"] for i in current] + [0.0])
+most = max([seen[i]["shared"] for i in order] + [0.0])
+
+def speaks(i):
+    return seen[i]["weight"] >= 0.6 * best and seen[i]["shared"] >= 0.5 * most
+
+main = [i for i in current if speaks(i)][:MOST_QUOTED - 1]
+# What is stated about these, and what took the place of a chunk that would have been one of them.
+for _ in range(MOST_HOPS):
+    for i in current:
+        source = seen[i]["source"]
+        root = source in main or (source in seen and seen[source]["newer"] == i and speaks(source))
+        if i not in main and root and seen[i]["weight"] >= 0.35 * best and len(main) < MOST_QUOTED + 1:
+            main.append(i)
 against, backing = [], []
 for one, other, kind in edges:
     for here, there in ((one, other), (other, one)):
@@ -122,7 +152,7 @@ for one, other, kind in edges:
 
 def standing(chunk_id):
     backed = len([1 for a, b, kind in set(edges) if kind == "supports" and chunk_id in (a, b)])
-    return (seen[chunk_id]["shared"], backed, seen[chunk_id]["at"])
+    return (round(seen[chunk_id]["shared"], 3), backed, seen[chunk_id]["at"])
 
 # Of two that contradict each other the one is concluded that says more of what was asked, then the one with more
 # support, then the newer one.
@@ -132,16 +162,15 @@ for chunk_id in list(against):
     if chunk_id in main and rivals and standing(chunk_id) >= standing(rivals[0]):
         against.remove(chunk_id)
 main = [i for i in main if i not in against]
-if not main or not [i for i in main if seen[i]["shared"]]:
+if most < 0.25 or not [i for i in main if seen[i]["shared"] > 0]:
     FINAL(None, chunk_ids=[], confidence=0.0)
-superseded = [i for i in order if seen[i]["outdated"] and (seen[i]["newer"] in main or seen[i]["weight"] >= 0.45)]
+superseded = [i for i in order if seen[i]["outdated"] and (seen[i]["newer"] in main or speaks(i))]
 
 def dated(chunk_id):
     return "[" + seen[chunk_id]["at"] + "] " + seen[chunk_id]["text"]
 
-main_by_time = sorted(main, key=lambda i: seen[i]["at"])
-lines = [dated(i) for i in main_by_time]
-lines += ["Against this: " + dated(i) for i in against]
+lines = [dated(i) for i in sorted(main, key=lambda i: seen[i]["at"])]
+lines += ["Against this: " + dated(i) for i in against[:3]]
 lines += ["No longer valid: " + dated(i) for i in superseded[:3]]
 path, used = [], []
 
@@ -157,13 +186,9 @@ for chunk_id in main + against + superseded:
     walk(chunk_id)
 reason = "quoted in order of time" if len(main) > 1 else "the only chunk that carries the conclusion"
 path.append({{"chunk_id": main[0], "operation": "synthesize", "reasoning": reason}})
-covered = set()
-for chunk_id in main:
-    text = read_chunk(chunk_id)["content"].lower()
-    covered.update([s for s in stems if s in text])
-share = len(covered) / len(set(stems)) if stems else 0.5
 mean = sum([seen[i]["confidence"] for i in main]) / len(main)
-sure = min(0.9, share * (1 + mean) / 2) * (0.6 if against else 1.0)
+covered = 0.7 * max([seen[i]["shared"] for i in main]) + 0.3 * share(" ".join([seen[i]["text"] for i in main]))
+sure = min(0.9, covered * (1 + mean) / 2) * (0.6 if against else 1.0)
 supports = main + [i for i in backing if i not in main and i not in against]
 FINAL({{"conclusion": "\\n".join(lines), "path": path, "supports": supports, "contradicts": against,
        "superseded": superseded}}, chunk_ids=main + against, confidence=round(sure, 3))

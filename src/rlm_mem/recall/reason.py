@@ -134,7 +134,12 @@ def conclude(store: ChunkStore, run: Run) -> ReasoningResult:
     path = _given_path(store, given.get("path")) or _observed_path(store, run, list(cited), conclusion)
     known = existing(store, [*cited, *run.evidence])
     contradicts = list(existing(store, _ids(given.get("contradicts")))) or _against(store, cited, known)
-    superseded = [chunk_id for chunk_id, chunk in known.items() if _outdated(store, chunk)]
+    told = given.get("superseded")
+    superseded = [
+        chunk_id
+        for chunk_id, chunk in (existing(store, _ids(told)) if isinstance(told, list) else known).items()
+        if _outdated(store, chunk)
+    ]
     supports = list(existing(store, _ids(given.get("supports")))) or list(cited)
     confidence = loop.confidence
     if confidence is None:
