@@ -10,17 +10,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rlm_mem.llm.offline.comparing import compared
 from rlm_mem.llm.offline.question import Question
-from rlm_mem.llm.offline.said import (
+from rlm_mem.llm.offline.said import Passage, Sentence
+from rlm_mem.llm.offline.times import day_words, moments
+from rlm_mem.llm.offline.words import (
     AUXILIARIES,
     CONJUNCTIONS,
     DETERMINERS,
     FUNCTION_WORDS,
     PREPOSITIONS,
-    Passage,
-    Sentence,
+    word_set,
 )
-from rlm_mem.llm.offline.times import day_words, moments
 
 __all__ = ["Candidate", "candidates"]
 
@@ -29,7 +30,13 @@ MAX_WORDS = 14
 
 # Articles are cut off: a span is put back behind its article only when it is shown.
 _NO_START = CONJUNCTIONS | AUXILIARIES | {'"', "“", "”", "of", "than", "n't", "a", "an", "the"}
-_NO_END = CONJUNCTIONS | AUXILIARIES | DETERMINERS | PREPOSITIONS | {'"', "“", "i", "we", "he", "she", "they", "not", "so", "very", "really"}
+_NO_END = (
+    CONJUNCTIONS
+    | AUXILIARIES
+    | DETERMINERS
+    | PREPOSITIONS
+    | {'"', "“", "i", "we", "he", "she", "they", "not", "so", "very", "really"}
+)
 _QUOTED = re.compile(r"[\"“”]([^\"“”]{2,80})[\"“”]")
 _DURATION = re.compile(
     r"\b(?:(?:for|about|around|over|almost|nearly|since|only|just)\s+)?(?:\d+(?:\.\d+)?|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
@@ -49,9 +56,10 @@ _NUMBER = re.compile(
 class Candidate:
     """A possible answer.
 
-    ``first`` and ``last`` are the word numbers of the sentence it covers (both included; -1 where it is not a span); ``form``
-    is ``span``, ``clause``, ``sentence``, ``quote``, ``date``, ``said`` (the day of the passage), ``duration``, ``number``,
-    ``author``, ``option``, ``yes`` or ``no``; ``shape`` refines it (for dates: ``relative_week`` and so on).
+    ``first`` and ``last`` are the word numbers of the sentence it covers (both included; -1 where it is not a
+    span); ``form`` is ``span``, ``clause``, ``sentence``, ``quote``, ``date``, ``said`` (the day of the passage),
+    ``duration``, ``number``, ``author``, ``option``, ``compared``, ``yes`` or ``no``; ``shape`` refines it (for dates:
+    ``relative_week`` and so on).
     """
 
     text: str
@@ -74,7 +82,9 @@ def _says_more(question: Question, candidate: Candidate) -> bool:
     """Whether a span holds a word of content that the question does not."""
     names = {name.lower() for name in question.names}
     return any(
-        word.stem not in question.terms and word.low.removesuffix("'s") not in names and word.low not in FUNCTION_WORDS
+        word.stem not in question.terms
+        and word.low.removesuffix("'s") not in names
+        and word.low not in FUNCTION_WORDS
         for word in candidate.sentence.words[candidate.first : candidate.last + 1]
     )
 
@@ -89,6 +99,9 @@ def _all(question: Question, passage: Passage) -> Iterator[Candidate]:
         elif question.kind == "choice":
             for option in question.options:
                 yield Candidate(option, passage, sentence, -1, -1, "option")
+            settled = compared(question.text, question.options, sentence.text)
+            if settled is not None:
+                yield Candidate(settled, passage, sentence, -1, -1, "compared")
         elif question.kind == "how_long":
             yield from _matches(passage, sentence, _DURATION, "duration")
             yield from _dates(passage, sentence)
@@ -114,7 +127,9 @@ def _dates(passage: Passage, sentence: Sentence) -> Iterator[Candidate]:
         yield Candidate(day_words(passage.at.date()), passage, sentence, -1, -1, "said")
 
 
-def _matches(passage: Passage, sentence: Sentence, pattern: re.Pattern[str], form: str) -> Iterator[Candidate]:
+def _matches(
+    passage: Passage, sentence: Sentence, pattern: re.Pattern[str], form: str
+) -> Iterator[Candidate]:
     for match in pattern.finditer(sentence.text):
         first, last = _covered(sentence, match.start(), match.end())
         yield Candidate(match.group().strip(" .,:"), passage, sentence, first, last, form)
@@ -130,7 +145,11 @@ def _spans(passage: Passage, sentence: Sentence, longest: int) -> Iterator[Candi
     words = sentence.words
     count = len(words)
     starts = [n for n, word in enumerate(words) if word.low not in _NO_START]
-    ends = [n for n, word in enumerate(words) if word.low not in _NO_END and (word.closes or n + 1 == count or _may_end(words[n + 1].low))]
+    ends = [
+        n
+        for n, word in enumerate(words)
+        if word.low not in _NO_END and (word.closes or n + 1 == count or _may_end(words[n + 1].low))
+    ]
     for first in starts:
         for last in ends:
             if last < first or last - first >= longest:
@@ -141,37 +160,68 @@ def _spans(passage: Passage, sentence: Sentence, longest: int) -> Iterator[Candi
     if count > longest:
         yield Candidate(sentence.text.strip(), passage, sentence, 0, count - 1, "sentence")
         for first in starts:
-            if words[first].opens or (first and words[first - 1].low in ("to", "because", "that", "by", "for")):
-                last = next((n for n in range(min(count - 1, first + longest), count) if words[n].closes), count - 1)
+            if words[first].opens or (
+                first and words[first - 1].low in ("to", "because", "that", "by", "for")
+            ):
+                last = next(
+                    (n for n in range(min(count - 1, first + longest), count) if words[n].closes), count - 1
+                )
                 if last - first >= longest:
-                    yield Candidate(sentence.text[words[first].start : words[last].end], passage, sentence, first, last, "clause")
+                    yield Candidate(
+                        sentence.text[words[first].start : words[last].end],
+                        passage,
+                        sentence,
+                        first,
+                        last,
+                        "clause",
+                    )
 
 
-_PEOPLE = frozenset(
-    "mom mum mother dad father parent parents brother sister siblings son daughter kid kids child children husband wife partner boyfriend girlfriend "
-    "friend friends buddy cousin aunt uncle grandma grandpa grandmother grandfather niece nephew boss colleague colleagues coworker coworkers "
-    "teammates teammate team coach teacher mentor mentors neighbor neighbour neighbors neighbours roommate doctor manager client customer people "
-    "family folks student students veterans vet officer captain director".split()
+_PEOPLE = word_set(
+    """
+    mom mum mother dad father parent parents brother sister siblings son daughter kid kids child children
+    husband wife partner boyfriend girlfriend friend friends buddy cousin aunt uncle grandma grandpa
+    grandmother grandfather niece nephew boss colleague colleagues coworker coworkers teammates teammate
+    team coach teacher mentor mentors neighbor neighbour neighbors neighbours roommate doctor manager client
+    customer people family folks student students veterans vet officer captain director
+    """
 )
 
 
 def _somebody(candidate: Candidate) -> bool:
-    """Whether a span names somebody: a capitalised word that does not merely open the sentence, or a word for a person."""
+    """Whether a span names somebody: a capitalised word that does not merely open the sentence, or "friend"."""
     inside = candidate.sentence.words[candidate.first : candidate.last + 1]
     return any(
-        word.low in _PEOPLE or (word.text[:1].isupper() and word.low not in FUNCTION_WORDS and (candidate.first + n > 0 or len(inside) <= 3))
+        word.low in _PEOPLE
+        or (
+            word.text[:1].isupper()
+            and word.low not in FUNCTION_WORDS
+            and (candidate.first + n > 0 or len(inside) <= 3)
+        )
         for n, word in enumerate(inside)
     )
 
 
-
 def _may_end(after: str) -> bool:
     """A span should not break a noun phrase: what follows must not look like its head."""
-    return after in FUNCTION_WORDS or after in {'"', "“", "”"} or after.endswith("ly") or after in _VERBS_AFTER or after in _ADVERBS
+    return (
+        after in FUNCTION_WORDS
+        or after in {'"', "“", "”"}
+        or after.endswith("ly")
+        or after in _VERBS_AFTER
+        or after in _ADVERBS
+    )
 
 
-_ADVERBS = frozenset("too also then now today yesterday tomorrow last next this ago again here there just already still even recently together well back".split())
-_VERBS_AFTER = frozenset(
-    "is was were are had has have did do does went got made said told gave took came helped makes helps gets means meant reminds reminded made "
-    "feel feels felt love like wanted want started decided".split()
+_ADVERBS = word_set(
+    """
+    too also then now today yesterday tomorrow last next this ago again here there just already still even
+    recently together well back
+    """
+)
+_VERBS_AFTER = word_set(
+    """
+    is was were are had has have did do does went got made said told gave took came helped makes helps gets
+    means meant reminds reminded made feel feels felt love like wanted want started decided
+    """
 )

@@ -15,16 +15,39 @@ from functools import lru_cache
 
 from rlm_mem.llm.offline.candidates import Candidate
 from rlm_mem.llm.offline.question import Question
-from rlm_mem.llm.offline.said import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, Passage, Sentence
+from rlm_mem.llm.offline.said import Passage, Sentence
+from rlm_mem.llm.offline.words import (
+    AUXILIARIES,
+    DETERMINERS,
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    PRONOUNS,
+    word_set,
+)
 from rlm_mem.text.dates import DateMention, find_dates
 
 __all__ = ["PassageSigns", "passage_signs", "signals"]
 
-_FIRST_PERSON = frozenset("i me my mine myself we us our ours i'm i've i'd i'll we're we've".split())
-_SECOND_PERSON = frozenset("you your yours yourself you're you've".split())
-_FEELING = frozenset("happy sad proud grateful thankful excited nervous anxious scared relieved inspired joy peace love amazing awesome great".split())
-_TIMES = frozenset("yesterday today tonight tomorrow last next ago week weekend month year monday tuesday wednesday thursday friday saturday sunday recently lately".split())
-_NEGATIVE = frozenset("not no never none don't didn't doesn't can't couldn't won't isn't wasn't haven't hasn't nothing nobody without cannot".split())
+_FIRST_PERSON = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
+_SECOND_PERSON = frozenset({"you", "your", "yours", "yourself", "you're", "you've"})
+_FEELING = word_set(
+    """
+    happy sad proud grateful thankful excited nervous anxious scared relieved inspired joy peace love
+    amazing awesome great
+    """
+)
+_TIMES = word_set(
+    """
+    yesterday today tonight tomorrow last next ago week weekend month year monday tuesday wednesday thursday
+    friday saturday sunday recently lately
+    """
+)
+_NEGATIVE = word_set(
+    """
+    not no never none don't didn't doesn't can't couldn't won't isn't wasn't haven't hasn't nothing nobody
+    without cannot
+    """
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +79,39 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     dates = [mention for mention in find_dates(question.text) if not mention.relative]
     weights = term_weights(question, passages)
     total = sum(weights.values()) or 1.0
-    best_said = max((_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0)
-    order = sorted(range(len(passages)), key=lambda i: -passages[i].score)
+    best_said = max(
+        (_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0
+    )
+    # Which passages are worth reading: the search's score, and a little for words of the question said in one place.
+    promise = [
+        passage.score
+        + _share(weights, passage.stems)
+        + 2 * max((_share(weights, sentence.stems) for sentence in passage.sentences), default=0.0)
+        for passage in passages
+    ]
+    order = sorted(range(len(passages)), key=lambda i: -promise[i])
     rank = {index: position for position, index in enumerate(order)}
     found = []
     for index, passage in enumerate(passages):
         here = sum(weight for term, weight in weights.items() if term in passage.stems)
-        near = sum(weight for term, weight in weights.items() if term in passage.stems or term in passage.before_stems)
+        near = sum(
+            weight
+            for term, weight in weights.items()
+            if term in passage.stems or term in passage.before_stems
+        )
         speaker = 0 if not named or not passage.author else 1 if passage.author in named else -1
-        found.append(PassageSigns(here / total, near / total, best - passage.score, speaker, rank[index], _period(dates, passage), best_said, weights))
+        found.append(
+            PassageSigns(
+                here / total,
+                near / total,
+                best - passage.score,
+                speaker,
+                rank[index],
+                _period(dates, passage),
+                best_said,
+                weights,
+            )
+        )
     return found
 
 
@@ -99,14 +146,17 @@ def _same_person(author: str, name: str) -> bool:
     """ "Mel" and "Melanie", "Ana Ruiz" and "Ana": one is a prefix of three letters or more of a part of the other."""
     parts = author.lower().split()
     low = name.lower()
-    return any(part == low or (min(len(part), len(low)) >= 3 and (part.startswith(low) or low.startswith(part))) for part in parts)
+    return any(
+        part == low or (min(len(part), len(low)) >= 3 and (part.startswith(low) or low.startswith(part)))
+        for part in parts
+    )
 
 
 def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> dict[str, float]:
     """The signals of one candidate; a name that is absent counts 0. ``kind:`` names are particular to a kind of question."""
     kind = question.kind
     sentence, words = candidate.sentence, candidate.sentence.words
-    first, last = candidate.first, candidate.last
+    first = candidate.first
     terms = question.strong or frozenset(question.terms)
     said = _share(signs.weights, sentence.stems)
     sub = _sub_kind(question)
@@ -133,7 +183,9 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
     before = candidate.passage.before
     if before.rstrip().endswith("?"):
         out["answers"] = 1.0
-        out["answers_it"] = sum(1 for term in terms if term in candidate.passage.before_stems) / max(1, len(terms))
+        out["answers_it"] = sum(1 for term in terms if term in candidate.passage.before_stems) / max(
+            1, len(terms)
+        )
     if candidate.shape:
         out[f"shape:{candidate.shape}"] = 1.0
         if question.grain:
@@ -147,7 +199,7 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
         out[f"{candidate.form}:near"] = signs.near
         return out
     if candidate.form == "option":
-        stems = {word for word in _stems(candidate.text)}
+        stems = set(_stems(candidate.text))
         out["option:said"] = sum(1 for stem in stems if stem in candidate.passage.stems) / max(1, len(stems))
         out["option:sentence"] = sum(1 for stem in stems if stem in sentence.stems) / max(1, len(stems))
         return out
@@ -160,12 +212,15 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
     return out
 
 
-_WHAT_NOUN = re.compile(r"\b(?:what|which)\s+(?!is|are|was|were|did|do|does|has|have|had|will|would|can|could|should|might)\w", re.IGNORECASE)
+_WHAT_NOUN = re.compile(
+    r"\b(?:what|which)\s+(?!is|are|was|were|did|do|does|has|have|had|will|would|can|could|should|might)\w",
+    re.IGNORECASE,
+)
 _WHAT_IS = re.compile(r"\bwhat\s+(?:is|are|was|were)\b", re.IGNORECASE)
 
 
 def _sub_kind(question: Question) -> str:
-    """"what" in three: a noun follows ("what gift"), a form of "be", or another verb."""
+    """ "what" in three: a noun follows ("what gift"), a form of "be", or another verb."""
     if question.kind != "what":
         return question.kind
     if _WHAT_NOUN.search(question.text):
@@ -185,12 +240,24 @@ def _pairs(question: Question, sentence: Sentence) -> float:
     return min(found, 3) / 2
 
 
-def _span(out: dict[str, float], question: Question, candidate: Candidate, terms: frozenset[str], kind: str) -> None:
+def _span(
+    out: dict[str, float], question: Question, candidate: Candidate, terms: frozenset[str], kind: str
+) -> None:
     words = candidate.sentence.words
     first, last = candidate.first, candidate.last
     inside = words[first : last + 1]
     size = len(inside)
-    bucket = str(size) if size <= 4 else "5-6" if size <= 6 else "7-9" if size <= 9 else "10-14" if size <= 14 else "15+"
+    bucket = (
+        str(size)
+        if size <= 4
+        else "5-6"
+        if size <= 6
+        else "7-9"
+        if size <= 9
+        else "10-14"
+        if size <= 14
+        else "15+"
+    )
     out[f"size:{bucket}"] = 1.0
     out[f"{kind}:size:{bucket}"] = 1.0
     asked = frozenset(question.terms)
@@ -199,11 +266,16 @@ def _span(out: dict[str, float], question: Question, candidate: Candidate, terms
     out["echo_last"] = float(inside[-1].stem in asked)
     out[f"{kind}:echo_first"] = out["echo_first"]
     out["echoes"] = min(3, sum(1 for word in inside if word.stem in terms)) / 3
-    out["new"] = min(6, sum(1 for word in inside if word.stem not in asked and word.low not in FUNCTION_WORDS)) / 6
+    out["new"] = (
+        min(6, sum(1 for word in inside if word.stem not in asked and word.low not in FUNCTION_WORDS)) / 6
+    )
     head = candidate.sentence.text
     out["bracket"] = float(head.rfind("[", 0, inside[0].start) > head.rfind("]", 0, inside[0].start))
     if first > 1 and not words[first].opens:
-        out["prior_term"] = float(words[first - 1].stem in terms or (words[first - 1].low in FUNCTION_WORDS and words[first - 2].stem in terms))
+        out["prior_term"] = float(
+            words[first - 1].stem in terms
+            or (words[first - 1].low in FUNCTION_WORDS and words[first - 2].stem in terms)
+        )
         out[f"{kind}:prior_term"] = out["prior_term"]
     if first >= 2 and words[first - 1].low in _KEPT:
         two = f"{_sort(words[first - 2].low)}+{words[first - 1].low}"
@@ -235,7 +307,11 @@ def _span(out: dict[str, float], question: Question, candidate: Candidate, terms
     out["starts"] = float(inside[0].opens)
     out["whole"] = float(first == 0 and last == len(words) - 1)
     out["breaks"] = float(any(word.closes for word in inside[:-1]))
-    names = sum(1 for n, word in enumerate(inside) if word.text[:1].isupper() and not (word.opens and first + n == 0) and word.low not in _FIRST_PERSON)
+    names = sum(
+        1
+        for n, word in enumerate(inside)
+        if word.text[:1].isupper() and not (word.opens and first + n == 0) and word.low not in _FIRST_PERSON
+    )
     out["names"] = names / size
     out[f"{kind}:names"] = names / size
     out[f"{kind}:number"] = float(any(word.text[0].isdigit() for word in inside))
@@ -248,24 +324,31 @@ def _span(out: dict[str, float], question: Question, candidate: Candidate, terms
     out["has_aux"] = float(any(word.low in AUXILIARIES for word in inside))
     out["times"] = float(any(word.low in _TIMES for word in inside))
     out["ends_time"] = float(inside[-1].low in _TIMES)
-    out["listing"] = float(any(word.low == "and" for word in inside) or any(word.closes for word in inside[:-1]))
+    out["listing"] = float(
+        any(word.low == "and" for word in inside) or any(word.closes for word in inside[:-1])
+    )
     out["many:listing"] = out["listing"] * question.many
     for name in question.names:
         if any(word.low.removesuffix("'s") == name.lower() for word in inside):
             out["named"] = 1.0
     if question.focus:
-        head = _stems(question.focus.split()[-1])
-        out["focus"] = float(any(word.stem in head for word in inside))
-        out["focus_end"] = float(inside[-1].stem in head)
+        noun = _stems(question.focus.split()[-1])
+        out["focus"] = float(any(word.stem in noun for word in inside))
+        out["focus_end"] = float(inside[-1].stem in noun)
         beyond = words[last + 1 : last + 3]
-        out[f"{kind}:focus_next"] = float(any(word.stem in head for word in beyond) or out["focus"] > 0)
+        out[f"{kind}:focus_next"] = float(any(word.stem in noun for word in beyond) or out["focus"] > 0)
         members = _members(question.focus)
         if members:
             out["class"] = float(any(word.stem in members for word in inside))
             out["class_said"] = float(bool(members & candidate.sentence.stems))
 
 
-_KEPT = frozenset("to because for by with in at from of about as like called named is was are on into a the my and that it's".split())
+_KEPT = word_set(
+    """
+    to because for by with in at from of about as like called named is was are on into a the my and that
+    it's
+    """
+)
 
 
 def _sort(word: str) -> str:

@@ -120,7 +120,9 @@ def describe(question: Question) -> str:
 def first_program(question: Question) -> str:
     """The first look: search, read, links, one reading; FINAL if it is sure."""
     names = {*question.names, *(f"{name}'s" for name in question.names)}
-    nameless = " ".join(word for word in question.text.split() if word.strip("?.,!").replace("’", "'") not in names)
+    nameless = " ".join(
+        word for word in question.text.split() if word.strip("?.,!").replace("’", "'") not in names
+    )
     second = ""
     if question.names and nameless != question.text:
         second = f'# Without the names: did somebody else say it?\nhits += search({nameless!r}, limit=8, by="segment")\n'

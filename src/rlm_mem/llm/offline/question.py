@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from rlm_mem.llm.offline.words import word_set
 from rlm_mem.text.analysis import get_analyser
 
 __all__ = ["Question", "analyse_question"]
@@ -34,28 +35,41 @@ _YES_NO = re.compile(
     r"doesn't|didn't|hasn't|wasn't|won't)\b",
     re.IGNORECASE,
 )
-_OPTIONS = re.compile(r"\b(?P<first>(?:\w[\w'’.-]*\s+){0,4}?\w[\w'’.-]*),?\s+or\s+(?P<second>[^?.,;]+)", re.IGNORECASE)
+_OPTIONS = re.compile(
+    r"\b(?P<first>(?:\w[\w'’.-]*\s+){0,4}?\w[\w'’.-]*),?\s+or\s+(?P<second>[^?.,;]+)", re.IGNORECASE
+)
 _WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
-_OPENERS = frozenset(
-    "what which who whom whose when where why how is are was were am do does did has have had will would can could should may might in on at "
-    "for from with after before during the a an to of by about since according based tell list name give describe if and so then".split()
+_OPENERS = word_set(
+    """
+    what which who whom whose when where why how is are was were am do does did has have had will would can
+    could should may might in on at for from with after before during the a an to of by about since
+    according based tell list name give describe if and so then
+    """
 )  # fmt: skip
-_CALENDAR = frozenset(
-    "january february march april may june july august september october november december monday tuesday wednesday thursday friday "
-    "saturday sunday".split()
+_CALENDAR = word_set(
+    """
+    january february march april may june july august september october november december monday tuesday
+    wednesday thursday friday saturday sunday
+    """
 )  # fmt: skip
 # Words that a question shares with nearly every memory: they say little about which one is meant.
-_WEAK = frozenset(
-    "do does did make get go have take like say said tell think thing things want kind type sort many much long name use used mention mentioned "
-    "happen recently first new one time way year month week day date describe some any currently decide feel specific particular would likely "
-    "might consider considered person people end team".split()
+_WEAK = word_set(
+    """
+    do does did make get go have take like say said tell think thing things want kind type sort many much
+    long name use used mention mentioned happen recently first new one time way year month week day date
+    describe some any currently decide feel specific particular would likely might consider considered
+    person people end team
+    """
 )  # fmt: skip
 _FOCUS = re.compile(
     r"\b(?:what|which|how many|how much)\s+(?:(?:kind|kinds|type|types|sort|sorts|genre|name|names|title|titles)\s+of\s+)?(?P<noun>(?:\w[\w'’-]*\s+){0,3}?\w[\w'’-]*)\s+"
     r"(?:is|are|was|were|did|do|does|has|have|had|will|would|can|could|should|might|to|for|from|of|in|on|that|used)\b",
     re.IGNORECASE,
 )  # fmt: skip
-_PLURAL_WHAT = re.compile(r"\b(?:what|which)\s+(?:are|were)\b|\b(?:activities|hobbies|books|events|items|things|places|ways|names|pets|instruments|sports|cities|countries|states|games)\b", re.IGNORECASE)
+_PLURAL_WHAT = re.compile(
+    r"\b(?:what|which)\s+(?:are|were)\b|\b(?:activities|hobbies|books|events|items|things|places|ways|names|pets|instruments|sports|cities|countries|states|games)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +129,11 @@ def analyse_question(text: str) -> Question:
 def _kind(text: str) -> str:
     if _YES_NO.search(text):
         return "yes_no"
-    found = [(m.start(), order, kind) for order, (kind, pattern) in enumerate(_KINDS) if (m := pattern.search(text))]
+    found = [
+        (m.start(), order, kind)
+        for order, (kind, pattern) in enumerate(_KINDS)
+        if (m := pattern.search(text))
+    ]
     if not found:
         return "what"
     # A word that asks counts where it stands first; among patterns of one place the more particular one wins.
@@ -123,7 +141,11 @@ def _kind(text: str) -> str:
     for special in ("how_long", "how_many"):
         if special in ranked:
             return special
-    opening = min(start for start, _, kind in found if kind not in ("name",)) if any(k != "name" for *_, k in found) else 0
+    opening = (
+        min(start for start, _, kind in found if kind not in ("name",))
+        if any(k != "name" for *_, k in found)
+        else 0
+    )
     near = [(order, kind) for start, order, kind in found if start <= opening + 1 or kind in ("name", "kind")]
     kinds = [kind for _, kind in sorted(near)]
     if kinds[0] in ("what", "do") or "name" not in kinds:
@@ -150,13 +172,22 @@ def _options(text: str) -> tuple[str, ...]:
     match = _OPTIONS.search(text)
     if match is None:
         return ()
-    second = re.split(r"\s+(?:in|on|at|for|when|because|if|during|after|before)\s", match["second"].strip())[0]
+    second = re.split(r"\s+(?:in|on|at|for|when|because|if|during|after|before)\s", match["second"].strip())[
+        0
+    ]
     first = match["first"].strip()
     # The first option ends right before "or"; it is taken as long as the second, at least one word.
     wanted = max(1, len(second.split()))
     first = " ".join(first.split()[-max(wanted, 1) :])
-    cleaned = tuple(re.sub(r"^(?:the|a|an|to|of|by|in|more|rather)\s+", "", part, flags=re.IGNORECASE) for part in (first, second))
-    if not all(cleaned) or len(second.split()) > 6 or cleaned[1].lower() in {"not", "else", "more", "so", "less"}:
+    cleaned = tuple(
+        re.sub(r"^(?:the|a|an|to|of|by|in|more|rather)\s+", "", part, flags=re.IGNORECASE)
+        for part in (first, second)
+    )
+    if (
+        not all(cleaned)
+        or len(second.split()) > 6
+        or cleaned[1].lower() in {"not", "else", "more", "so", "less"}
+    ):
         return ()
     return cleaned
 
@@ -171,7 +202,9 @@ def _many(text: str, noun: str, kind: str) -> bool:
 
 
 def _grain(text: str) -> str:
-    found = re.search(r"\b(?:what|which)\s+(?:\w+\s+)?(year|month|week|weekend|day|date)\b", text, re.IGNORECASE)
+    found = re.search(
+        r"\b(?:what|which)\s+(?:\w+\s+)?(year|month|week|weekend|day|date)\b", text, re.IGNORECASE
+    )
     if not found:
         return ""
     return {"date": "day", "weekend": "week"}.get(found[1].lower(), found[1].lower())

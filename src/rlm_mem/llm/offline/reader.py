@@ -15,9 +15,9 @@ from rlm_mem.llm.offline.said import Passage
 from rlm_mem.llm.offline.support import correct_chance, held_chance
 from rlm_mem.llm.offline.weights import Weights, load_weights
 
-__all__ = ["Reading", "read"]
+__all__ = ["READ_FULLY", "Examined", "Reading", "examine", "read"]
 
-_READ = 6
+READ_FULLY = 6
 """How many of the best passages are read word by word; the others only tell who said what."""
 
 _COMPARED = 50
@@ -47,16 +47,32 @@ class Reading:
     confidence: float
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What `examine` saw: the answer, the passages it rests on, and the figures that tell how far to trust it."""
+
+    answer: str
+    passages: tuple[Passage, ...]
+    figures: dict[str, float]
+
+
 def read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
     """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic."""
-    passages = [passage for passage in passages if passage.sentences]
-    if not passages:
-        return Reading(None, (), 0.0, 0.0)
     table = weights or load_weights()
+    seen = examine(question, passages, table)
+    if seen is None:
+        return Reading(None, (), 0.0, 0.0)
+    held = held_chance(seen.figures, table)
+    return Reading(seen.answer, seen.passages, held, correct_chance(seen.figures, held, table))
+
+
+def examine(question: Question, passages: Sequence[Passage], table: Weights) -> Examined | None:
+    """Find the best answer; None where nothing could be one."""
+    passages = [passage for passage in passages if passage.sentences]
     signs = passage_signs(question, passages)
     scored = score_candidates(question, passages, signs, table)
     if not scored:
-        return Reading(None, (), 0.0, 0.0)
+        return None
     shares = shares_of([score for _, _, score in scored])
     mass: dict[int, float] = defaultdict(float)
     for (_, index, _), share in zip(scored, shares, strict=True):
@@ -72,9 +88,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
         answer, used = _listed(scored, shares, mass, order, answer)
     cited = used + [i for i in order if i not in used and mass[i] >= _CITED_SHARE * mass[order[0]]]
     figures = evidence_figures(question, passages, signs, scored, shares, chosen, agreement)
-    held = held_chance(figures, table)
-    right = correct_chance(figures, held, table)
-    return Reading(answer, tuple(passages[i] for i in cited[: max(_CITED, len(used))]), held, right)
+    return Examined(answer, tuple(passages[i] for i in cited[: max(_CITED, len(used))]), figures)
 
 
 Scored = tuple[Candidate, int, float]
@@ -87,10 +101,12 @@ def score_candidates(
     span = table.span
     found = []
     for index, (passage, sign) in enumerate(zip(passages, signs, strict=True)):
-        if sign.rank >= _READ:
+        if sign.rank >= READ_FULLY:
             continue
         for candidate in candidates(question, passage):
-            total = sum(span.get(name, 0.0) * value for name, value in signals(question, candidate, sign).items())
+            total = sum(
+                span.get(name, 0.0) * value for name, value in signals(question, candidate, sign).items()
+            )
             found.append((candidate, index, total))
     return found
 
@@ -111,11 +127,11 @@ def choose(question: Question, scored: Sequence[Scored], shares: Sequence[float]
     """
     likely = sorted(range(len(scored)), key=lambda i: -shares[i])[:_COMPARED]
     bags = [_bag(scored[i][0].text) for i in likely]
-    expected = [sum(shares[other] * overlap(bags[a], bags[b]) for b, other in enumerate(likely)) for a in range(len(likely))]
-    if question.kind in _SPANS:
-        best = max(range(len(likely)), key=lambda a: expected[a])
-    else:
-        best = 0
+    expected = [
+        sum(shares[other] * overlap(bags[a], bags[b]) for b, other in enumerate(likely))
+        for a in range(len(likely))
+    ]
+    best = max(range(len(likely)), key=lambda a: expected[a]) if question.kind in _SPANS else 0
     return likely[best], min(1.0, expected[best])
 
 
@@ -164,7 +180,7 @@ def evidence_figures(
     chosen: int,
     agreement: float,
 ) -> dict[str, float]:
-    """What tells whether the passages hold the answer: who says it, how much of the question they share, how clear it is."""
+    """What tells whether the passages hold the answer: who says it, how much they share, how clear it is."""
     weights = signs[0].weights
     total = sum(weights.values()) or 1.0
     named = [(s, p) for s, p in zip(signs, passages, strict=True) if s.speaker == 1]
@@ -176,7 +192,9 @@ def evidence_figures(
 
     def said(group: list[tuple[PassageSigns, Passage]]) -> float:
         sentences = (sentence.stems for _, p in group for sentence in p.sentences if not sentence.asks)
-        return max((sum(w for t, w in weights.items() if t in stems) / total for stems in sentences), default=0.0)
+        return max(
+            (sum(w for t, w in weights.items() if t in stems) / total for stems in sentences), default=0.0
+        )
 
     def highest(group: list[tuple[PassageSigns, Passage]]) -> float:
         return max((p.score for _, p in group), default=0.0)

@@ -16,7 +16,11 @@ def other_words(question: Question) -> list[str]:
 
     analyser = get_analyser("english")
     people = " ".join(question.names)
-    plain = [word for word in question.text.replace("?", " ").split() if set(analyser.terms(word)) & question.strong]
+    plain = [
+        word
+        for word in question.text.replace("?", " ").split()
+        if set(analyser.terms(word)) & question.strong
+    ]
     found = [" ".join([people, *plain])] if plain else []
     related = members_of(analyser)
     for word in plain:

@@ -1,4 +1,4 @@
-"""What the memory said, as the reader sees it: passages, their sentences and words, and the function words of English."""
+"""What the memory said, as the reader sees it: passages, their sentences and words."""
 
 from __future__ import annotations
 
@@ -9,21 +9,8 @@ from functools import cached_property
 
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["AUXILIARIES", "CONJUNCTIONS", "DETERMINERS", "FUNCTION_WORDS", "PREPOSITIONS", "PRONOUNS", "Passage", "Sentence", "Word", "split_sentences"]
+__all__ = ["Passage", "Sentence", "Word", "split_sentences"]
 
-DETERMINERS = frozenset("a an the this that these those my your his her its our their some any every each no".split())
-PREPOSITIONS = frozenset(
-    "of in on at to for from with by about into over after before under between through during without within against among around near "
-    "since until as like than off onto across behind".split()
-)
-CONJUNCTIONS = frozenset("and or but so because if when while which who whom whose where that though although cause plus nor".split())
-AUXILIARIES = frozenset(
-    "is are was were be been being am do does did has have had will would can could should may might must 's 're 've 'll 'd 'm isn't "
-    "aren't wasn't weren't don't doesn't didn't can't couldn't won't wouldn't haven't hasn't it's i'm i've i'd i'll we're we've that's there's "
-    "they're he's she's you're let's gonna".split()
-)
-PRONOUNS = frozenset("i you he she it we they me him us them myself yourself what there here".split())
-FUNCTION_WORDS = DETERMINERS | PREPOSITIONS | CONJUNCTIONS | AUXILIARIES | PRONOUNS
 
 _WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\w)[^.!?\n]*)*(?:[.!?]+[\"”')\]]*|\n|$)")
@@ -31,7 +18,7 @@ _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\w)[^.!?\n]*)*(?:[.!?]+[\"”')\]]*
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a sentence: its text, its lower-case form, its stem, its offsets, and whether a stop follows or precedes it."""
+    """One word of a sentence; ``opens`` and ``closes`` tell that a stop stands before or after it."""
 
     text: str
     low: str
@@ -82,8 +69,8 @@ class Sentence:
 class Passage:
     """A turn, a sentence or a short paragraph that the search found.
 
-    ``at`` is when it was said, if known; ``before`` what was said just before by somebody else (author, text), if anything;
-    ``score`` is the search's; ``current`` is False for a memory that a later one replaces.
+    ``at`` is when it was said, if known; ``before`` what was said just before it, by ``before_author``, if
+    anything; ``score`` is the search's; ``current`` is False for a memory that a later one replaces.
     """
 
     chunk_id: str
@@ -103,7 +90,11 @@ class Passage:
     @cached_property
     def stems(self) -> frozenset[str]:
         """Stems of all its words."""
-        return frozenset().union(*(sentence.stems for sentence in self.sentences)) if self.sentences else frozenset()
+        return (
+            frozenset().union(*(sentence.stems for sentence in self.sentences))
+            if self.sentences
+            else frozenset()
+        )
 
     @cached_property
     def before_stems(self) -> frozenset[str]:
@@ -112,7 +103,7 @@ class Passage:
 
 
 def split_sentences(text: str) -> list[Sentence]:
-    """Split at full stops, question and exclamation marks and line breaks; stops inside a word or number do not count."""
+    """Split at full stops, question and exclamation marks and line breaks, not inside words or numbers."""
     found = []
     for match in _SENTENCE.finditer(text):
         piece = match.group()

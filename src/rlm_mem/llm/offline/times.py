@@ -1,4 +1,4 @@
-"""When something happened: the dates a sentence mentions, counted from the day it was said, in words a reader can use."""
+"""When something happened: the dates that a sentence mentions, counted from the day it was said."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from rlm_mem.text.dates import DateMention, find_dates
 
 __all__ = ["Moment", "day_words", "moments"]
 
-_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _FUZZY = re.compile(r"\b(?:a few|several|couple|few|some)\b", re.IGNORECASE)
-_COUNTED = re.compile(r"(?P<count>\w+(?: \w+)*?)\s+(?P<unit>day|week|weekend|month|year)s?\s+(?:ago|back|earlier)$", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"(?P<count>\w+(?: \w+)*?)\s+(?P<unit>day|week|weekend|month|year)s?\s+(?:ago|back|earlier)$",
+    re.IGNORECASE,
+)
 _NUMBER = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}  # fmt: skip
 
 
@@ -34,16 +37,26 @@ def day_words(day: date) -> str:
 
 
 def _month(day: date) -> str:
-    names = "January February March April May June July August September October November December".split()
+    names = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ]
     return f"{names[day.month - 1]} {day.year}"
 
 
 def moments(text: str, said: datetime | None) -> list[Moment]:
     """The dates in ``text``, resolved against the day it was said; without that day only absolute ones."""
-    return [
-        Moment(m.start, m.end, _say(m, said), m.first, m.last, _shape(m))
-        for m in find_dates(text, said)
-    ]
+    return [Moment(m.start, m.end, _say(m, said), m.first, m.last, _shape(m)) for m in find_dates(text, said)]
 
 
 def _shape(mention: DateMention) -> str:
@@ -51,7 +64,7 @@ def _shape(mention: DateMention) -> str:
 
 
 def _say(mention: DateMention, said: datetime | None) -> str:
-    """A mention in absolute words. Weeks keep their anchor ("the week before 9 June 2023"): their days are not known."""
+    """A mention in absolute words. Weeks keep their anchor ("the week before 9 June 2023"): no day is known."""
     low = mention.text.lower()
     if mention.precision == "day" and mention.first == mention.last:
         if said is not None and mention.relative and any(name.lower() in low for name in _WEEKDAYS):
@@ -65,7 +78,9 @@ def _say(mention: DateMention, said: datetime | None) -> str:
         if "weekend" in low or ("week" in low and mention.precision in ("week", "day")):
             unit = "weekend" if "weekend" in low else "week"
             if counted:
-                count = _NUMBER.get(counted["count"].split()[-1], None) or (int(counted["count"]) if counted["count"].isdigit() else 0)
+                count = _NUMBER.get(counted["count"].split()[-1]) or (
+                    int(counted["count"]) if counted["count"].isdigit() else 0
+                )
                 many = counted["count"] if count != 1 else "the"
                 return f"{many} {unit}{'s' if count != 1 else ''} before {today}"
             if "next" in low or "coming" in low or "following" in low:

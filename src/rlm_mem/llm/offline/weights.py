@@ -1,6 +1,7 @@
 """The learned tables: what each signal of a candidate weighs, and what speaks for an answer being there and right.
 
-They were fitted on conversations by `benchmarks/offline_answers.py --fit` and hold nothing but numbers by name of signal.
+They were fitted on conversations by `benchmarks/offline_answers.py --fit` and hold nothing but numbers by name of
+signal.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ __all__ = ["Weights", "load_weights"]
 
 @dataclass(frozen=True)
 class Weights:
-    """``span``: for candidates; ``held``: that there is an answer; ``right``: that the one chosen is right; ``bar``: below this chance of
-    ``held`` the reader abstains."""
+    """``span``: for candidates; ``held``: that there is an answer; ``right``: that the one chosen is right.
+
+    Below ``bar`` as the chance that there is an answer the model abstains.
+    """
 
     span: dict[str, float]
     held: dict[str, float]
