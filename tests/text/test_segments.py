@@ -256,6 +256,8 @@ def test_a_speaker_is_recognised_in_the_forms_that_chats_use(line: str, name: st
         "the thing: it works",
         "I said: stop",
         "Favorite color: blue",
+        "Model: T-1000",
+        "host: localhost",
         "Ingredients:",
         "else: return",
         "<b> bold text",

@@ -105,7 +105,7 @@ class ChunkingEngine:
             raise InputError(f"content must be text, not {type(content).__name__}")
         if conversation_id is not None and not isinstance(conversation_id, str):
             raise InputError(f"conversation_id must be text, not {type(conversation_id).__name__}")
-        checked = check_tags(list(tags) if isinstance(tags, tuple) else tags)
+        checked = check_tags(tags)
         cuts = self._cuts(content)
         spans, counts = self._partition(content, cuts)
         results: list[ChunkResult] = []

@@ -91,7 +91,9 @@ class AutoLinker:
             *self._similar(content, own_id, limit),
         ]
         made_at = format_time(self._store.clock())
-        return [replace(link, created_at=made_at) for link in links]
+        for link in links:
+            link.created_at = made_at
+        return links
 
     def add_manual_link(
         self,

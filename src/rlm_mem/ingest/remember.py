@@ -152,7 +152,7 @@ class RememberOperation:
             conversation_id=None
             if conversation_id is None
             else check_text(conversation_id, "conversation_id"),
-            tags=check_tags(list(tags) if isinstance(tags, tuple | set | frozenset) else tags),
+            tags=check_tags(tags),
             confidence=check_confidence(confidence),
             chunk_type=chunk_type,
             source=check_text(source, "source"),

@@ -20,8 +20,8 @@ def _words(text: str) -> frozenset[str]:
 # Roles may be written in any case; other names need a capital, bold type or a time stamp.
 ROLES = _words(
     """
-    user assistant system human ai bot agent model customer client support operator developer tool
-    speaker interviewer interviewee moderator host guest therapist patient doctor nurse teacher
+    user assistant system human ai bot agent customer client operator developer tool
+    speaker interviewer interviewee moderator guest therapist patient doctor nurse teacher
     student me you
     """
 )
@@ -48,7 +48,7 @@ _LABELS = _words(
     key keys value values default defaults monday tuesday wednesday thursday friday saturday sunday
     january february march april may june july august september october november december today
     tomorrow yesterday morning afternoon evening night ps p.s however also finally first second
-    third lastly moreover quote favorite favourite favorites favourites hobby hobbies http
+    third lastly moreover quote favorite favourite favorites favourites hobby hobbies model support host port http
     https ftp file
     """
 )
