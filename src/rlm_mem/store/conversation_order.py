@@ -109,11 +109,11 @@ class _Line:
         firsts = np.unique(self.first)
         offset = unique - firsts[owner - 1]
         before = np.full(len(unique), FAR, np.int64)
-        for index in np.flatnonzero(offset <= _OPENING).tolist():
-            start = int(firsts[owner[index] - 1])
-            before[index] = int(
-                self.segment_count(np.arange(start, int(unique[index]), dtype=np.int64)).sum()
-            )
+        opening = np.flatnonzero(offset <= _OPENING)
+        before[opening] = 0
+        for step in range(1, _OPENING + 1):
+            later = opening[offset[opening] >= step]
+            before[later] += self.segment_count(unique[later] - step)
         return Neighbourhood(self.slots(unique), np.cumsum(breaks) - 1, near, before)
 
 

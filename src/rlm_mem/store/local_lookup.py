@@ -34,20 +34,25 @@ _NO_SEGMENTS = encode_segments((), lambda _: 0)
 class LocalSource:
     """`CandidateSource` over one `View` of the postings (see there for what each call promises)."""
 
-    def __init__(self, connection: sqlite3.Connection, ns: int, view: View) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, ns: int, view: View, names: dict[int, str] | None = None
+    ) -> None:
         self._connection = connection
         self._ns = ns
         self._view = view
+        self._names = {} if names is None else names  # number → author; numbers are never used again
         self._lists: dict[int, TermList] = {}
         self._masks: dict[Filters, Bools | None] = {}
 
     # -- terms and statistics --------------------------------------------------------------------------------------
 
     def term_ids(self, terms: Sequence[str]) -> Ints:
+        """See `CandidateSource.term_ids`."""
         found = self._numbers(terms)
         return np.fromiter((found.get(term, -1) for term in terms), np.int64, len(terms))
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
+        """See `CandidateSource.term_counts`."""
         counts = {}
         for text, number in self._numbers(terms).items():
             df = self._list(number).df
@@ -56,6 +61,7 @@ class LocalSource:
         return counts
 
     def authors(self) -> Collection[str]:
+        """See `CandidateSource.authors`."""
         view = self._view
         if view.authors is None:
             snap = view.snapshot
@@ -69,12 +75,19 @@ class LocalSource:
         return view.authors
 
     def author_names(self, ids: Ints) -> dict[int, str]:
-        rows = self._connection.execute(
-            "SELECT term, text FROM terms WHERE term IN (SELECT value FROM json_each(?))", (select_docs(ids),)
-        )
-        return {number: text.removeprefix(AUTHOR_PREFIX) for number, text in rows}
+        """See `CandidateSource.author_names`."""
+        wanted = ids.tolist()
+        missing = [number for number in wanted if number not in self._names]
+        if missing:
+            rows = self._connection.execute(
+                "SELECT term, text FROM terms WHERE term IN (SELECT value FROM json_each(?))",
+                (json.dumps(missing),),
+            )
+            self._names.update((number, text.removeprefix(AUTHOR_PREFIX)) for number, text in rows)
+        return {number: self._names[number] for number in wanted if number in self._names}
 
     def statistics(self, terms: Ints) -> CorpusStatistics:
+        """See `CandidateSource.statistics`."""
         view = self._view
         lists = [self._list(int(term)) for term in terms]
         return CorpusStatistics(
@@ -88,6 +101,7 @@ class LocalSource:
         )
 
     def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
+        """See `CandidateSource.conversation_terms`."""
         view = self._view
         snap, new = view.snapshot, view.delta.columns
         count = len(conversations)
@@ -121,11 +135,13 @@ class LocalSource:
     # -- choosing chunks -------------------------------------------------------------------------------------------
 
     def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
+        """See `CandidateSource.best`."""
         lists = [self._list(int(term)) for term in terms]
         slots, scores = best_match(self._view, lists, weights, limit, self._mask(filters))
         return self._docs(slots), scores
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
+        """See `CandidateSource.in_period`."""
         slots = in_order(self._view, first, last)
         mask = self._mask(filters)
         if mask is not None:
@@ -133,6 +149,7 @@ class LocalSource:
         return self._docs(slots[:limit])
 
     def newest(self, limit: int, filters: Filters) -> Ints:
+        """See `CandidateSource.newest`."""
         view, mask = self._view, self._mask(filters)
         slots = in_order(view, -np.inf, np.inf)[::-1]
         if mask is not None:
@@ -140,6 +157,7 @@ class LocalSource:
         return self._docs(slots[:limit])
 
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
+        """See `CandidateSource.accepts`."""
         mask = self._mask(filters)
         slots = self._slots(docs)
         known = slots >= 0
@@ -148,15 +166,18 @@ class LocalSource:
         return known & mask[slots]
 
     def around(self, docs: Ints, near: int, reach: int) -> Neighbourhood:
+        """See `CandidateSource.around`."""
         slots = self._slots(docs)
         found = around(self._view, slots[slots >= 0], near, reach)
         return Neighbourhood(self._docs(found.doc), found.run, found.near, found.segments_before)
 
     def rows(self, docs: Ints) -> tuple[list[ChunkRow], DecodedSegments]:
+        """See `CandidateSource.rows`."""
+        # CROSS JOIN keeps SQLite from reordering: rows come in the order asked for.
         found = self._connection.execute(
             "SELECT c.doc, c.id, c.conversation, c.at, c.type, c.confidence, c.valid_from, c.valid_to,"
-            " c.superseded_by, s.data FROM json_each(?) j JOIN chunks c ON c.doc = j.value"
-            " LEFT JOIN segments s ON s.doc = c.doc WHERE c.ns = ? AND c.status = 0 ORDER BY j.key",
+            " c.superseded_by, s.data FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
+            " LEFT JOIN segments s ON s.doc = c.doc WHERE c.ns = ? AND c.status = 0",
             (select_docs(docs), self._ns),
         ).fetchall()
         rows = [

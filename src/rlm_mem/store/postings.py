@@ -140,6 +140,7 @@ class PostingsIndex:
         self._read_only = read_only
         self._lock = threading.RLock()
         self._view: View | None = None
+        self._names: dict[int, str] = {}
         self._outdated = False  # a new snapshot was published by this process
         self._worker: threading.Thread | None = None
         self._stop = threading.Event()
@@ -167,7 +168,7 @@ class PostingsIndex:
         """What search asks, answered for the store as `connection` sees it now. Make a new one for every search."""
         from rlm_mem.store.local_lookup import LocalSource
 
-        return LocalSource(connection, self._ns, self.view(connection))
+        return LocalSource(connection, self._ns, self.view(connection), self._names)
 
     def maintain(self, connection: sqlite3.Connection) -> bool:
         """Make a new snapshot if one is due; for checkpoint and close. True if one was made.

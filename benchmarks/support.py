@@ -1,0 +1,204 @@
+"""What every benchmark shares: timing, what the machine can do at best, and the report it prints and saves."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+RESULTS = Path(__file__).parent / "results"
+
+_T = TypeVar("_T")
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """A parser with the options that benchmarks have in common: `--data`, `--quick`, `--output`."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, default=None, help="folder with evaluation data, where one is needed"
+    )
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, a minute or two in all")
+    parser.add_argument("--output", type=Path, default=None, help="where to write the JSON report")
+    return parser
+
+
+def timed(action: Callable[[], _T]) -> tuple[float, _T]:
+    """Milliseconds that one call took, and what it returned."""
+    start = time.perf_counter()
+    result = action()
+    return (time.perf_counter() - start) * 1e3, result
+
+
+def timings(action: Callable[[Any], object], items: Iterable[Any]) -> list[float]:
+    """Milliseconds of `action` on each item."""
+    return [timed(lambda item=item: action(item))[0] for item in items]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which `share` (0 to 1) of `values` lie, nearest rank."""
+    ordered = sorted(values)
+    if not ordered:
+        return float("nan")
+    return ordered[min(len(ordered) - 1, round(share * (len(ordered) - 1)))]
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """p50, p95, mean and number of some timings, rounded to microseconds."""
+    mean = sum(values) / len(values) if values else float("nan")
+    return {
+        "p50": round(percentile(values, 0.5), 3),
+        "p95": round(percentile(values, 0.95), 3),
+        "mean": round(mean, 3),
+        "n": len(values),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on, and how busy it was."""
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "sqlite": sqlite3.sqlite_version,
+        "load_1min": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None  # measured from an unpacked archive
+    return found.stdout.strip()
+
+
+def physical_floor(folder: Path | None = None, rounds: int = 30) -> dict[str, float]:
+    """What this machine needs at best (p50, ms) for the physical acts that a memory is made of.
+
+    A durable file (temporary file, fsync, rename), a durable file with its folder synced, an SQLite commit in WAL mode
+    with and without its own fsync, reading a small file, and adding up 8 MB of memory.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        place = Path(name)
+        data = os.urandom(1500)
+        small = place / "small"
+        small.write_bytes(data)
+        block = bytes(8_000_000)
+        return {
+            "durable_file": _floor(lambda i: _durable_file(place, i, data, folder_too=False), rounds),
+            "durable_file_and_folder": _floor(
+                lambda i: _durable_file(place, i, data, folder_too=True), rounds
+            ),
+            "sqlite_commit_full": _commits(place / "full.sqlite", "FULL", rounds),
+            "sqlite_commit_normal": _commits(place / "normal.sqlite", "NORMAL", rounds),
+            "read_file": _floor(lambda _: small.read_bytes(), rounds),
+            "scan_8_mb": _floor(lambda _: block.count(b"\x01"), rounds),
+        }
+
+
+def _floor(action: Callable[[int], object], rounds: int) -> float:
+    return round(percentile(timings(action, range(rounds)), 0.5), 4)
+
+
+def _durable_file(place: Path, number: int, data: bytes, *, folder_too: bool) -> None:
+    temp, target = place / f".{number}", place / f"{number}-{folder_too}"
+    with temp.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temp.rename(target)
+    if folder_too:
+        descriptor = os.open(place, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _commits(path: Path, synchronous: str, rounds: int) -> float:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(f"PRAGMA synchronous={synchronous}")
+        connection.execute("CREATE TABLE t(x)")
+        return _floor(lambda i: connection.execute("INSERT INTO t VALUES (?)", (i,)), rounds)
+    finally:
+        connection.close()
+
+
+@dataclass
+class Report:
+    """Rows of figures under headings: printed as a table, saved as JSON in `benchmarks/results/`."""
+
+    name: str
+    subject: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    started: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    machine: dict[str, Any] = field(default_factory=machine)
+
+    def add(self, **row: Any) -> None:
+        """Add a row; also shown at once, since some rows take minutes."""
+        self.rows.append(row)
+        print(
+            "  " + "  ".join(f"{key}={_shown(value)}" for key, value in row.items()),
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def table(self) -> str:
+        """The rows as an aligned table; columns in the order in which they first appear."""
+        columns = list(dict.fromkeys(key for row in self.rows for key in row))
+        lines = [columns, *([_shown(row.get(column, "")) for column in columns] for row in self.rows)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+        lines.insert(1, ["-" * width for width in widths])
+        return "\n".join(
+            "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines
+        )
+
+    def finish(self, output: Path | None = None) -> None:
+        """Print the table and write the JSON file."""
+        print(f"\n{self.subject}\n\n{self.table()}")
+        for name, value in self.facts.items():
+            print(f"{name}: {value}")
+        path = output or RESULTS / f"{self.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = {
+            "name": self.name,
+            "subject": self.subject,
+            "started": self.started,
+            "machine": self.machine,
+            "rows": self.rows,
+            "facts": self.facts,
+        }
+        path.write_text(
+            json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8"
+        )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 10 else f"{value:.1f}"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10_000:
+        return f"{value:,}"
+    return str(value)
