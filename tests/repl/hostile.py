@@ -103,7 +103,8 @@ _GROUPS: dict[str, dict[str, str]] = {
         "os": "import os\nos.system('touch {MARK}')",
         "environment": "import os\nprint(os.environ['{SECRET}'])",
         "environment by getattr": (
-            "import re\nos = getattr(getattr(re, 'en' + 'um'), 'sys').modules['os']\nprint(os.environ.get('{SECRET}'))\n"
+            "import re\nos = getattr(getattr(re, 'en' + 'um'), 'sys').modules['os']\n"
+            "print(os.environ.get('{SECRET}'))\n"
             "os.system('touch {MARK}')"
         ),
         "sys modules": "import sys\nsys.modules['os'].system('touch {MARK}')",
@@ -236,7 +237,9 @@ _GROUPS: dict[str, dict[str, str]] = {
         "FINAL by except": "try:\n    1 / 0\nexcept Exception as FINAL:\n    pass",
         "FINAL in a class": "class FINAL: pass",
         "search redefined": "def search_chunks(q, limit=10): return ['chunk-forged']\nsearch_chunks('x')",
-        "reads redefined in a function": "def f():\n    def read_chunk(i): return 'forged'\n    return read_chunk('x')\nf()",
+        "reads redefined in a function": (
+            "def f():\n    def read_chunk(i): return 'forged'\n    return read_chunk('x')\nf()"
+        ),
         "FINAL with a bad confidence": "FINAL('x', confidence=7)",
         "FINAL with a huge answer": "FINAL('x' * 20_000_000)",
         "FINAL with a cyclic answer": "a = []\na.append(a)\nFINAL(a)",
@@ -261,8 +264,12 @@ _GROUPS: dict[str, dict[str, str]] = {
     },
     "budgets": {
         "bare except around the model": "while True:\n    try:\n        llm_query('again')\n    except:\n        pass",
-        "except BaseException": "while True:\n    try:\n        llm_query('again')\n    except BaseException:\n        continue",
-        "finally after the model": "try:\n    while True:\n        llm_query('again')\nfinally:\n    print('finally ran')",
+        "except BaseException": (
+            "while True:\n    try:\n        llm_query('again')\n    except BaseException:\n        continue"
+        ),
+        "finally after the model": (
+            "try:\n    while True:\n        llm_query('again')\nfinally:\n    print('finally ran')"
+        ),
         "context manager swallows": (
             "class Quiet:\n    def __enter__(self): return self\n    def __exit__(self, *a): return True\n"
             "while True:\n    with Quiet():\n        llm_query('again')"

@@ -113,10 +113,12 @@ class Worker:
         return b"".join(pieces)
 
     def receive(self) -> tuple[int, Any]:
+        """Return kind and value of the next frame; ends the process when the host is gone."""
         kind, self.request, length = self.wire.parse_header(self._read(self.wire.HEADER.size))
         return kind, self.wire.decode(self._read(length))
 
     def send(self, kind: int, value: Any) -> None:
+        """Send a frame with the output so far."""
         output, self.output = "".join(self.output), []
         body = self.wire.encode([output, self.printed, value])
         data = self.wire.frame_header(kind, self.request, len(body)) + body
@@ -127,6 +129,7 @@ class Worker:
     # Namespace.
 
     def reset(self) -> None:
+        """Start with an empty namespace."""
         names = {k: v for k, v in vars(builtins).items() if k not in _NO_BUILTINS and k != "__import__"}
         names["__import__"] = self._import
         names["print"] = self._print
@@ -185,6 +188,7 @@ class Worker:
     # Programs.
 
     def run(self, code: str, functions: list[str], seconds: float) -> None:
+        """Run one program and send how it ended."""
         for name in functions:
             self.space[name] = self._stub(name)
         self.printed, self.output = 0, []
@@ -228,6 +232,7 @@ class Worker:
         return None
 
     def names(self) -> None:
+        """Send names, types and previews of the namespace."""
         found = {}
         for name, value in list(self.space.items()):
             if isinstance(name, str) and not name.startswith("_"):
@@ -240,6 +245,7 @@ class Worker:
         self.send(DONE, found)
 
     def expired(self, _signal: int, _frame: Any) -> None:
+        """The timer went off."""
         if os.getppid() != self.host:
             # The host was killed while the program ran.
             os._exit(0)
@@ -247,6 +253,7 @@ class Worker:
             raise _Expired
 
     def serve(self) -> None:
+        """Serve frames until the host closes the pipe."""
         while True:
             kind, value = self.receive()
             if kind == RUN:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rlm_mem.repl.prelude import MODULES
+from rlm_mem.repl.prelude_modules import MODULES
 
 __all__ = ["hint_for"]
 

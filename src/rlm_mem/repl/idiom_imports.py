@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from rlm_mem.repl.prelude import MODULES
+from rlm_mem.repl.prelude_modules import MODULES
 
 __all__ = ["EMULATED", "rewrite_import", "rewrite_import_from", "split_base_classes"]
 

@@ -24,7 +24,8 @@ from rlm_mem.repl.idiom_imports import EMULATED
 from rlm_mem.repl.idioms import Rewritten, leaves_no_trace, rewrite
 from rlm_mem.repl.policy import PRELUDE_PREFIX
 from rlm_mem.repl.pool import MontyPool, monty_pool
-from rlm_mem.repl.prelude import BASE, MODULES, PIECES
+from rlm_mem.repl.prelude import BASE, PIECES
+from rlm_mem.repl.prelude_modules import MODULES
 from rlm_mem.repl.steps import Variable
 from rlm_mem.repl.values import TooLarge, plain
 from rlm_mem.repl.watchdog import Alarm, alarm

@@ -13,15 +13,17 @@ from rlm_mem import errors
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError
 from rlm_mem.repl.calls import ModelCalls
-from rlm_mem.repl.engine import Engine, EngineLimits, HostCallFailed, Printed, open_engine, program_error
-from rlm_mem.repl.functions import STORE_FUNCTIONS, StoreFunctions, failed
+from rlm_mem.repl.dispatch import Dispatcher
+from rlm_mem.repl.engine import Engine, EngineLimits, HostCallFailed, Printed, open_engine
+from rlm_mem.repl.final import Finished, read_final
+from rlm_mem.repl.functions import STORE_FUNCTIONS, StoreFunctions
 from rlm_mem.repl.policy import check_program
-from rlm_mem.repl.steps import Final, HostCall, StepOutput
-from rlm_mem.repl.values import Bounds, TooLarge, plain, preview
+from rlm_mem.repl.steps import Final, StepOutput
+from rlm_mem.repl.values import Bounds, plain
 
 if TYPE_CHECKING:
     from rlm_mem.llm.budget import Budget
-    from rlm_mem.repl.loop import LoopStep
+    from rlm_mem.repl.loop import LoopResult, LoopStep
     from rlm_mem.store.api import ChunkStore
 
 __all__ = ["MODEL_FUNCTIONS", "REPLSession", "RESERVED_NAMES"]
@@ -32,12 +34,6 @@ RESERVED_NAMES = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS))
 
 MAX_PROGRAM_CHARS = 64_000
 """A syntax tree takes some 500 bytes of the host per character in the worst case."""
-
-MAX_CALL_RECORDS = 500
-
-
-class _Finished(Exception):
-    """FINAL was called; raised in the driver, where no program can catch it."""
 
 
 class REPLSession:
@@ -103,6 +99,9 @@ class REPLSession:
         self._table = self._functions()
         self._names = {name: _stub(name) for name in self._table}
         self._reserved = frozenset(self._table)
+        self._dispatcher = Dispatcher(
+            self._table, self._extra.keys(), self.config.sandbox.max_host_calls, on_event
+        )
         sandbox = self.config.sandbox
         self._longest = max(60.0, float(timeout_seconds))
         limits = EngineLimits(
@@ -115,8 +114,6 @@ class REPLSession:
         self._engine: Engine = open_engine(self.engine_name, limits)
         self._running = threading.Lock()
         self._deadline = math.inf
-        self._step: StepOutput | None = None
-        self._calls_made = 0
         self._reads: dict[str, None] = {}
         self._final: Final | None = None
         self.last_step: StepOutput | None = None
@@ -221,9 +218,6 @@ class REPLSession:
             ModelError: the model failed.
             SessionComplete: FINAL was called before.
         """
-        from rlm_mem.repl.loop import drive
-        from rlm_mem.repl.prompts import build_opening
-
         question = query if query is not None else self.query
         if question is None or not question.strip():
             raise InputError("retrieve needs a question.", hint="Call retrieve('…').")
@@ -237,20 +231,7 @@ class REPLSession:
             former, self.max_iterations = self.max_iterations, max_iterations or self.max_iterations
             self._open_account()
             self.max_iterations = former
-        config = self.config
-        result = drive(
-            self,
-            self._models.model,
-            build_opening(self.chunk_store, question, limit=config.recall.first_hits),
-            budget=self.budget,
-            depth=self.depth,
-            context_tokens=config.llm.context_tokens,
-            answer_tokens=config.llm.max_tokens,
-            output_chars=config.sandbox.max_output_chars,
-            timeout=config.llm.timeout_seconds,
-            on_step=self._on_step,
-        )
-        return result.answer
+        return self._drive(question).answer
 
     def llm_query(self, prompt: str, context: dict[str, Any] | None = None) -> str:
         """Ask the model (seed 004, llm_query).
@@ -313,8 +294,8 @@ class REPLSession:
     def _perform(self, code: str, seconds: float) -> StepOutput:
         began = time.monotonic()
         printed = Printed(self.config.sandbox.max_output_chars)
-        step = self._step = self.last_step = StepOutput()
-        self._calls_made = 0
+        step = self.last_step = StepOutput()
+        self._dispatcher.begin(step)
         self._reads = {}
         if self._given_budget is not None:
             self.budget.check()
@@ -327,8 +308,8 @@ class REPLSession:
                 reserved=self._reserved,
                 max_chars=MAX_PROGRAM_CHARS,
             )
-            step.value = self._engine.run(code, tree, self._names, self._serve, printed, self._deadline)
-        except _Finished:
+            step.value = self._engine.run(code, tree, self._names, self._dispatcher, printed, self._deadline)
+        except Finished:
             step.final = self._final
         except BudgetError:
             raise
@@ -345,72 +326,9 @@ class REPLSession:
             step.truncated = printed.truncated
             step.chunks_read = list(self._reads)
             step.seconds = time.monotonic() - began
-            self._step = None
         if self._on_event is not None:
             self._on_event("step", step)
         return step
-
-    def _serve(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Answer one call of the running program (the engines' door)."""
-        self._calls_made += 1
-        limit = self.config.sandbox.max_host_calls
-        if self._calls_made > limit:
-            raise program_error(
-                "RuntimeError",
-                f"the program made more than {limit:,} calls",
-                None,
-                "Call functions less often.",
-            )
-        began = time.perf_counter()
-        outcome: Any = None
-        try:
-            outcome = self._invoke(name, args, keywords)
-            return outcome
-        except HostCallFailed as error:
-            outcome = error
-            raise
-        finally:
-            if self._step is not None and len(self._step.host_calls) < MAX_CALL_RECORDS:
-                self._record(name, args, keywords, outcome, time.perf_counter() - began)
-
-    def _invoke(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        function = self._table[name]
-        try:
-            value = function(*args, **keywords)
-            return plain(value) if name in self._extra else value
-        except (HostCallFailed, _Finished, BudgetError):
-            raise
-        except TooLarge as error:
-            raise HostCallFailed("ValueError", f"{name}: {error}") from None
-        except TypeError as error:
-            # Most often a wrong argument; Python's own words name the class behind the function.
-            text = (
-                str(error)
-                .replace("StoreFunctions.", "")
-                .replace("REPLSession.", "")
-                .replace("<lambda>", name)
-            )
-            raise HostCallFailed("TypeError", text if name in text else f"{name}: {text}") from error
-        except Exception as error:
-            # Whatever a host function raises, and for whatever odd argument: the program is told and may go
-            # on, the call is recorded. A program must not be able to end the run of its host.
-            raise failed(name, error) from error
-
-    def _record(
-        self, name: str, args: tuple[Any, ...], keywords: dict[str, Any], outcome: Any, seconds: float
-    ) -> None:
-        shown = [preview(item, 80) for item in args]
-        shown += [f"{key}={preview(item, 80)}" for key, item in keywords.items()]
-        result = (
-            f"!{outcome.kind}: {outcome.message}"[:200]
-            if isinstance(outcome, HostCallFailed)
-            else preview(outcome, 120)
-        )
-        call = HostCall(name, ", ".join(shown), seconds, result)
-        if self._step is not None:
-            self._step.host_calls.append(call)
-        if self._on_event is not None:
-            self._on_event("host_call", call)
 
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None
@@ -418,8 +336,8 @@ class REPLSession:
     # Functions that are the session's own.
 
     def _call_final(self, *args: Any, **keywords: Any) -> None:
-        self._final = _final(*args, **keywords)
-        raise _Finished
+        self._final = read_final(*args, **keywords)
+        raise Finished
 
     def _rlm_query(self, question: Any) -> Any:
         """Answer a sub-question in a session of its own (recursive, up to ``max_depth``)."""
@@ -428,15 +346,17 @@ class REPLSession:
         depth = self.depth + 1
         # Terminal like every budget: a model that is merely told so asks again and again.
         self.budget.enter(depth)
+        if depth > self.max_depth:
+            raise BudgetError(
+                f"rlm_query at depth {depth}, but max_depth is {self.max_depth}",
+                stopped_by="depth",
+                hint="raise max_depth",
+            )
         if self._subquery is not None:
             return plain(self._subquery(question, depth))
         return self._nested(question, depth)
 
     def _nested(self, question: str, depth: int) -> dict[str, Any]:
-        from rlm_mem.repl.loop import drive
-        from rlm_mem.repl.prompts import build_opening
-
-        config, budget = self.config, self.budget
         nested = REPLSession(
             self.chunk_store,
             self._models.model,
@@ -445,64 +365,41 @@ class REPLSession:
             self.max_depth,
             functions=self._extra,
             engine=self.engine_name,
-            budget=budget,
+            budget=self.budget,
             depth=depth,
             query=question,
             on_event=self._on_event,
-            config=config,
+            config=self.config,
             on_step=self._on_step,
         )
         try:
-            result = drive(
-                nested,
-                self._models.model,
-                build_opening(self.chunk_store, question, limit=config.recall.first_hits),
-                budget=budget,
-                depth=depth,
-                context_tokens=config.llm.context_tokens,
-                answer_tokens=config.llm.max_tokens,
-                output_chars=config.sandbox.max_output_chars,
-                timeout=config.llm.timeout_seconds,
-                on_step=self._on_step,
-            )
+            result = nested._drive(question)
         finally:
             nested.close()
         for chunk_id in result.evidence:
             self._note_read(chunk_id)
         # A budget that ended the nested run has ended this one too.
-        budget.check()
-        return {
-            "answer": result.answer,
-            "chunk_ids": list(result.chunk_ids),
-            "confidence": result.confidence,
-        }
+        self.budget.check()
+        return {"answer": result.answer, "chunk_ids": list(result.chunk_ids), "confidence": result.confidence}
 
+    def _drive(self, question: str) -> LoopResult:
+        """Let the model answer ``question`` in this session."""
+        from rlm_mem.repl.loop import drive
+        from rlm_mem.repl.prompts import build_opening
 
-_MISSING = object()
-
-
-def _final(answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = None) -> Final:
-    """Check the arguments of FINAL."""
-    if answer is _MISSING:
-        raise HostCallFailed(
-            "TypeError", "FINAL takes the answer: FINAL(answer, chunk_ids=[...]); None if not found"
+        config = self.config
+        return drive(
+            self,
+            self._models.model,
+            build_opening(self.chunk_store, question, limit=config.recall.first_hits),
+            budget=self.budget,
+            depth=self.depth,
+            context_tokens=config.llm.context_tokens,
+            answer_tokens=config.llm.max_tokens,
+            output_chars=config.sandbox.max_output_chars,
+            timeout=config.llm.timeout_seconds,
+            on_step=self._on_step,
         )
-    if isinstance(chunk_ids, str):
-        chunk_ids = [chunk_ids]
-    if not isinstance(chunk_ids, list | tuple | set | None):
-        raise HostCallFailed("TypeError", "FINAL: chunk_ids is a list of chunk ids")
-    named: dict[str, None] = {}
-    for item in chunk_ids or ():
-        identifier = item.get("chunk_id") or item.get("id") if isinstance(item, dict) else item
-        if not isinstance(identifier, str):
-            raise HostCallFailed("TypeError", "FINAL: chunk_ids is a list of chunk ids as text")
-        named[identifier] = None
-    if confidence is not None:
-        if isinstance(confidence, bool) or not isinstance(confidence, int | float):
-            raise HostCallFailed("TypeError", "FINAL: confidence is a number from 0.0 to 1.0")
-        if not 0.0 <= confidence <= 1.0:
-            raise HostCallFailed("ValueError", f"FINAL: confidence is from 0.0 to 1.0, not {confidence!r}")
-    return Final(answer, list(named), None if confidence is None else float(confidence))
 
 
 def _stub(name: str) -> Callable[..., Any]:
