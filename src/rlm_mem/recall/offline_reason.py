@@ -83,7 +83,8 @@ def look(chunk_id, passed, source, why, operation):
     for linked in get_linked_chunks(chunk_id):
         other, kind = linked["id"], linked["_link_type"]
         edges.append((chunk_id, other, kind))
-        seen[chunk_id]["links"].append((other, kind, linked["_link_strength"]))
+        replaced = linked["metadata"].get("superseded_by") == chunk_id
+        seen[chunk_id]["links"].append((other, "replaced" if replaced else kind, linked["_link_strength"]))
     if [1 for other, kind, strength in seen[chunk_id]["links"] if kind in STATED]:
         seen[chunk_id]["weight"] *= 1.15
 
