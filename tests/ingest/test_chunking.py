@@ -245,7 +245,7 @@ def test_a_question_stays_with_its_reply() -> None:
 
 
 def test_sections_large_enough_start_their_own_chunk_and_headings_are_never_left_behind() -> None:
-    source = "\n\n".join(f"## Section {n}\n\n{paragraph(130)}" for n in range(8))
+    source = "\n\n".join(f"## Section {n}\n\n{paragraph(180)}" for n in range(8))
     chunks = ChunkingEngine(**REMEMBER).chunk(source)
     assert [chunk.content.split("\n")[0] for chunk in chunks] == [f"## Section {n}" for n in range(8)]
     small = "\n\n".join(f"## Section {n}\n\n{paragraph(45)}" for n in range(20))

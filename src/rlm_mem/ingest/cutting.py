@@ -23,7 +23,7 @@ class CutCosts:
     What should stay whole where it fits costs more than any size; what reads well as a beginning costs nothing.
     """
 
-    heading: float = -2.5  # a section starts its own chunk, unless it would be too small
+    heading: float = -1.0  # a section starts its own chunk, unless it would be far below the target
     paragraph: float = 0.0
     turn: float = 0.0
     answer: float = 0.5  # between a question and its reply
