@@ -161,18 +161,18 @@ class Opening:
 
 
 def build_opening(store: ChunkStore, question: str, *, limit: int = 8, task: str = "") -> Opening:
-    """Gather the opening of a run: figures and the best ``limit`` chunks for the raw question.
+    """Gather the opening of a run from the index alone: figures and the best chunks for the raw question.
 
     Raises:
         InvalidQuery: the question is empty.
     """
-    from rlm_mem.search import search
+    from rlm_mem.search import ranked_ids
 
-    ranked = search(store, question, limit=limit) if limit else []
-    summaries = {summary.id: summary for summary in store.summaries([hit.chunk_id for hit in ranked])}
+    ranked = dict(ranked_ids(store, question, limit=limit) if limit else [])
+    summaries = {summary.id: summary for summary in store.summaries(list(ranked))}
     hits = []
-    for hit in ranked:
-        summary = summaries.get(hit.chunk_id)
+    for chunk_id, score in ranked.items():
+        summary = summaries.get(chunk_id)
         if summary is None:  # removed between the two reads
             continue
         line: dict[str, Any] = {
@@ -180,7 +180,7 @@ def build_opening(store: ChunkStore, question: str, *, limit: int = 8, task: str
             "type": summary.type,
             "at": (summary.occurred_at or summary.created_at)[:16],
             "tokens": summary.tokens,
-            "score": round(hit.score, 2),
+            "score": round(float(score), 2),
         }
         if summary.tags:
             line["tags"] = [_short(tag) for tag in summary.tags[:5]]

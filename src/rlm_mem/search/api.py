@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.api import ChunkStore
     from rlm_mem.store.lookup import CandidateSource
 
-__all__ = ["MAX_LIMIT", "Filters", "Hit", "search"]
+__all__ = ["MAX_LIMIT", "Filters", "Hit", "ranked_ids", "search"]
 
 #: Most hits that one search returns.
 MAX_LIMIT = 1_000
@@ -94,6 +94,21 @@ def search(
         return [] if wanted == Filters() else _newest(store, source, wanted, limit)
     question = question_for(source, query, store.config.search.language, now)
     return list(_hits(store, question, _ranked(store, source, question, wanted, limit, by), limit, explain))
+
+
+def ranked_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[tuple[str, float]]:
+    """Ids and scores of the chunks that `search` would return, from the index alone: no chunk file is read.
+
+    Raises:
+        InvalidQuery: an argument of the wrong type or out of range.
+    """
+    _check(query, limit, "chunk")
+    if not query.strip():
+        return []
+    source: CandidateSource = store.candidate_source()
+    question = question_for(source, query, store.config.search.language, store.clock())
+    results = _ranked(store, source, question, Filters(), limit, "chunk")
+    return [(result.chunk_id, result.score) for result, _ in zip(results, range(limit), strict=False)]
 
 
 def question_for(source: CandidateSource, query: str, language: str, now: datetime | None) -> Query:
