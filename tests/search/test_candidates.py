@@ -73,8 +73,6 @@ def expected_scores(
     average = sum(len(made.words) for made in chunks) / max(count, 1)
     scores = {}
     for made in chunks:
-        if made.superseded and not filters.include_superseded:
-            continue
         if filters.chunk_type and made.type != filters.chunk_type:
             continue
         if not set(filters.tags_all) <= set(made.tags):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rlm_mem.search.ranked import Ranked
     from rlm_mem.store.api import ChunkStore
     from rlm_mem.store.lookup import CandidateSource
+    from rlm_mem.text.analysis import Analyser
 
 __all__ = ["MAX_LIMIT", "Filters", "Hit", "ranked_ids", "search"]
 
@@ -78,7 +79,7 @@ def search(
         by: "chunk"; "segment" for single turns or sentences, of which one chunk may have several; "conversation" for
             the best chunk of each conversation.
         as_of: what held at this time: nothing that happened later, nothing outside its validity. Relative dates in
-            the question ("last week") are counted from it too. None: now, without what has been superseded.
+            the question ("last week") are counted from it too. None: now, what was superseded below its successor.
         explain: also say what each signal added.
 
     Raises:
@@ -136,6 +137,9 @@ def _hits(
     store: ChunkStore, question: Query, results: Iterator[Ranked], limit: int, explain: bool
 ) -> Iterator[Hit]:
     """Read the chunks behind the best results; one whose file is gone or damaged gives way to the next."""
+    from rlm_mem.text.analysis import get_analyser
+
+    analyser = get_analyser(store.config.search.language)
     found = 0
     while found < limit:
         best = [result for result, _ in zip(results, range(limit - found), strict=False)]
@@ -146,16 +150,16 @@ def _hits(
             chunk = chunks.get(result.chunk_id)
             if chunk is not None:
                 found += 1
-                yield _hit(chunk, result, question, explain)
+                yield _hit(chunk, result, question, analyser, explain)
 
 
-def _hit(chunk: Chunk, result: Ranked, question: Query, explain: bool) -> Hit:
+def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, explain: bool) -> Hit:
     from rlm_mem.search.snippets import snippet
 
     return Hit(
         chunk_id=chunk.id,
         score=result.score,
-        snippet=snippet(chunk.content, result.start, result.end, question),
+        snippet=snippet(chunk.content, result.start, result.end, question, analyser),
         start=result.start,
         end=result.end,
         segment_no=result.segment_no,

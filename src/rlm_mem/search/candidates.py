@@ -45,7 +45,8 @@ class CandidateSet:
         doc: index number; only for ties and for asking the index again.
         chunk_conv: index into the conversation arrays. A chunk without a conversation is a conversation of its own.
         chunk_at: epoch seconds of occurred_at, else of created_at.
-        chunk_type, confidence, valid_from, valid_to, superseded_by: as in the chunk (times as strings or None).
+        chunk_type, confidence, valid_from, valid_to, superseded_by: as in the chunk (times as strings or None); the
+            last two are None throughout when outdated chunks are to be ranked like any other.
         first_stage: BM25 over the whole chunk, 0 for one that came in as neighbour or by date.
         chunk_eligible: may be a result: passes the filters and is a candidate or close to one. The others are there
             as context for window features only.
@@ -124,7 +125,12 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     weights = np.array(query.weights, np.float64)
     docs, scores = source.best(terms, weights, limit, filters)
     chosen = [docs, *(_of_period(source, query, terms, weights, filters))]
-    hood = source.around(np.unique(np.concatenate(chosen)), NEAR_SEGMENTS, READ_SEGMENTS)
+    together = np.unique(np.concatenate(chosen))
+    # What was replaced ranks below what replaced it, so that has to be there; unless all are to be ranked alike.
+    alike = filters.include_superseded or filters.valid_at is not None
+    if not alike:
+        together = np.union1d(together, source.successors(together))
+    hood = source.around(together, NEAR_SEGMENTS, READ_SEGMENTS)
     rows, decoded = source.rows(hood.doc)
     there = np.array([row.doc for row in rows], np.int64)
     # A chunk may have been removed since the postings were read: it is simply not there any more.
@@ -151,8 +157,8 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         chunk_type=[row.type for row in rows],
         confidence=np.array([row.confidence for row in rows], np.float64),
         valid_from=[row.valid_from for row in rows],
-        valid_to=[row.valid_to for row in rows],
-        superseded_by=[row.superseded_by for row in rows],
+        valid_to=[None if alike else row.valid_to for row in rows],
+        superseded_by=[None if alike else row.superseded_by for row in rows],
         first_stage=first_stage,
         chunk_eligible=eligible,
         chunk_index=chunk_index,

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import Query
 from rlm_mem.search.ranking import score_chunks, score_segments
+from rlm_mem.search.succession import in_succession
 
 __all__ = ["Ranked", "ranked"]
 
@@ -35,7 +36,7 @@ def ranked(query: Query, candidates: CandidateSet, by: str) -> Iterator[Ranked]:
     """Results, best first; equal scores by chunk id. `by` is "chunk", "segment" or "conversation"."""
     if not len(candidates.chunk_index):
         return
-    scores = score_segments(query, candidates)
+    scores = in_succession(candidates, score_segments(query, candidates))
     counted = candidates.eligible & scores.relevant
     eligible = np.flatnonzero(counted)
     if not len(eligible):

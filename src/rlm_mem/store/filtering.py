@@ -32,11 +32,6 @@ def admitted_slots(
     size = view.snapshot.size + view.delta.size
     mask = np.ones(size, np.bool_)
     open_ = True
-    if not filters.include_superseded and filters.valid_at is None:
-        superseded = view.column("superseded")
-        if superseded.any():
-            mask &= ~superseded
-            open_ = False
     if filters.valid_at is not None:
         # What says nothing about its validity holds from when it happened.
         start = view.column("valid_from")

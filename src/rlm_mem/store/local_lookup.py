@@ -28,6 +28,9 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+_NONE = np.zeros(0, np.int64)
+#: Replacements of replacements that are followed.
+_STEPS = 5
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 
 
@@ -155,6 +158,23 @@ class LocalSource:
         if mask is not None:
             slots = slots[mask[slots]]
         return self._docs(slots[:limit])
+
+    def successors(self, docs: Ints) -> Ints:
+        """See `CandidateSource.successors`."""
+        slots = self._slots(docs)
+        slots = slots[slots >= 0]
+        replaced = slots[self._view.take("superseded", slots)]
+        if not len(replaced):
+            return _NONE
+        rows = self._connection.execute(
+            "WITH RECURSIVE chain(id, step) AS ("
+            " SELECT superseded_by, 1 FROM chunks WHERE doc IN (SELECT value FROM json_each(?))"
+            " UNION SELECT c.superseded_by, step + 1 FROM chain JOIN chunks c ON c.id = chain.id"
+            " WHERE step < ? AND c.superseded_by IS NOT NULL)"
+            " SELECT DISTINCT c.doc FROM chain JOIN chunks c ON c.id = chain.id WHERE c.ns = ? AND c.status = 0",
+            (select_docs(self._docs(replaced)), _STEPS, self._ns),
+        ).fetchall()
+        return _ints(row[0] for row in rows)
 
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
         """See `CandidateSource.accepts`."""

@@ -41,7 +41,7 @@ class Filters:
         start: earliest time (`YYYY-MM-DD` or ISO 8601), compared with when the chunk happened (else was created).
         end: latest time, a bare date including its whole day.
         speaker: somebody who speaks in the chunk; case does not matter.
-        include_superseded: also return chunks that a newer one has replaced.
+        include_superseded: rank chunks that a newer one has replaced like any other, not below it.
         valid_at: only what held at this time (epoch seconds; set by `as_of` of `search`).
     """
 
@@ -141,6 +141,10 @@ class CandidateSource(Protocol):
 
     def newest(self, limit: int, filters: Filters) -> Ints:
         """The `limit` newest documents that pass `filters`, newest first."""
+        ...
+
+    def successors(self, docs: Ints) -> Ints:
+        """The chunks that replaced any of `docs`, and those that replaced these in turn (a few steps)."""
         ...
 
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
