@@ -331,11 +331,11 @@ def test_the_work_grows_in_proportion_to_the_text(monkeypatch: pytest.MonkeyPatc
 def test_five_megabytes_take_seconds() -> None:
     import time
 
-    source = "\n\n".join(paragraph(40 + n % 300, f"p{n}") for n in range(6_500))
+    source = "\n\n".join(paragraph(40 + n % 300, f"p{n}") for n in range(6_700))
     assert len(source) > 5_000_000
     started = time.process_time()
     chunks = ChunkingEngine(**REMEMBER).chunk(source)
-    assert time.process_time() - started < 30  # about 4 s on an idle core
+    assert time.process_time() - started < 30  # about 2 s of one core
     assert all(100 <= chunk.tokens <= 500 for chunk in chunks)
 
 
