@@ -303,6 +303,18 @@ def test_a_chunk_made_and_deleted_in_one_batch_ends_in_the_archive(store: ChunkS
     assert store.restore_chunk(hard.id) is None
 
 
+def test_a_chunk_restored_and_changed_in_one_batch_ends_as_changed(store: ChunkStore) -> None:
+    chunk = store.create_chunk("before")
+    store.delete_chunk(chunk.id)
+    with store.batch():
+        store.restore_chunk(chunk.id)
+        store.update_chunk(chunk.id, content="after")
+    read = store.get_chunk(chunk.id)
+    assert read is not None
+    assert (read.content, read.revision) == ("after", 2)
+    assert [version.chunk.content for version in store.history(chunk.id)] == ["before", "after"]
+
+
 def test_history_keeps_every_version_and_undo_loses_nothing(store: ChunkStore) -> None:
     chunk = store.create_chunk("first", confidence=0.5)
     store.update_chunk(chunk.id, content="second")

@@ -12,12 +12,14 @@ __all__ = ["after", "list_filter", "page", "query_time"]
 
 
 def page(value: object, what: str) -> int:
+    """A limit or an offset: a whole number from 0 up; raises InvalidQuery."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidQuery(f"{what} must be a whole number from 0 up, not {value!r:.40}")
     return min(value, 2**62)
 
 
 def query_time(text: str, what: str) -> tuple[float, float]:
+    """First and last moment (epoch seconds) of a date or time; raises InvalidQuery."""
     try:
         return day_bounds(text, what)
     except (InvalidChunk, AttributeError, TypeError) as error:
@@ -28,11 +30,13 @@ def query_time(text: str, what: str) -> tuple[float, float]:
 
 
 def after(bounds: tuple[float, float]) -> float:
+    """The exclusive end of a period that includes ``bounds``."""
     # A bare day ends where the next begins; a moment is included itself.
     return bounds[1] if bounds[1] > bounds[0] else bounds[1] + 1e-6
 
 
 def words(value: object, what: str) -> tuple[str, ...]:
+    """One word or several, without repeats; raises InvalidQuery."""
     if value is None:
         return ()
     if isinstance(value, str):
@@ -46,6 +50,7 @@ def list_filter(
     conversation_id: Any, start: Any, end: Any, tags: Any, chunk_type: Any, any_tags: Any,
     archived: bool, limit: Any, offset: Any, newest_first: bool,
 ) -> ListFilter:  # fmt: skip
+    """The arguments of list_chunks, checked; raises InvalidQuery."""
     for value, what in ((conversation_id, "conversation_id"), (chunk_type, "chunk_type")):
         if value is not None and not isinstance(value, str):
             raise InvalidQuery(f"{what} must be text, not {value!r:.60}")

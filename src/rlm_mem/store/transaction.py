@@ -1,6 +1,6 @@
 """One write to the local store: files and index rows that appear together or not at all.
 
-Order at commit: sync the new files -> keep former versions -> rename -> sync the folders -> commit the index. A
+Order at commit: sync the new files, move, keep former versions and rename, sync the folders, commit the index. A
 crash anywhere leaves either the old state or finished files that the next open adopts (DESIGN section 4).
 """
 
@@ -77,7 +77,7 @@ class Transaction:
     # --- collecting ------------------------------------------------------------------------------------
 
     def pending(self, chunk_id: str) -> Chunk | None:
-        """A chunk written earlier in this transaction and not yet in its file."""
+        """A chunk written or moved earlier in this transaction, whose file is not there yet."""
         return self._chunks.get(chunk_id)
 
     def put(self, chunk: Chunk, *, status: int = ACTIVE, keep_version: bool = True) -> None:
@@ -126,6 +126,7 @@ class Transaction:
             earlier.target = self._layout.absolute(path)
         else:
             self._moves.append((self._layout.absolute(row.path), self._layout.absolute(path)))
+        self._chunks[chunk.id] = chunk  # its file is not there yet for a reader in this transaction
 
     def erase(self, row: Row) -> None:
         """Remove a chunk for good, its former versions included."""
@@ -157,10 +158,11 @@ class Transaction:
             if self._durable and publishes:
                 files.sync_files([item.temp for item in publishes])
             self._remember_folders(publishes)
-            for item in publishes:
-                self._publish(item)
+            # Moves first: a chunk that is restored and then changed in one batch must end as changed.
             for source, target in self._moves:
                 self._move(source, target)
+            for item in publishes:
+                self._publish(item)
             if self._durable:
                 for folder in self._folders:
                     files.sync_folder(folder)

@@ -174,13 +174,19 @@ class Writer:
         self._put_revision(transaction, source, updated, "unlink", target=target_id)
 
     def restore(self, chunk_id: str) -> Chunk | None:
-        """Bring a chunk back from the archive as it was."""
+        """Bring a chunk back from the archive as it was, without links to what was erased meanwhile."""
         with self._backend.transaction() as transaction:
             row = self.row(chunk_id, ARCHIVED)
             chunk = self._read(row)
             if row is None or chunk is None:
                 return None
-            transaction.move(chunk, row, ACTIVE)
+            kept = [link for link in chunk.links if self._backend.find(link.target_id) is not None]
+            if len(kept) < len(chunk.links):  # their targets were erased meanwhile
+                chunk.links = kept
+                chunk.revision += 1
+                transaction.put(chunk)
+            else:
+                transaction.move(chunk, row, ACTIVE)
             self._log(transaction, "restore", chunk)
             return chunk
 
