@@ -88,15 +88,25 @@ def build(store: ChunkStore, size: int) -> list[str]:
     return questions
 
 
+Cost = tuple[float, float]
+"""Milliseconds of wall clock and of this process's processor time."""
+
+
 def measure(
-    report: Report, name: str, action: Callable[[str], float], questions: list[str]
+    report: Report, name: str, action: Callable[[str], Cost], questions: list[str]
 ) -> dict[str, float]:
     """Add a row with the milliseconds that `action` reports for each question."""
     for question in questions[:WARM_UP]:
         action(question)
-    figures = spread([action(question) for question in questions[WARM_UP:]])
+    costs = [action(question) for question in questions[WARM_UP:]]
+    figures, busy = spread([wall for wall, _ in costs]), spread([cpu for _, cpu in costs])
     report.add(
-        what=name, p50_ms=figures["p50"], p95_ms=figures["p95"], mean_ms=figures["mean"], n=figures["n"]
+        what=name,
+        p50_ms=figures["p50"],
+        p95_ms=figures["p95"],
+        mean_ms=figures["mean"],
+        cpu_p50_ms=busy["p50"],
+        n=figures["n"],
     )
     return figures
 
@@ -116,24 +126,24 @@ def main() -> None:
 
 
 def _measure_all(report: Report, store: ChunkStore, questions: list[str]) -> None:
-    def beside_the_model(config: Config) -> Callable[[str], float]:
+    def beside_the_model(config: Config) -> Callable[[str], Cost]:
         model = InstantModel()
         recall = RecallOperation(store, model, config=config).recall
 
-        def action(question: str) -> float:
-            before, began = model.seconds, time.perf_counter()
+        def action(question: str) -> Cost:
+            before, began, busy = model.seconds, time.perf_counter(), time.process_time()
             result = recall(question)
-            passed = time.perf_counter() - began
+            passed, busy = time.perf_counter() - began, time.process_time() - busy
             assert result.concluded and result.iterations_used == 2, result.trajectory.steps
-            return (passed - (model.seconds - before)) * 1e3
+            return (passed - (model.seconds - before)) * 1e3, busy * 1e3
 
         return action
 
-    def timed(call: Callable[[str], object]) -> Callable[[str], float]:
-        def action(question: str) -> float:
-            began = time.perf_counter()
+    def timed(call: Callable[[str], object]) -> Callable[[str], Cost]:
+        def action(question: str) -> Cost:
+            began, busy = time.perf_counter(), time.process_time()
             call(question)
-            return (time.perf_counter() - began) * 1e3
+            return (time.perf_counter() - began) * 1e3, (time.process_time() - busy) * 1e3
 
         return action
 
@@ -167,6 +177,7 @@ def _measure_all(report: Report, store: ChunkStore, questions: list[str]) -> Non
     )
     met = figures["p50"] < GOAL_MS
     report.facts["goal"] = f"under {GOAL_MS:g} ms (p50): {'met' if met else 'MISSED'}, {figures['p50']} ms"
+    report.facts["note"] = "a busy machine stretches the wall clock (see load_1min), not the processor time"
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
@@ -12,8 +13,9 @@ from rlm_mem.errors import InvalidQuery, ModelOverloaded
 from rlm_mem.llm.base import Completion, Usage
 from rlm_mem.llm.budget import Limits
 from rlm_mem.llm.scripted import ScriptedLLM
-from rlm_mem.recall import RecallOperation, RecallResult, load_trajectory
-from rlm_mem.repl.turn import LoopStep
+from rlm_mem.recall import RecallOperation, RecallResult, list_trajectories, load_trajectory
+from rlm_mem.repl.prompts import SYSTEM_PROMPT
+from rlm_mem.repl.turn import LoopStep, programs_in
 from rlm_mem.store.api import ChunkStore
 
 READ_ALL = block("for i in search_chunks('Carla Lisbon Oslo'):\n    print(i, read_chunk(i)['content'])")
@@ -286,3 +288,29 @@ def test_further_functions_are_told_to_the_model_and_callable(store: ChunkStore)
     system = llm.prompts[0][0].content
     assert "exchange_rate(currency: 'str', day: 'str' = 'today')" in system
     assert "Units of a currency for one euro." in system
+
+
+def test_the_worked_programs_of_the_prompt_run_in_the_sandbox(store: ChunkStore) -> None:
+    store.create_chunk(
+        "Ana drinks green tea in the morning.", chunk_id="chunk-2026-01-05-0a1b2c3d", conversation_id="c"
+    )
+    store.create_chunk("Ben flew to the city of Rome.", conversation_id="c")
+    shown = programs_in(SYSTEM_PROMPT)
+    assert len(shown) == 4
+    first, second, last, other = shown
+    llm = ScriptedLLM([block(program) for program in (first, second, other, last)])
+    result = RecallOperation(store, llm).recall("What does Ana drink in the morning?")
+    assert [step.error for step in result.trajectory.steps] == [None] * 4
+    assert "green tea" in result.trajectory.steps[1].output
+    assert "Rome" in result.trajectory.steps[2].output
+    assert (result.content, result.chunk_ids) == ("Green tea", ["chunk-2026-01-05-0a1b2c3d"])
+
+
+def test_one_operation_serves_many_threads(store: ChunkStore) -> None:
+    ids = fill(store)
+    operation = RecallOperation(store, "offline")
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(operation.recall, ["What does Ana drink every morning?"] * 12))
+    assert {result.content for result in results} == {results[0].content}
+    assert all(ids["tea"] in result.chunk_ids for result in results)
+    assert len({result.trajectory.id for result in results}) == len(list_trajectories(store)) == 12

@@ -42,7 +42,8 @@ get_linked_chunks(chunk_id, link_type=None) -> linked chunks, each with _link_ty
 list_chunks_by_tag(tag) -> list of chunk ids        timeline(start, end, limit=50) -> chunks by date
 stats() -> counts and tags of the memory
 llm_query(prompt, context=None) -> str, a model reads the text you give it
-llm_query_batched(prompts) -> list of str           rlm_query(question) -> dict, answers a sub-question
+llm_query_batched(prompts) -> list of str
+rlm_query(question) -> {answer, chunk_ids, confidence}, a run of its own for a sub-question
 FINAL(answer, chunk_ids=[...], confidence=0.8) ends the run
 
 Rules:
