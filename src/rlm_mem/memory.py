@@ -18,6 +18,7 @@ from rlm_mem.store.api import ChunkStore, ConversationInfo, LinkedChunk, Version
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.ingest.remember import When
     from rlm_mem.llm.base import LLM
     from rlm_mem.llm.budget import Limits
     from rlm_mem.recall.costs import CostLine
@@ -139,7 +140,7 @@ class Memory:
         confidence: float = 0.7,
         chunk_type: str | None = None,
         source: str = "interaction",
-        occurred_at: str | datetime | None = None,
+        occurred_at: When = None,
         metadata: Mapping[str, Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
         progress: Progress | None = None,

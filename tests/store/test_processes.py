@@ -80,7 +80,11 @@ def test_counters_raised_by_several_processes_lose_no_update(base: Path) -> None
 def test_a_write_of_another_process_is_seen_by_the_next_call(base: Path) -> None:
     with ChunkStore(base) as store:
         assert store.list_chunks() == []
-        script = "import sys; from rlm_mem.store.api import ChunkStore; ChunkStore(sys.argv[1]).create_chunk('x', tags=['t'])"
+        script = """
+            import sys
+            from rlm_mem.store.api import ChunkStore
+            ChunkStore(sys.argv[1]).create_chunk("x", tags=["t"])
+        """
         run_all(script, [str(base)])
         assert len(store.list_chunks(tags=["t"])) == 1
 
