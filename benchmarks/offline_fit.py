@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.llm.offline.candidates import candidates
-from rlm_mem.llm.offline.features import passage_signs, signals
+from rlm_mem.llm.offline.features import passage_signs, settled, signals
 from rlm_mem.llm.offline.question import analyse_question
 from rlm_mem.llm.offline.reader import READ_FULLY, examine
 from rlm_mem.llm.offline.said import Passage
@@ -46,6 +46,7 @@ PRIORS = {
     "option:sentence": 1.0,
     "form:compared": 5.0,
 }
+HELD_PRIORS = {"wordless": -3.0, "absent": -2.0}  # no word, or no name, of the question anywhere: never seen in the data
 _ARTICLES = frozenset({"a", "an", "the", "and"})
 _BARE = str.maketrans("", "", string.punctuation)
 
@@ -107,8 +108,8 @@ def collect(examples: Sequence[Example], seed: int = 0) -> Rows:
     for item in examples:
         if item.answer is None:
             continue
-        question = analyse_question(item.question)
         passages = [p for p in item.passages if p.sentences]
+        question = settled(analyse_question(item.question), passages)
         found = [
             (candidate, sign)
             for passage, sign in zip(passages, passage_signs(question, passages), strict=True)
@@ -212,6 +213,7 @@ def fit(examples: Sequence[Example], rows: Rows | None = None, leave_out: Iterab
                 answered.append((example, seen.answer))
     holds = [example.answer is not None for example, _ in answered]
     held_table = fit_logistic(figures, holds)
+    held_table |= {name: min(prior, held_table.get(name, 0.0)) for name, prior in HELD_PRIORS.items()}
     held = [_chance(held_table, one) for one in figures]
     gains = [
         token_f1(text, example.answer) if example.answer is not None else 0.0 for example, text in answered

@@ -8,8 +8,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
 
@@ -26,7 +26,7 @@ from rlm_mem.llm.offline.words import (
 )
 from rlm_mem.text.dates import DateMention, find_dates
 
-__all__ = ["PassageSigns", "passage_signs", "signals"]
+__all__ = ["PassageSigns", "mentions", "passage_signs", "settled", "signals"]
 
 _FIRST_PERSON = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
 _SECOND_PERSON = frozenset({"you", "your", "yours", "yourself", "you're", "you've"})
@@ -116,11 +116,26 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
 
 
 def _period(dates: list[DateMention], passage: Passage) -> int:
-    """Whether a passage was said in the time that the question names; a week's grace, since people tell things afterwards."""
+    """Whether a passage was said in the time that the question names, or in the week after it."""
     if not dates or passage.at is None:
         return 0
     day = passage.at.date()
     return 1 if any(d.first <= day <= d.last + timedelta(days=7) for d in dates) else -1
+
+
+def settled(question: Question, passages: Sequence[Passage]) -> Question:
+    """The question as these passages show it: a name that nobody here speaks under is a word to look for."""
+    authors = {passage.author for passage in passages if passage.author}
+    named = [name for name in question.names if not any(_same_person(author, name) for author in authors)]
+    stems = tuple(stem for name in named for stem in _stems(name) if stem not in question.terms)
+    if not stems:
+        return question
+    return replace(question, terms=question.terms + stems, strong=question.strong | set(stems))
+
+
+def mentions(passage: Passage, name: str) -> bool:
+    """Whether a passage is said by this person, or says the name."""
+    return bool(passage.author and _same_person(passage.author, name)) or _stems(name) <= passage.stems
 
 
 def term_weights(question: Question, passages: list[Passage]) -> dict[str, float]:

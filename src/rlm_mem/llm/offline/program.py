@@ -125,7 +125,11 @@ def first_program(question: Question) -> str:
     )
     second = ""
     if question.names and nameless != question.text:
-        second = f'# Without the names: did somebody else say it?\nhits += search({nameless!r}, limit=8, by="segment")\n'
+        second = (
+            "# Without the names: did somebody else say it?\n"
+            f"nameless = {nameless!r}\n"
+            'hits += search(nameless, limit=8, by="segment")\n'
+        )
     aim = textwrap.fill(describe(question), 76, initial_indent="# ", subsequent_indent="# ")
     return _FIRST.format(aim=aim, question=question.text, second_search=second, prompt=READ_PROMPT, sure=SURE)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlm_mem.llm.offline.candidates import Candidate, candidates
-from rlm_mem.llm.offline.features import PassageSigns, passage_signs, signals
+from rlm_mem.llm.offline.features import PassageSigns, mentions, passage_signs, settled, signals
 from rlm_mem.llm.offline.question import Question
 from rlm_mem.llm.offline.said import Passage
 from rlm_mem.llm.offline.support import correct_chance, held_chance
@@ -69,6 +69,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
 def examine(question: Question, passages: Sequence[Passage], table: Weights) -> Examined | None:
     """Find the best answer; None where nothing could be one."""
     passages = [passage for passage in passages if passage.sentences]
+    question = settled(question, passages)
     signs = passage_signs(question, passages)
     scored = score_candidates(question, passages, signs, table)
     if not scored:
@@ -218,6 +219,9 @@ def evidence_figures(
         "home_cover": home.cover,
         "home_near": home.near,
         "home_other": float(home.speaker == -1),
+        "wordless": float(not any(t in everywhere for t in question.strong)),
+        "absent": sum(1 for name in question.names if not any(mentions(p, name) for p in passages)) / max(1, len(question.names)),
+        "home_nameless": float(bool(question.names) and not any(mentions(passages[scored[chosen][1]], n) for n in question.names)),
         "unseen": sum(w for t, w in weights.items() if t in question.strong and t not in everywhere) / total,
         "length": min(10, len(question.strong)) / 8,
         "share": max(shares),
