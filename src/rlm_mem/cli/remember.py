@@ -175,7 +175,7 @@ def _remember(
         conversation = conversation or f"file:{source.path}"
     result = memory.remember(source.text, conversation_id=conversation, progress=tell, **more)
     if not result["success"]:
-        raise InputError(result.get("error") or "the text was not remembered")
+        raise InputError(result.get("error") or "the text was not remembered", hint=result.get("hint"))
     return result
 
 
