@@ -140,7 +140,7 @@ class Memory:
         confidence: float = 0.7,
         chunk_type: str | None = None,
         source: str = "interaction",
-        occurred_at: When = None,
+        occurred_at: When | None = None,
         metadata: Mapping[str, Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
