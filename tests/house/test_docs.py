@@ -14,6 +14,7 @@ import pytest
 from typer.main import get_command
 
 from rlm_mem.cli.app import app
+from rlm_mem.config import Config
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -157,3 +158,11 @@ def test_commands_shown_in_the_documents_exist(path: Path) -> None:
             r"(?:^|[|&;`$] *)rlm-mem(?: --(?:brain|namespace) \S+)* ([a-z]+)", block, re.MULTILINE
         ):
             assert word in first_words, f"{page_id(path)} shows rlm-mem {word}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_settings_named_in_the_documents_exist(path: Path) -> None:
+    known = {f"{section}.{name}" for section, values in Config().to_dict().items() for name in values}
+    sections = "|".join(Config().to_dict())
+    named = set(re.findall(rf"`((?:{sections})\.[a-z_]+)", path.read_text(encoding="utf-8")))
+    assert named <= known
