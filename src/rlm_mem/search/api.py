@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import format_time, parse_time
@@ -142,7 +143,7 @@ def _hits(
     analyser = get_analyser(store.config.search.language)
     found = 0
     while found < limit:
-        best = [result for result, _ in zip(results, range(limit - found), strict=False)]
+        best = list(islice(results, limit - found))
         if not best:
             return
         chunks = store.get_many(list(dict.fromkeys(result.chunk_id for result in best)), track=False)
