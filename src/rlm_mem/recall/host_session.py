@@ -19,7 +19,7 @@ from rlm_mem.llm.budget import Budget, Limits
 from rlm_mem.recall.recall import RecallResult, conclude
 from rlm_mem.recall.run import HostFunctions, RecordedLLM, Run, Runner, check_query, limits_from
 from rlm_mem.repl.loop import LoopResult
-from rlm_mem.repl.prompts import build_opening, feedback, instructions
+from rlm_mem.repl.prompts import feedback, instructions
 from rlm_mem.repl.turn import LoopStep, error_hint, make_step, run_program
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class RecallSession:
         self._evidence: dict[str, None] = {}
         self._stopped_by: str | None = None
         self._budget = Budget(limits, self._clock)
-        self._opening = build_opening(runner.store, self.query, limit=runner.config.recall.first_hits)
+        self._opening = runner.opening(self.query)
         self.opening = self._opening.render()
         self.hits = [dict(hit) for hit in self._opening.hits]
         self.store_summary = dict(self._opening.store)

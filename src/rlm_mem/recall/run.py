@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -13,7 +14,7 @@ from rlm_mem.llm.budget import Budget, Limits, Spent
 from rlm_mem.recall.recorder import TrajectoryRecorder
 from rlm_mem.recall.trajectory import prompt_key, prune_trajectories
 from rlm_mem.repl.loop import LoopResult, LoopStep, drive
-from rlm_mem.repl.prompts import Opening, build_opening, instructions
+from rlm_mem.repl.prompts import Opening, build_opening, instructions, store_figures
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config, RecallConfig
@@ -24,6 +25,7 @@ __all__ = ["RecordedLLM", "Run", "Runner", "check_query", "limits_from"]
 
 _PREVIEW = 400
 _MAX_QUERY = 100_000
+_FIGURES_SECONDS = 5.0
 
 HostFunctions = Mapping[str, Callable[..., Any]]
 
@@ -126,6 +128,7 @@ class Runner:
         self.limits = limits or limits_from(self.config.recall)
         self.functions = dict(functions or {})
         self.engine = engine or self.config.sandbox.engine
+        self._figures: tuple[float, dict[str, Any]] | None = None
 
     def run(
         self,
@@ -157,7 +160,7 @@ class Runner:
                 on_step(step)
 
         budget.start()
-        opening = build_opening(self.store, query, limit=self.config.recall.first_hits, task=task)
+        opening = self.opening(query, task)
         recorder.begin(opening.store, opening.hits)
 
         def ask(asked: str | Opening, depth: int, **more: Any) -> LoopResult:
@@ -181,6 +184,16 @@ class Runner:
             error.add_note(f"The steps so far are in trajectory {recorder.trajectory.id}.")
             raise
         return Run(loop, opening, tuple(evidence), budget.spent(), recorder)
+
+    def opening(self, query: str, task: str = "") -> Opening:
+        """What the model sees first; figures of the store may be some seconds old, hits never are."""
+        now = time.monotonic()
+        if self._figures is None or now - self._figures[0] > _FIGURES_SECONDS:
+            self._figures = (now, store_figures(self.store))
+        figures = dict(self._figures[1])
+        return build_opening(
+            self.store, query, limit=self.config.recall.first_hits, task=task, figures=figures
+        )
 
     def recorder(self, query: str, operation: str, model: str, limits: Limits) -> TrajectoryRecorder:
         """Begin a trajectory, and let those go that are older than the settings keep."""
@@ -228,7 +241,7 @@ class Runner:
         if isinstance(asked, str):
             # Checked before the opening is built, so that a refused depth costs nothing.
             budget.enter(depth)
-            asked = build_opening(self.store, asked, limit=settings.recall.first_hits)
+            asked = self.opening(asked)
         with self.session(
             budget, llm_client=sub_llm, depth=depth, query=asked.question, subquery=sub_question
         ) as session:

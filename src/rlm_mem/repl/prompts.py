@@ -26,6 +26,7 @@ __all__ = [
     "fenced",
     "instructions",
     "no_program",
+    "store_figures",
 ]
 
 SYSTEM_PROMPT = """\
@@ -161,11 +162,21 @@ class Opening:
         return "\n".join(parts)
 
 
-def build_opening(store: ChunkStore, question: str, *, limit: int = 8, task: str = "") -> Opening:
+def build_opening(
+    store: ChunkStore,
+    question: str,
+    *,
+    limit: int = 8,
+    task: str = "",
+    figures: dict[str, Any] | None = None,
+) -> Opening:
     """Gather the opening of a run from the index alone: figures and the best chunks for the raw question.
 
+    Args:
+        figures: what :func:`store_figures` returned a moment ago; None gathers them.
+
     Raises:
-        InvalidQuery: the question is empty.
+        InvalidQuery: the question cannot be searched for.
     """
     from rlm_mem.search import ranked_ids
 
@@ -190,10 +201,11 @@ def build_opening(store: ChunkStore, question: str, *, limit: int = 8, task: str
         if summary.superseded_by:
             line["superseded_by"] = summary.superseded_by
         hits.append(line)
-    return Opening(question, _figures(store), tuple(hits), task)
+    return Opening(question, store_figures(store) if figures is None else figures, tuple(hits), task)
 
 
-def _figures(store: ChunkStore) -> dict[str, Any]:
+def store_figures(store: ChunkStore) -> dict[str, Any]:
+    """What a model is told about the memory as a whole: counts, types, commonest tags, time span."""
     stats = store.get_stats()
     figures: dict[str, Any] = {"chunks": stats["chunk_count"]}
     for name, shown in (("conversations", "conversations"), ("by_type", "types")):
