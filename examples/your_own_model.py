@@ -2,7 +2,6 @@
 
 from rlm_mem import Memory
 
-
 LOOK = """```repl
 for hit in search("gauge bridge", limit=3):
     print(hit["chunk_id"], hit["snippet"])

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from rlm_mem.ingest.linking import AutoLinker, add_manual_link
-from rlm_mem.ingest.remember import RememberOperation
-from rlm_mem.repl.session import REPLSession
-
 from rlm_mem.chunk import (
     AUTO_LINK_TYPES,
     CHUNK_TYPES,
@@ -16,8 +12,11 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.errors import MaxIterationsError, SandboxViolation, TimeoutError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
+from rlm_mem.ingest.linking import AutoLinker, add_manual_link
+from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
 from rlm_mem.recall.recall import RecallOperation, RecallResult
+from rlm_mem.repl.session import REPLSession
 from rlm_mem.store.api import ChunkStore, init_storage
 
 MemoryChunk = Chunk  # seed 003, Import from Markdown, calls it so
