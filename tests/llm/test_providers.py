@@ -294,6 +294,31 @@ def test_a_stream_that_drips_forever_is_a_timeout_for_the_whole_answer(client: M
     assert pieces
 
 
+def test_a_caller_that_stops_listening_ends_the_request(client: Make, play: Play) -> None:
+    hung_up = threading.Event()
+
+    def drip(_: Request) -> Response:
+        from werkzeug import Response
+
+        def body() -> Iterator[str]:
+            try:
+                for _ in range(300):
+                    time.sleep(0.1)
+                    yield chunks("drop ", finish=None, usage=False, done=False)
+            finally:
+                hung_up.set()
+
+        return Response(body(), content_type="text/event-stream")
+
+    def stop(_: str) -> None:
+        raise KeyboardInterrupt
+
+    play.answers = [drip]
+    with pytest.raises(KeyboardInterrupt):
+        client().complete("x", on_text=stop, timeout=60.0)
+    assert hung_up.wait(15), "the request went on behind the caller's back"
+
+
 def test_retries_and_their_waits_count_against_the_timeout(client: Make, play: Play) -> None:
     play.answers = [(429, {"error": {"message": "slow down"}}, {"Retry-After": "5"})]
     began = time.monotonic()

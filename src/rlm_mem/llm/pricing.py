@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from rlm_mem.llm.base import Usage
@@ -50,8 +49,6 @@ def price(model: str, provider: str, usage: Usage, *, base_url: str | None = Non
     )
     try:
         if base_url:
-            if not _public_host(base_url):
-                return None
             return calc_price(tokens, model, provider_api_url=base_url).total_price
         if provider not in _PRICE_LISTS:
             return None
@@ -75,8 +72,3 @@ def total_cost(costs: list[Decimal | None]) -> tuple[Decimal | None, int]:
     """Return the sum of the known costs and the number of unpriced ones; the sum is None if none is known."""
     known = [cost for cost in costs if cost is not None]
     return (sum(known, Decimal(0)) if known else None), len(costs) - len(known)
-
-
-def _public_host(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return "." in host and not host.replace(".", "").isdigit() and ":" not in host
