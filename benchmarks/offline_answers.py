@@ -1,7 +1,7 @@
 """How well the offline model answers: token F1, evidence found, abstention and calibration on long conversations.
 
     python benchmarks/offline_answers.py --data FOLDER                  the tables that are shipped
-    python benchmarks/offline_answers.py --data FOLDER --leave-one-out  each conversation with tables fitted on the others
+    python benchmarks/offline_answers.py --data FOLDER --leave-one-out  each with tables fitted on the others
     python benchmarks/offline_answers.py --data FOLDER --fit            fit the shipped tables anew
 
 Every conversation is remembered session by session and every question goes through `Memory.recall`: search, program,
@@ -194,12 +194,11 @@ def report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             "abstained": mean(float(not one.answered) for one in group),
         }
         figures["categories"][name] = line
+        keys = [key for key in line if key != "n"]
         shown = "".join(
-            f"{line[key]:>{width}.3f}" if number != UNANSWERABLE or key == "abstained" else " " * (width - 1) + "–"
-            for key, width in (
-                ("f1", 8), ("baseline_f1", 9), ("evidence_cited", 8), ("baseline_evidence_cited", 10), ("evidence_read", 8), ("abstained", 8),
-            )
-        )  # fmt: skip
+            f"{line[key]:>{width}.3f}" if number != UNANSWERABLE or key == "abstained" else "–".rjust(width)
+            for key, width in zip(keys, (8, 9, 8, 10, 8, 8), strict=True)
+        )
         print(f"{name:14}{len(group):>5}{shown}")
     answerable = [one for one in outcomes if one.category != UNANSWERABLE]
     without = [one for one in outcomes if one.category == UNANSWERABLE]

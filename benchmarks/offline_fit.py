@@ -46,7 +46,10 @@ PRIORS = {
     "option:sentence": 1.0,
     "form:compared": 5.0,
 }
-HELD_PRIORS = {"wordless": -3.0, "absent": -2.0}  # no word, or no name, of the question anywhere: never seen in the data
+HELD_PRIORS = {
+    "wordless": -3.0,
+    "absent": -2.0,
+}  # no word, or no name, of the question anywhere: never seen in the data
 _ARTICLES = frozenset({"a", "an", "the", "and"})
 _BARE = str.maketrans("", "", string.punctuation)
 
@@ -141,15 +144,15 @@ def collect(examples: Sequence[Example], seed: int = 0) -> Rows:
         seen.update(present)
     kept = np.array([seen[number] >= RARE for number in range(len(names))])
     columns = np.array(column)
-    return Rows(
-        names, columns, np.array(value) * kept[columns], np.array(row), np.array(example), np.array(f1), np.array(weight), np.array(groups)
-    )  # fmt: skip
+    values = np.array(value) * kept[columns]
+    by_row = (np.array(example), np.array(f1), np.array(weight))
+    return Rows(names, columns, values, np.array(row), *by_row, np.array(groups))
 
 
 def fit_span(
     rows: Rows, leave_out: Iterable[str] = (), *, l2: float = 0.001, steps: int = 120, rate: float = 0.06
 ) -> dict[str, float]:
-    """Weights of the signals: gradient steps on the expected F1 (85 %) and on the likelihood of the best spans (15 %)."""
+    """Weights of the signals: gradient steps on the expected F1 (85 %) and the likelihood of the best spans (15 %)."""
     out = set(leave_out)
     wanted = np.array([group not in out for group in rows.groups])[rows.example]
     renumbered = np.cumsum(wanted) - 1

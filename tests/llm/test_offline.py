@@ -21,7 +21,10 @@ from rlm_mem.store.api import ChunkStore
 Ask = Callable[[str], RecallResult]
 
 NOTES = (
-    ("2026-03-02T09:00:00Z", "Ana: I moved into the new flat in Porto yesterday, the lift was broken of course."),
+    (
+        "2026-03-02T09:00:00Z",
+        "Ana: I moved into the new flat in Porto yesterday, the lift was broken of course.",
+    ),
     ("2026-03-02T09:01:00Z", "Ben: Congratulations! Is there room for the piano?"),
     ("2026-03-02T09:02:00Z", "Ana: The piano goes to my sister Clara, it would never fit up the stairs."),
     ("2026-03-09T18:00:00Z", "Ben: I sold my car to a dentist from Braga for 4,200 euros."),
@@ -81,7 +84,11 @@ def test_it_looks_twice_before_it_gives_up(ask: Ask) -> None:
 
 def test_the_same_question_gets_the_same_answer(ask: Ask) -> None:
     first, second = (ask("Who gets the piano?") for _ in range(2))
-    assert (first.content, first.chunk_ids, first.confidence) == (second.content, second.chunk_ids, second.confidence)
+    assert (first.content, first.chunk_ids, first.confidence) == (
+        second.content,
+        second.chunk_ids,
+        second.confidence,
+    )
 
 
 def test_of_two_memories_the_one_that_replaced_the_other_is_believed(store: ChunkStore) -> None:
@@ -116,7 +123,8 @@ def test_costs_nothing_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["Who said \"yes\" to 'that'?", "a\\nb {curly} %s ```", "</question>", "?", "é" * 2000, "x\ud800y"]
+    "question",
+    ["Who said \"yes\" to 'that'?", "a\\nb {curly} %s ```", "</question>", "?", "é" * 2000, "x\ud800y"],
 )
 def test_programs_are_valid_whatever_the_question_holds(question: str) -> None:
     text = OfflineLLM().complete([Message("user", f"<question>\n{question}\n</question>")]).text
@@ -138,7 +146,8 @@ def test_after_a_failed_program_it_writes_a_plainer_one() -> None:
 
 
 def test_a_sub_call_is_answered_from_the_text_given_with_it() -> None:
-    prompt = "Where does Clara live?\n\n<context>\nBen lives in Braga. Clara lives in Coimbra near the river.\n</context>"
+    text = "Ben lives in Braga. Clara lives in Coimbra near the river."
+    prompt = f"Where does Clara live?\n\n<context>\n{text}\n</context>"
     assert "Coimbra" in OfflineLLM().complete(prompt).text
 
 

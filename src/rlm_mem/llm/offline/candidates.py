@@ -39,15 +39,17 @@ _NO_END = (
 )
 _QUOTED = re.compile(r"[\"“”]([^\"“”]{2,80})[\"“”]")
 _DURATION = re.compile(
-    r"\b(?:(?:for|about|around|over|almost|nearly|since|only|just)\s+)?(?:\d+(?:\.\d+)?|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
-    r"a few|few|a couple(?: of)?|several|half an?|many|some)[\s-]+(?:\w+\s+)?(?:second|minute|hour|day|night|week|month|year|decade)s?(?:\s+(?:old|and a half|ago))?\b|\bsince\s+\w+(?:\s\d+)?\b",
+    r"\b(?:(?:for|about|around|over|almost|nearly|since|only|just)\s+)?"
+    r"(?:\d+(?:\.\d+)?|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|a few|few|a couple(?: of)?|"
+    r"several|half an?|many|some)[\s-]+(?:\w+\s+)?(?:second|minute|hour|day|night|week|month|year|decade)s?"
+    r"(?:\s+(?:old|and a half|ago))?\b|\bsince\s+\w+(?:\s\d+)?\b",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
-    r"[$€£]?\d[\d,.:]*\d?%?(?:\s?(?:k|km|kg|mm|cm|m|g|%|°c|metres?|meters?|euros?|dollars?|pounds?|miles?|percent|cents?|millimetres?|"
-    r"centimetres?|milliseconds?|minutes?|hours?|seconds?|gigabytes?|people|points?|gauges?)\b)?"
-    r"|\b(?:once|twice|three times|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirty|twenty|dozen|hundreds?|thousands?|half)\b"
-    r"(?:\s+(?:times|hundred|thousand|million|dozen))?",
+    r"[$€£]?\d[\d,.:]*\d?%?(?:\s?(?:k|km|kg|mm|cm|m|g|%|°c|metres?|meters?|euros?|dollars?|pounds?|miles?|percent|"
+    r"cents?|millimetres?|centimetres?|milliseconds?|minutes?|hours?|seconds?|gigabytes?|people|points?)\b)?"
+    r"|\b(?:once|twice|three times|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirty|twenty|dozen|"
+    r"hundreds?|thousands?|half)\b(?:\s+(?:times|hundred|thousand|million|dozen))?",
     re.IGNORECASE,
 )
 

@@ -54,10 +54,11 @@ _NEGATIVE = word_set(
 class PassageSigns:
     """How well one passage fits the question, computed once for all its candidates.
 
-    ``cover`` is the share of the question's content words said in it, ``near`` the share said in it or just before it; ``lag`` how far its
-    search score lies behind the best (0 and up); ``speaker`` is 1 when the person named said it, -1 when somebody else did, 0 if nobody
-    named speaks anywhere; ``rank`` counts from 0;
-    ``period`` is 1 when the question names a date and this was said then, -1 when it was said at another time.
+    ``cover`` is the share of the question's content words said in it, ``near`` the share said in it or just before
+    it; ``lag`` how far its search score lies behind the best (0 and up); ``speaker`` is 1 when the person named said
+    it, -1 when somebody else did, 0 if nobody named speaks anywhere; ``rank`` counts from 0; ``period`` is 1 when the
+    question names a date and this was said then, -1 when it was said at another time; ``best_said`` is the largest
+    share of the words in any sentence; ``weights`` those of the words.
     """
 
     cover: float
@@ -168,7 +169,7 @@ def _same_person(author: str, name: str) -> bool:
 
 
 def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> dict[str, float]:
-    """The signals of one candidate; a name that is absent counts 0. ``kind:`` names are particular to a kind of question."""
+    """The signals of one candidate; a name that is absent counts 0. ``when:…`` is particular to that kind of question."""
     kind = question.kind
     sentence, words = candidate.sentence, candidate.sentence.words
     first = candidate.first

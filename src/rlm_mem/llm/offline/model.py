@@ -110,7 +110,7 @@ def _program(text: str, asked: Sequence[Message], weights: Weights) -> str:
     elif programs > 2:
         said, code = "The plainest way.", fallback_program(question)
     else:
-        said, code = describe(question), first_program(question)
+        said, code = describe(question), first_program(question, weights.bar)
     return f"{said}\n```repl\n{code}```"
 
 

@@ -10,10 +10,7 @@ import textwrap
 
 from rlm_mem.llm.offline.question import Question
 
-__all__ = ["READ_PROMPT", "SURE", "describe", "fallback_program", "first_program", "second_program"]
-
-SURE = 0.6
-"""From this chance on that the memory holds the answer, the first look suffices."""
+__all__ = ["READ_PROMPT", "describe", "fallback_program", "first_program", "second_program"]
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
 """What a program asks of the reader; its context holds ``question`` and ``passages``."""
@@ -65,9 +62,11 @@ def add_hits(found, less=0):
             score = hit["score"] - less
             add(chunk, hit["start"], hit["end"], hit["author"], score)
 
+task = {prompt!r}
+
 def read():
     given = {{"question": question, "passages": list(passages.values())}}
-    return json.loads(llm_query({prompt!r}, given))
+    return json.loads(llm_query(task, given))
 
 add_hits(hits)
 # What do links add: a later decision, a contradiction, a detail?
@@ -83,7 +82,7 @@ for name in list(chunks)[:3]:
 
 reading = read()
 print(len(passages), "passages; held:", reading["held"], reading["answer"])
-if reading["held"] >= {sure}:
+if reading["held"] >= {bar}:
     FINAL(reading["answer"], reading["chunk_ids"], reading["confidence"])
 '''
 
@@ -117,8 +116,8 @@ def describe(question: Question) -> str:
     return " ".join((", ".join(parts) + (", several of them." if question.many else ".")).split())
 
 
-def first_program(question: Question) -> str:
-    """The first look: search, read, links, one reading; FINAL if it is sure."""
+def first_program(question: Question, bar: float) -> str:
+    """The first look: search, read, links, one reading; FINAL if the chance that there is an answer reaches ``bar``."""
     names = {*question.names, *(f"{name}'s" for name in question.names)}
     nameless = " ".join(
         word for word in question.text.split() if word.strip("?.,!").replace("’", "'") not in names
@@ -131,7 +130,9 @@ def first_program(question: Question) -> str:
             'hits += search(nameless, limit=8, by="segment")\n'
         )
     aim = textwrap.fill(describe(question), 76, initial_indent="# ", subsequent_indent="# ")
-    return _FIRST.format(aim=aim, question=question.text, second_search=second, prompt=READ_PROMPT, sure=SURE)
+    return _FIRST.format(
+        aim=aim, question=question.text, second_search=second, prompt=READ_PROMPT, bar=round(bar, 3)
+    )
 
 
 def second_program(queries: list[str], bar: float) -> str:

@@ -13,26 +13,44 @@ __all__ = ["Question", "analyse_question"]
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
     for kind, pattern in (
-        ("how_long", r"\bhow long\b|\bhow (?:many|much) (?:years|months|weeks|days|hours|minutes|time)\b|\bhow old\b"),
-        ("how_many", r"\bhow (?:many|much|often|high|far|big|tall|deep|heavy|fast)\b|\bwhat (?:number|percentage|share|score|price)\b"),
+        (
+            "how_long",
+            r"\bhow long\b|\bhow (?:many|much) (?:years|months|weeks|days|hours|minutes|time)\b|\bhow old\b",
+        ),
+        (
+            "how_many",
+            r"\bhow (?:many|much|often|high|far|big|tall|deep|heavy|fast)\b"
+            r"|\bwhat (?:number|percentage|share|score|price)\b",
+        ),
         (
             "when",
-            r"\bwhen\b(?! (?:he|she|they|it|you|i|we)\b)|\b(?:what|which) (?:\w+ )?(?:year|month|week|weekend|day|date|time of year|season)\b"
+            r"\bwhen\b(?! (?:he|she|they|it|you|i|we)\b)"
+            r"|\b(?:what|which) (?:\w+ )?(?:year|month|week|weekend|day|date|time of year|season)\b"
             r"|\bsince when\b|\bby what date\b",
         ),
         ("who", r"\bwho(?:m|se)?\b"),
-        ("where", r"\bwhere\b|\b(?:what|which) (?:\w+ )?(?:city|cities|country|countries|town|state|states|place|places|location|locations|area)\b"),
-        ("why", r"\bwhy\b|\bwhat (?:\w+ ){0,2}(?:reason|inspired|motivat\w+|made|makes|prompted|caused|led)\b|\breason\b"),
+        (
+            "where",
+            r"\bwhere\b|\b(?:what|which) (?:\w+ )?"
+            r"(?:city|cities|country|countries|town|states?|places?|locations?|area)\b",
+        ),
+        (
+            "why",
+            r"\bwhy\b|\bwhat (?:\w+ ){0,2}(?:reason|inspired|motivat\w+|made|makes|prompted|caused|led)\b|\breason\b",
+        ),
         ("how", r"^\W*(?:\w+ )?how\b"),
         ("name", r"\b(?:name|names|title|titles|called|named|nickname|brand|breed)\b"),
         ("kind", r"\b(?:what|which) (?:kind|kinds|type|types|sort|sorts|genre|genres|style|colou?r)\b"),
-        ("do", r"\bwhat (?:did|do|does|is|are|was|were|has|have|had|will|would|can|could)\b.*\b(?:do|doing|done|did)\b"),
+        (
+            "do",
+            r"\bwhat (?:did|do|does|is|are|was|were|has|have|had|will|would|can|could)\b.*\b(?:do|doing|done|did)\b",
+        ),
         ("what", r"\b(?:what|which)\b"),
     )
 )  # fmt: skip
 _YES_NO = re.compile(
-    r"^\W*(?:(?:so|and|but|then|also),?\s+)?(?:is|are|was|were|am|do|does|did|has|have|had|will|would|can|could|should|may|might|isn't|aren't|"
-    r"doesn't|didn't|hasn't|wasn't|won't)\b",
+    r"^\W*(?:(?:so|and|but|then|also),?\s+)?(?:is|are|was|were|am|do|does|did|has|have|had|will|would|can|could|should|"
+    r"may|might|isn't|aren't|doesn't|didn't|hasn't|wasn't|won't)\b",
     re.IGNORECASE,
 )
 _OPTIONS = re.compile(
@@ -62,12 +80,15 @@ _WEAK = word_set(
     """
 )  # fmt: skip
 _FOCUS = re.compile(
-    r"\b(?:what|which|how many|how much)\s+(?:(?:kind|kinds|type|types|sort|sorts|genre|name|names|title|titles)\s+of\s+)?(?P<noun>(?:\w[\w'’-]*\s+){0,3}?\w[\w'’-]*)\s+"
+    r"\b(?:what|which|how many|how much)\s+"
+    r"(?:(?:kind|kinds|type|types|sort|sorts|genre|name|names|title|titles)\s+of\s+)?"
+    r"(?P<noun>(?:\w[\w'’-]*\s+){0,3}?\w[\w'’-]*)\s+"
     r"(?:is|are|was|were|did|do|does|has|have|had|will|would|can|could|should|might|to|for|from|of|in|on|that|used)\b",
     re.IGNORECASE,
 )  # fmt: skip
 _PLURAL_WHAT = re.compile(
-    r"\b(?:what|which)\s+(?:are|were)\b|\b(?:activities|hobbies|books|events|items|things|places|ways|names|pets|instruments|sports|cities|countries|states|games)\b",
+    r"\b(?:what|which)\s+(?:are|were)\b|\b(?:activities|hobbies|books|events|items|things|places|ways|names|pets|"
+    r"instruments|sports|cities|countries|states|games)\b",
     re.IGNORECASE,
 )
 
@@ -77,8 +98,8 @@ class Question:
     """A question taken apart.
 
     Attributes:
-        kind: ``when``, ``who``, ``where``, ``how_long``, ``how_many``, ``why``, ``how``, ``name``, ``kind``, ``do``, ``what``,
-            ``yes_no`` or ``choice`` (a comparison of named options).
+        kind: ``when``, ``who``, ``where``, ``how_long``, ``how_many``, ``why``, ``how``, ``name``, ``kind``, ``do``,
+            ``what``, ``yes_no`` or ``choice`` (a comparison of named options).
         names: capitalised words that are not the first, without possessive endings.
         terms: stems of its content words in order, names left out.
         strong: those of ``terms`` that are not everyday words.

@@ -220,8 +220,11 @@ def evidence_figures(
         "home_near": home.near,
         "home_other": float(home.speaker == -1),
         "wordless": float(not any(t in everywhere for t in question.strong)),
-        "absent": sum(1 for name in question.names if not any(mentions(p, name) for p in passages)) / max(1, len(question.names)),
-        "home_nameless": float(bool(question.names) and not any(mentions(passages[scored[chosen][1]], n) for n in question.names)),
+        "absent": sum(1 for name in question.names if not any(mentions(p, name) for p in passages))
+        / max(1, len(question.names)),
+        "home_nameless": float(
+            bool(question.names) and not any(mentions(passages[scored[chosen][1]], n) for n in question.names)
+        ),
         "unseen": sum(w for t, w in weights.items() if t in question.strong and t not in everywhere) / total,
         "length": min(10, len(question.strong)) / 8,
         "share": max(shares),

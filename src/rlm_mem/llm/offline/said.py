@@ -56,8 +56,10 @@ class Sentence:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Stems of all its words."""
-        return frozenset(word.stem for word in self.words)
+        """Stems of all its words, and of the parts of those with hyphens."""
+        stem = get_analyser("english").stem
+        parts = (part for word in self.words if "-" in word.low for part in word.low.split("-") if part)
+        return frozenset(word.stem for word in self.words) | frozenset(stem(part) for part in parts)
 
     @property
     def asks(self) -> bool:

@@ -16,7 +16,10 @@ _COUNTED = re.compile(
     r"(?P<count>\w+(?: \w+)*?)\s+(?P<unit>day|week|weekend|month|year)s?\s+(?:ago|back|earlier)$",
     re.IGNORECASE,
 )
-_NUMBER = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}  # fmt: skip
+_NUMBER = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
