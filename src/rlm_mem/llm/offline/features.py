@@ -169,7 +169,7 @@ def _same_person(author: str, name: str) -> bool:
 
 
 def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> dict[str, float]:
-    """The signals of one candidate; a name that is absent counts 0. ``when:…`` is particular to that kind of question."""
+    """The signals of one candidate; one that is absent counts 0. ``when:…`` is particular to that kind of question."""
     kind = question.kind
     sentence, words = candidate.sentence, candidate.sentence.words
     first = candidate.first
