@@ -109,8 +109,12 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Write what is pending and let go of every file."""
+        """Write what is pending and let go of every file and connection."""
         self.store.close()
+        # A model given as an object belongs to the caller, one made here from its name is ours.
+        close = getattr(self._llm, "close", None)
+        if (self._llm_given is None or isinstance(self._llm_given, str)) and callable(close):
+            close()
 
     @property
     def config(self) -> Config:
