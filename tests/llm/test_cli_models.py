@@ -75,6 +75,13 @@ def test_the_prompt_can_be_an_argument_and_no_shell_looks_at_it(tmp_path: Path) 
     assert get_llm(f"cli:{path} -q {{prompt}}").complete(prompt).text == f"{['-q', prompt]} ''"
 
 
+@pytest.mark.parametrize("tail", ["", " {prompt}"])
+def test_text_that_is_no_valid_unicode_can_be_asked_about(tmp_path: Path, tail: str) -> None:
+    path = script(tmp_path, "says", "print(*sys.argv[1:], sys.stdin.read())")
+    text = get_llm(f"cli:{path}{tail}").complete("half a pair: \ud83d, and a NUL: \0.").text
+    assert text.startswith("half a pair: ?, and a NUL: ")
+
+
 def test_a_prompt_too_long_for_an_argument_is_refused(tmp_path: Path) -> None:
     path = script(tmp_path, "argued", "print('never')")
     with pytest.raises(ModelRefused, match="too long"):

@@ -406,6 +406,31 @@ def test_a_server_without_a_named_model_is_asked_for_its_first_one(
     model.close()  # type: ignore[attr-defined]
 
 
+def test_a_listing_that_fails_is_as_clear_as_an_answer_that_fails(server: HTTPServer) -> None:
+    pytest.importorskip("pydantic_ai", reason="the extra llm is not installed")
+    from rlm_mem.config import Config
+    from rlm_mem.llm import get_llm
+
+    config = Config.load(None, environ={}, llm={"retries": 0})
+    model = get_llm(f"openai-compatible:@{server.url_for('')}", config)
+    server.expect_oneshot_request("/v1/models").respond_with_json({"object": "list", "data": []})
+    with pytest.raises(ModelRefused, match="lists no model"):
+        model.complete("x")
+    server.expect_oneshot_request("/v1/models").respond_with_json({"error": {"message": "who?"}}, status=401)
+    with pytest.raises(ModelUnavailable, match="did not accept the key"):
+        model.complete("x")
+    server.stop()
+    with pytest.raises(ModelUnavailable, match="Cannot reach"):
+        model.complete("x")
+    model.close()  # type: ignore[attr-defined]
+
+
+def test_text_that_is_no_valid_unicode_can_be_asked_about(client: Make, play: Play) -> None:
+    play.answers = [chat("fine")]
+    assert client().complete("half a pair: \ud83d, and a NUL: \0").text == "fine"
+    assert play.bodies[0]["messages"][0]["content"] == "half a pair: ?, and a NUL: \0"
+
+
 ANTHROPIC = {
     "id": "msg_1",
     "type": "message",

@@ -34,6 +34,7 @@ __all__ = [
     "estimate_usage",
     "get_llm",
     "render_prompt",
+    "sendable",
 ]
 
 Role = Literal["system", "user", "assistant"]
@@ -190,6 +191,11 @@ def render_prompt(prompt: Prompt) -> str:
     else:
         body = [f"[{message.role}]\n{message.content}" for message in turns]
     return "\n\n".join([*system, *body])
+
+
+def sendable(text: str) -> str:
+    """Return ``text`` with what cannot be sent as UTF-8 (half of a surrogate pair) replaced by ``?``."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def estimate_usage(prompt: str, answer: str) -> Usage:

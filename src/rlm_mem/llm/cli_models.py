@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import InvalidConfig, ModelError, ModelOverloaded, ModelRefused, ModelUnavailable
-from rlm_mem.llm.base import Completion, Options, Prompt, Usage, estimate_usage, render_prompt
+from rlm_mem.llm.base import Completion, Options, Prompt, Usage, estimate_usage, render_prompt, sendable
 from rlm_mem.llm.commands import Outcome, run_command
 from rlm_mem.llm.retry import TRANSIENT_STATUS
 from rlm_mem.llm.secrets import redact
@@ -100,8 +100,9 @@ class CommandLLM:
             ModelUnavailable: it cannot be run, or is not logged in.
             ModelError: it failed, or printed nothing or too much.
         """
-        prompt = render_prompt(messages)
-        argv = [prompt if word == _PROMPT else word for word in self._argv]
+        prompt = sendable(render_prompt(messages))
+        # No argument of a command can hold a NUL.
+        argv = [prompt.replace("\0", " ") if word == _PROMPT else word for word in self._argv]
         given = "" if _PROMPT in self._argv else prompt
         timeout = options.get("timeout")
         timeout = self._settings.timeout_seconds if timeout is None else timeout

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -25,7 +26,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
-from rlm_mem.llm.base import Message, Usage
+from rlm_mem.errors import ModelRefused
+from rlm_mem.llm.base import Message, Usage, sendable
+from rlm_mem.llm.secrets import redact
 from rlm_mem.llm.targets import Target
 
 __all__ = ["ask", "ask_streaming", "close_model", "conversation", "open_model", "text_of", "usage_of"]
@@ -74,9 +77,27 @@ async def open_model(target: Target) -> Model[Any]:
     model = _build(target)
     await model.__aenter__()
     if not target.model:
-        listed = await model.client.with_options(max_retries=0, timeout=30.0).models.list()  # type: ignore[attr-defined]
-        return await open_model(replace(target, model=listed.data[0].id))
+        try:
+            found = await _first_model(model, target)
+        finally:
+            await close_model(model)
+        return await open_model(replace(target, model=found))
     return model
+
+
+async def _first_model(model: Model[Any], target: Target) -> str:
+    from openai import APIConnectionError, APIStatusError
+
+    client = model.client.with_options(max_retries=0, timeout=30.0)  # type: ignore[attr-defined]
+    try:
+        listed = (await client.models.list()).data
+    except APIConnectionError as error:
+        raise ModelConnectionError(target.provider, str(error), phase="connect") from error
+    except APIStatusError as error:
+        raise ModelHTTPError(error.status_code, target.provider, error.body) from error
+    if not listed:
+        raise ModelRefused(f"{redact(target.url)} lists no model.", hint="Name one before the @.")
+    return str(listed[0].id)
 
 
 async def close_model(model: Model[Any]) -> None:
@@ -110,10 +131,11 @@ def conversation(messages: list[Message]) -> list[ModelMessage]:
     """Translate our messages; neighbouring ones that are not the model's make one request."""
     turns: list[ModelMessage] = []
     for message in messages:
+        content = sendable(message.content)
         if message.role == "assistant":
-            turns.append(ModelResponse(parts=[TextPart(message.content)]))
+            turns.append(ModelResponse(parts=[TextPart(content)]))
             continue
-        part = (SystemPromptPart if message.role == "system" else UserPromptPart)(message.content)
+        part = (SystemPromptPart if message.role == "system" else UserPromptPart)(content)
         last = turns[-1] if turns else None
         if isinstance(last, ModelRequest):
             last.parts = [*last.parts, part]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
-from rlm_mem.errors import ModelOverloaded, ModelRefused, ModelTimeout
+from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout
 from rlm_mem.llm.base import Completion, Message, Options, Prompt, as_messages, estimate_usage, render_prompt
 from rlm_mem.llm.event_loop import LoopThread
 from rlm_mem.llm.pricing import price
@@ -144,6 +144,8 @@ class ProviderLLM:
             if raised_by_caller is not None:
                 raise
             raise ModelTimeout(f"{self.name} did not answer and could not be interrupted.") from None
+        except ModelError:
+            raise
         except Exception as error:
             # SDKs raise classes of their own, of their HTTP library and of their decoders; none may get through.
             if error is raised_by_caller:
