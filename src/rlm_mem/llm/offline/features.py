@@ -397,16 +397,11 @@ def _sort(word: str) -> str:
 @lru_cache(maxsize=1024)
 def _members(noun: str) -> frozenset[str]:
     """Stems of what belongs to the class that the last word of ``noun`` names ("pet": dog, cat, …)."""
-    related = _related()
-    return frozenset(member for stem in _stems(noun.split()[-1]) for member in related.get(stem, ()))
-
-
-@lru_cache(maxsize=1)
-def _related() -> dict[str, tuple[str, ...]]:
-    from rlm_mem.search.relations import members_of
+    from rlm_mem.search.relations import related_terms
     from rlm_mem.text.analysis import get_analyser
 
-    return members_of(get_analyser("english"))
+    analyser = get_analyser("english")
+    return frozenset(member for stem in _stems(noun.split()[-1]) for member in related_terms(stem, analyser))
 
 
 def _stems(text: str) -> frozenset[str]:

@@ -32,6 +32,7 @@ _ERROR = re.compile(_TAGGED.format("error"), re.DOTALL)
 _BROKEN_TAG = re.compile(r"<\\(?=/?\s*(?:question|store|hits|output|error|context|earlier)\b)", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
 
+_LONGEST = 2000  # characters read of one passage; segments are shorter, this bounds what a program may hand over
 _NOT_HELD = "The text does not say."
 
 
@@ -187,7 +188,7 @@ def _passages_of(text: str) -> list[Passage]:
 
 def _passage(data: dict[str, Any]) -> Passage:
     author = data.get("author") or ""
-    text = str(data.get("text", ""))
+    text = str(data.get("text", ""))[:_LONGEST]
     label = _LABEL.match(text)
     if label and (not author or label["name"].strip().lower() == author.lower()):
         author, text = author or label["name"].strip(), text[label.end() :]

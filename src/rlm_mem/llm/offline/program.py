@@ -78,7 +78,7 @@ for name in list(chunks)[:3]:
     for other in linked:
         chunk = read_chunk(other) if other and other not in chunks else None
         if chunk:
-            add(chunk, 0, len(chunk["content"]), None, score - 0.5)
+            add(chunk, 0, 1500, None, score - 0.5)
 
 reading = read()
 print(len(passages), "passages; held:", reading["held"], reading["answer"])

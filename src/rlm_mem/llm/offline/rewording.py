@@ -12,7 +12,7 @@ _MOST = 4
 
 def other_words(question: Question) -> list[str]:
     """Up to four further searches: the content words without everyday ones, then each class word with its members."""
-    from rlm_mem.search.relations import members_of
+    from rlm_mem.search.relations import related_terms
 
     analyser = get_analyser("english")
     people = " ".join(question.names)
@@ -22,9 +22,8 @@ def other_words(question: Question) -> list[str]:
         if set(analyser.terms(word)) & question.strong
     ]
     found = [" ".join([people, *plain])] if plain else []
-    related = members_of(analyser)
     for word in plain:
-        members = [member for term in analyser.terms(word) for member in related.get(term, ())]
+        members = [member for term in analyser.terms(word) for member in related_terms(term, analyser)]
         if members:
             found.append(f"{people} {' '.join(members[:8])}".strip())
     if people and plain:
