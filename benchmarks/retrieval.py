@@ -1,6 +1,6 @@
 """How much of the marked evidence search finds: RLM-MEM and its peers on the same texts, in the same run.
 
-    python benchmarks/retrieval.py --data FOLDER      # conversations in the LoCoMo layout, and the notes beside this file
+    python benchmarks/retrieval.py --data FOLDER      # conversations in LoCoMo's layout, and the notes beside this file
     python benchmarks/retrieval.py                    # the notes alone
 
 Two granularities: *turn* (each turn remembered by itself) and *chunk* (each session remembered as one text and cut by
@@ -23,12 +23,11 @@ from pathlib import Path
 
 from locomo import CATEGORIES, Conversation, load
 from retrieval_peers import DEPTH, PEERS, Peer, missing
-from support import Report, arguments, percentile, timed
-
 from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.search import search
 from rlm_mem.store.api import ChunkStore
 from rlm_mem.text.tokens import count_tokens
+from support import Report, arguments, percentile, timed
 
 NOTES = Path(__file__).parent / "corpora" / "notes"
 FIRST_TOKENS = 1000
@@ -87,7 +86,9 @@ class Tally:
 # -- stores ------------------------------------------------------------------------------------------------------------
 
 
-def turn_store(conversations: Sequence[Conversation], folder: Path) -> tuple[ChunkStore, list[Item], dict[str, Item]]:
+def turn_store(
+    conversations: Sequence[Conversation], folder: Path
+) -> tuple[ChunkStore, list[Item], dict[str, Item]]:
     """A store with one chunk per turn; its items, and which item a chunk is."""
     store = ChunkStore(folder)
     items, by_chunk = [], {}
@@ -96,14 +97,21 @@ def turn_store(conversations: Sequence[Conversation], folder: Path) -> tuple[Chu
             for session in conversation.sessions:
                 for turn in session.turns:
                     chunk = store.create_chunk(
-                        turn.line, "note", conversation_id=session.conversation_id, occurred_at=turn.at.isoformat()
+                        turn.line,
+                        "note",
+                        conversation_id=session.conversation_id,
+                        occurred_at=turn.at.isoformat(),
                     )
-                    item = Item(turn.line, frozenset([_mark(conversation, turn.dia_id)]), count_tokens(turn.line))
+                    item = Item(
+                        turn.line, frozenset([_mark(conversation, turn.dia_id)]), count_tokens(turn.line)
+                    )
                     if chunk.id not in by_chunk:
                         items.append(item)
                         by_chunk[chunk.id] = item
                     else:  # the same words again in one session are one memory
-                        by_chunk[chunk.id] = Item(item.text, by_chunk[chunk.id].marks | item.marks, item.tokens)
+                        by_chunk[chunk.id] = Item(
+                            item.text, by_chunk[chunk.id].marks | item.marks, item.tokens
+                        )
     return store, items, by_chunk
 
 
@@ -169,16 +177,22 @@ def peer_ranker(peer: Peer, items: Sequence[Item]) -> Ranker:
     return lambda question: [items[number] for number in peer.rank(question)]
 
 
-def conversations_rankers(conversations: Sequence[Conversation], folder: Path) -> Iterator[tuple[str, str, Ranker]]:
+def conversations_rankers(
+    conversations: Sequence[Conversation], folder: Path
+) -> Iterator[tuple[str, str, Ranker]]:
     """(granularity, system, ranker) for one set of conversations that share a store."""
     store, items, by_chunk = turn_store(conversations, folder / "turns")
     yield "turn", OURS, lambda q: [by_chunk[hit.chunk_id] for hit in search(store, q, limit=DEPTH)]
     yield from _peers("turn", items)
     store.close()
     store, items, by_chunk, stretch = chunk_store(conversations, folder / "chunks")
-    yield "turn of chunk", OURS, lambda q: [
-        stretch(hit.chunk_id, hit.start, hit.end) for hit in search(store, q, limit=DEPTH, by="segment")
-    ]
+    yield (
+        "turn of chunk",
+        OURS,
+        lambda q: [
+            stretch(hit.chunk_id, hit.start, hit.end) for hit in search(store, q, limit=DEPTH, by="segment")
+        ],
+    )
     yield "chunk", OURS, lambda q: [by_chunk[hit.chunk_id] for hit in search(store, q, limit=DEPTH // 2)]
     yield from _peers("chunk", items)
     store.close()
@@ -193,7 +207,9 @@ def _peers(granularity: str, items: Sequence[Item]) -> Iterator[tuple[str, str, 
 def notes_tasks() -> tuple[list[dict[str, str]], list[Task]]:
     """The notes (id, text, …) and their questions."""
     notes = [json.loads(line) for line in (NOTES / "notes.jsonl").read_text(encoding="utf-8").splitlines()]
-    asked = [json.loads(line) for line in (NOTES / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+    asked = [
+        json.loads(line) for line in (NOTES / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     return notes, [Task(q["question"], frozenset(q["evidence"]), 4) for q in asked]
 
 
@@ -218,7 +234,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; see the module's docstring."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--together", action="store_true", help="also one store with all conversations")
-    parser.add_argument("--plot", type=Path, default=None, help="write a plot of recall@10 here (needs matplotlib)")
+    parser.add_argument(
+        "--plot", type=Path, default=None, help="write a plot of recall@10 here (needs matplotlib)"
+    )
     options = parser.parse_args(argv)
     tallies: dict[tuple[str, str, str], Tally] = {}
     with tempfile.TemporaryDirectory() as name:

@@ -29,7 +29,16 @@ def test_stop_words_are_kept_when_asked_for() -> None:
 
 def test_identifiers_are_found_whole_and_by_their_parts() -> None:
     terms = set(get_analyser("none").terms("call parseHTTPResponse and retry_count in ranking.py"))
-    assert {"parsehttpresponse", "http", "response", "retry_count", "retry", "count", "ranking", "py"} <= terms
+    assert {
+        "parsehttpresponse",
+        "http",
+        "response",
+        "retry_count",
+        "retry",
+        "count",
+        "ranking",
+        "py",
+    } <= terms
 
 
 def test_versions_decimals_and_thousands_stay_one_term() -> None:
@@ -74,8 +83,20 @@ def test_flags_fit_thirty_two_bits_for_any_text(text: str) -> None:
 
 
 def test_flags_tell_what_a_segment_holds() -> None:
-    flags = segment_flags("Yesterday I went to Lisbon with my sister because she loves \"Dune\", for three weeks.")
-    for bit in ("PLACE_CUE", "DURATION", "QUOTES", "CAPITALS", "NUMBER", "FIRST_PERSON", "REASON", "PERSON_CUE", "PREFERENCE"):
+    flags = segment_flags(
+        'Yesterday I went to Lisbon with my sister because she loves "Dune", for three weeks.'
+    )
+    for bit in (
+        "PLACE_CUE",
+        "DURATION",
+        "QUOTES",
+        "CAPITALS",
+        "NUMBER",
+        "FIRST_PERSON",
+        "REASON",
+        "PERSON_CUE",
+        "PREFERENCE",
+    ):
         assert flags & getattr(analysis, bit), bit
     assert time_words(flags) == 1
     assert not flags & analysis.IS_QUESTION

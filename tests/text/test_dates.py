@@ -58,7 +58,9 @@ def test_relative_and_absolute_are_told_apart() -> None:
     assert relative == [True, False, True]
 
 
-@pytest.mark.parametrize("text", ["31 February", "you may go", "we march on", "may I?", "version 1.2.3", "at 2pm", ""])
+@pytest.mark.parametrize(
+    "text", ["31 February", "you may go", "we march on", "may I?", "version 1.2.3", "at 2pm", ""]
+)
 def test_what_is_no_date_is_left_alone(text: str) -> None:
     assert find_dates(text, NOW) == []
 

@@ -6,9 +6,10 @@ stretch of one conversation). Pure numpy, no I/O; cost grows with segments times
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import RELATED, Query
 from rlm_mem.text import analysis
+from rlm_mem.text.dates import DateMention
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -39,6 +41,7 @@ class Scene:
 
     @property
     def size(self) -> int:
+        """Number of segments."""
         return len(self.candidates.chunk_index)
 
     @cached_property
@@ -68,10 +71,12 @@ class Scene:
 
     @cached_property
     def tf(self) -> Floats:
+        """Frequency of each word in each segment."""
         return self.candidates.tf[:, self.words].astype(np.float64)
 
     @cached_property
     def has(self) -> Floats:
+        """1 where a segment holds a word, else 0."""
         return (self.tf > 0).astype(np.float64)
 
     @cached_property
@@ -82,6 +87,7 @@ class Scene:
 
     @cached_property
     def own(self) -> Floats:
+        """Tuned BM25 of each segment."""
         return (self.tf * (K1 + 1) / (self.tf + self.norm[:, None])) @ self.mass
 
     @cached_property
@@ -116,22 +122,39 @@ class Scene:
 
     @cached_property
     def time_words(self) -> npt.NDArray[np.int64]:
+        """How many time expressions each segment holds, up to 3."""
         return (self.candidates.flags >> 1) & 3
 
     def flag(self, bit: int) -> Floats:
+        """1 where a flag of `text.analysis` is set, else 0."""
         return ((self.candidates.flags & bit) > 0).astype(np.float64)
 
-    def shifted(self, values: Floats, distance: int) -> Floats:
-        """The value of the segment `distance` places on in the same run, 0 where there is none."""
-        moved = np.zeros_like(values)
+    @cached_property
+    def _same_run(self) -> dict[int, Floats]:
+        """By distance: 1 where a segment and the one so far before it are of one run, else 0."""
         run = self.candidates.run
+        return {d: (run[d:] == run[:-d]).astype(np.float64) for d in (1, 2, 3)}
+
+    def shifted(self, values: Floats, distance: int) -> Floats:
+        """The value of the segment `distance` (1 to 3 either way) on in the same run, 0 where there is none."""
+        same = self._same_run[abs(distance)]
+        if values.ndim == 2:
+            same = same[:, None]
+        moved = np.zeros_like(values)
         if distance > 0:
-            same = run[distance:] == run[:-distance]
-            moved[:-distance][same] = values[distance:][same]
-        elif distance < 0:
-            same = run[:distance] == run[-distance:]
-            moved[-distance:][same] = values[:distance][same]
+            np.multiply(values[distance:], same, out=moved[:-distance])
+        else:
+            np.multiply(values[:distance], same, out=moved[-distance:])
         return moved
+
+    def years_apart(self, mention: DateMention) -> range | tuple[int, ...]:
+        """Years to add to a date that names none, so that it falls among the candidates."""
+        at = self.candidates.at
+        if not len(at):
+            return (0,)
+        first = datetime.fromtimestamp(float(at.min()), UTC).year - mention.first.year
+        last = datetime.fromtimestamp(float(at.max()), UTC).year - mention.first.year
+        return (0,) if first <= 0 <= last else range(first, min(last, first + 50) + 1)
 
     def _by_authors(self, names: tuple[str, ...]) -> Bools:
         wanted = [number for number, author in enumerate(self.candidates.authors) if author in names]
@@ -277,16 +300,24 @@ def time_told(scene: Scene) -> Floats:
 
 
 def _spans(scene: Scene, *precisions: str) -> list[tuple[float, float]]:
-    """Start and end (epoch seconds) of the dates named with one of these precisions."""
+    """Start and end (epoch seconds) of the dates named with one of these precisions.
+
+    "In May" without a year means the nearest May to the question; where the candidates are all of other times, it
+    means the May of each year in which they lie.
+    """
     spans = []
     for mention in scene.query.dates:
         if mention.precision in precisions:
-            first = datetime(
-                mention.first.year, mention.first.month, mention.first.day, tzinfo=UTC
-            ).timestamp()
-            last = datetime(mention.last.year, mention.last.month, mention.last.day, tzinfo=UTC).timestamp()
-            spans.append((first, last + _DAY))
+            for years in scene.years_apart(mention) if mention.yearless else (0,):
+                spans.append((_midnight(mention.first, years), _midnight(mention.last, years) + _DAY))
     return spans
+
+
+def _midnight(day: date, years: int) -> float:
+    """Epoch seconds at which `day`, so many years on, begins (29 February moves to the 28th)."""
+    year = min(max(day.year + years, 1), 9999)
+    last = monthrange(year, day.month)[1]
+    return datetime(year, day.month, min(day.day, last), tzinfo=UTC).timestamp()
 
 
 def _within(scene: Scene, spans: list[tuple[float, float]]) -> Floats:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 
 from rlm_mem.text.analysis import Analyser, fold, words
 from rlm_mem.text.dates import DateMention, find_dates
@@ -28,12 +29,13 @@ RELATED_WEIGHT = 0.4
 
 # Words that ask rather than tell: they stay searchable at a lower weight (general English, not from any corpus).
 _WEAK_WORDS = """
-type kind sort mention mentioned describe described discuss discussed say said tell told talk talked speak share shared
-conversation conversations recent recently time times thing things plan planning planned happen happened currently
-specific particular certain different various according call called name named consider considered likely would
-could main primary reason way ways new try tried trying start started begin decide decided want wanted people person
-participate participated engage engaged involve involved attend attended express expressed receive received current
-""".split()
+type kind sort mention mentioned describe described discuss discussed say said tell told talk talked speak
+share shared conversation conversations recent recently time times thing things plan planning planned
+happen happened currently specific particular certain different various according call called name named
+consider considered likely would could main primary reason way ways new try tried trying start started
+begin decide decided want wanted people person participate participated engage engaged involve involved
+attend attended express expressed receive received current
+"""
 #: Weight of a term that asks rather than tells, relative to 1.
 WEAK = 0.6
 
@@ -46,12 +48,33 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("how_long", r"how (?:long|old)\b|what (?:age|duration)\b|how many (?:years|months|weeks|days|hours)\b"),
         ("how_many", r"how (?:many|much|often|frequently)\b|what (?:number|amount|percentage)\b"),
         ("when", r"when\b|(?:what|which) (?:date|day|year|month|time|week|season)\b"),
-        ("where", r"where\b|(?:what|which) (?:\w+ )?(?:city|cities|country|countries|places?|states?|locations?|town|island|area)s?\b"),
-        ("why", r"why\b|what (?:\w+ ){0,3}?reasons?\b|what (?:inspired|motivat\w+|made|caused|led|prompted|drives?)\b|how come\b"),
+        (
+            "where",
+            r"where\b|(?:what|which) (?:\w+ )?(?:city|cities|country|countries|places?|states?|"
+            r"locations?|town|island|area)s?\b",
+        ),
+        (
+            "why",
+            r"why\b|what (?:\w+ ){0,3}?reasons?\b|what (?:inspired|motivat\w+|made|caused|led|"
+            r"prompted|drives?)\b|how come\b",
+        ),
         ("who", r"who(?:m|se)?\b|(?:what|which) (?:person|people|friend|author|artist|band|singer|musician)s?\b"),
-        ("feeling", r"how (?:did|does|do|has|was|is|were) .*\b(?:feel|felt|react|reaction|describe)|what (?:was|is|were) .*\b(?:reaction|feeling|emotion|mood|attitude)"),
-        ("opinion", r"what (?:does|did|do|is|was) .*\b(?:think|thinks|believe|opinion|advice|suggest\w*|recommend\w*|symboli[sz]e|represent|mean|remind)\b|how does .* view\b"),
-        ("title", r"(?:what|which) (?:\w+ ){0,3}?(?:books?|songs?|movies?|films?|shows?|games?|album|series|titles?|names?|novels?|brands?|quotes?|posters?)\b|what .*\b(?:called|named|titled)\b"),
+        (
+            "feeling",
+            r"how (?:did|does|do|has|was|is|were) .*\b(?:feel|felt|react|reaction|describe)|"
+            r"what (?:was|is|were) .*\b(?:reaction|feeling|emotion|mood|attitude)",
+        ),
+        (
+            "opinion",
+            r"what (?:does|did|do|is|was) .*\b(?:think|thinks|believe|opinion|advice|suggest\w*|"
+            r"recommend\w*|symboli[sz]e|represent|mean|remind)\b|how does .* view\b",
+        ),
+        (
+            "title",
+            r"(?:what|which) (?:\w+ ){0,3}?(?:books?|songs?|movies?|films?|shows?|games?|album|"
+            r"series|titles?|names?|novels?|brands?|quotes?|posters?)\b|what .*\b(?:called|named|"
+            r"titled)\b",
+        ),
         ("how", r"how\b"),
         ("what", r"(?:what|which)\b"),
     )
@@ -59,7 +82,8 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 _WOULD = re.compile(r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b", re.IGNORECASE)
 _YES_NO = re.compile(r"^(?:is|are|was|were|do|does|did|has|have|had|can|should|will)\b", re.IGNORECASE)
 _PLURAL_WANTED = re.compile(
-    r"\b(?:what|which) (?:\w+ ){0,2}?(?!was\b|is\b|does\b|has\b|this\b)\w{3,}s\b(?! name)|\bwhat (?:all|else)\b|\bhow many\b|\ball (?:the )?\w+s\b|"
+    r"\b(?:what|which) (?:\w+ ){0,2}?(?!was\b|is\b|does\b|has\b|this\b)\w{3,}s\b(?! name)|"
+    r"\bwhat (?:all|else)\b|\bhow many\b|\ball (?:the )?\w+s\b|"
     r"\b(?:list|types|kinds) of\b|\bwhat has\b|\bwhere (?:has|have)\b|\bhow (?:has|have)\b|\bboth\b|\bin what ways\b",
     re.IGNORECASE,
 )
@@ -72,7 +96,8 @@ class Query:
 
     `terms` are distinct: first the words of the question in order of appearance, then near-spellings, then members of
     the classes it names. `weights` (0–1) say how much each counts in the first stage, `roles` which of the three it
-    is (`WORD`, `REPAIR`, `RELATED`), `concepts` the number of the word it is or stands for. `authors` are the known authors it names (as given in
+    is (`WORD`, `REPAIR`, `RELATED`), `concepts` the number of the word it is or stands for. `authors` are the known
+    authors it names (as given in
     `known_authors`); their names are not among the terms. `dates` are the days it names, `kind` what it asks for
     ("when", "where", "why", … or "words" for bare keywords), `wants_list` whether it asks for several things.
     `now` is the reference of relative dates.
@@ -116,7 +141,7 @@ def analyse_query(
     authors, used = _named_authors(question, known_authors)
     dates = tuple(find_dates(question, now))
     weights: dict[str, float] = {}
-    weak = {analyser.stem(word) for word in _WEAK_WORDS} if analyser.language == "english" else set()
+    weak = {analyser.stem(word) for word in _WEAK_WORDS.split()} if analyser.language == "english" else set()
     for term, start, _ in analyser.located_terms(question):
         if start in used:
             continue
@@ -182,16 +207,26 @@ def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float
 
 def with_related(query: Query, analyser: Analyser) -> Query:
     """Add the members of the everyday classes that the question names ("instrument" → "violin", …)."""
-    from rlm_mem.search.relations import members_of
+    from rlm_mem.search.relations import related_terms
 
-    table = members_of(analyser)
     found = [
         (term, member, RELATED_WEIGHT, RELATED)
         for term, weight in zip(query.terms, query.weights, strict=True)
         if weight > WEAK
-        for member in table.get(term, ())
+        for member in related_terms(term, analyser)
     ]
     return with_alternatives(query, found)
+
+
+@lru_cache(maxsize=16)
+def _authors_by_part(authors: frozenset[str]) -> dict[str, list[str]]:
+    """Authors by each part of their name; kept, since a large store has thousands and they seldom change."""
+    by_part: dict[str, list[str]] = {}
+    for author in sorted(authors):
+        for part in fold(author).split():
+            if len(part) > 1:
+                by_part.setdefault(part, []).append(author)
+    return by_part
 
 
 def _named_authors(question: str, known_authors: Collection[str]) -> tuple[tuple[str, ...], set[int]]:
@@ -200,11 +235,7 @@ def _named_authors(question: str, known_authors: Collection[str]) -> tuple[tuple
     A full name, its first or last part, or a nickname of three or more letters that begins it ("Mel" for "Melanie")
     counts; the word must be capitalised unless it equals the name.
     """
-    by_part: dict[str, list[str]] = {}
-    for author in sorted(known_authors):
-        for part in fold(author).split():
-            if len(part) > 1:
-                by_part.setdefault(part, []).append(author)
+    by_part = _authors_by_part(frozenset(known_authors))
     named: dict[str, None] = {}
     used: set[int] = set()
     if not by_part:

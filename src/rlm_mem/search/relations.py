@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from rlm_mem.text.irregular import irregular_forms
+
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
@@ -176,6 +178,8 @@ speed; memory ram; limit cap maximum; schedule cron timetable; document doc guid
 
 #: Most alternatives added for one word of a question.
 MAX_MEMBERS = 48
+#: Letters that a class head and the question's term share at least (a stem keeps its beginning).
+_PREFIX = 3
 
 
 @lru_cache(maxsize=1)
@@ -192,19 +196,28 @@ def _members() -> dict[str, tuple[str, ...]]:
     return {head: tuple(members) for head, members in table.items()}
 
 
-@lru_cache(maxsize=8)
-def members_of(analyser: Analyser) -> dict[str, tuple[str, ...]]:
-    """Term of a class → terms of its members, as `analyser` writes them. English only: empty for other languages."""
+@lru_cache(maxsize=1)
+def _heads() -> dict[str, tuple[str, ...]]:
+    """Class heads by the first letters of the form that is stemmed, so that few need stemming for one question."""
+    heads: dict[str, list[str]] = {}
+    forms = irregular_forms()
+    for head in _members():
+        heads.setdefault(forms.get(head, head)[:_PREFIX], []).append(head)
+    return {prefix: tuple(found) for prefix, found in heads.items()}
+
+
+@lru_cache(maxsize=2048)
+def related_terms(term: str, analyser: Analyser) -> tuple[str, ...]:
+    """Terms of the members of the classes that `term` names, as `analyser` writes them; none for other languages.
+
+    Only the classes asked for are analysed: stemming the whole table would cost a tenth of a second.
+    """
     if analyser.language != "english":
-        return {}
-    related: dict[str, dict[str, None]] = {}
-    for head, members in _members().items():
-        head_terms = analyser.terms(head, keep_stop_words=True)
-        if len(head_terms) != 1:
-            continue
-        own = related.setdefault(head_terms[0], {})
-        for member in members:
-            for term in analyser.terms(member):
-                if term != head_terms[0]:
-                    own[term] = None
-    return {head: tuple(terms)[:MAX_MEMBERS] for head, terms in related.items()}
+        return ()
+    found: dict[str, None] = {}
+    for head in _heads().get(term[:_PREFIX], ()):
+        if head.isalpha() and analyser.stem(head) == term:
+            for member in _members()[head]:
+                found.update(dict.fromkeys(analyser.terms(member)))
+    found.pop(term, None)
+    return tuple(found)[:MAX_MEMBERS]

@@ -80,20 +80,25 @@ _TIME = re.compile(
     r"wednesday|thursday|friday|saturday|sunday|january|february|march|april|may|june|july|august|september|october|"
     r"november|december)|january|february|april|june|july|august|september|october|november|december|"
     r"(?:in|since|by|early|late|mid|of|on)\s+(?:march|may)|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d\d(?:-\d\d-\d\d)?|"
-    r"the other (?:day|night|week)|just now|a while (?:back|ago)|\d{1,2}(?::\d\d)?\s?(?:am|pm)|christmas|thanksgiving|"
+    r"the other (?:day|night|week)|just now|a while (?:back|ago)|"
+    r"\d{1,2}(?::\d\d)?\s?(?:am|pm)|christmas|thanksgiving|"
     r"halloween|new year'?s?|easter|birthday)\b",
     re.IGNORECASE,
 )
 _DURATION = re.compile(
     r"\b(?:(?:\d+|an?|one|" + _NUMBER_WORDS + r"|half an?|many|some|couple of|over a)(?:\s+\w+)?[\s-]+"
-    r"(?:second|minute|hour|day|night|week|month|year|decade)s?|since\s+\w+|for\s+(?:\w+\s+)?(?:years|months|weeks|days|"
+    r"(?:second|minute|hour|day|night|week|month|year|decade)s?|since\s+\w+|"
+    r"for\s+(?:\w+\s+)?(?:years|months|weeks|days|"
     r"hours|ages|a while|a long time)|all (?:day|week|month|year)|so far)\b",
     re.IGNORECASE,
 )
 _PLACE = re.compile(
-    r"\b(?:in|at|to|from|near|around|across|through|visit(?:ed|ing)?|outside|inside|of)\s+(?:the\s+|a\s+|an\s+|my\s+|our\s+)?"
-    r"(?:[A-Z][\w'’]+|(?:\w+\s+)?(?:beach|park|city|town|country|home|school|office|church|museum|mountains?|forest|lake|river|cafe|café|"
-    r"restaurant|gym|studio|store|shop|library|hospital|shelter|center|centre|island|village|coast|state|woods|trail)\b)"
+    r"\b(?:in|at|to|from|near|around|across|through|visit(?:ed|ing)?|outside|inside|"
+    r"of)\s+(?:the\s+|a\s+|an\s+|my\s+|our\s+)?"
+    r"(?:[A-Z][\w'’]+|(?:\w+\s+)?(?:beach|park|city|town|country|home|school|office|"
+    r"church|museum|mountains?|forest|lake|river|cafe|café|"
+    r"restaurant|gym|studio|store|shop|library|hospital|shelter|center|centre|island|"
+    r"village|coast|state|woods|trail)\b)"
 )
 _QUOTED = re.compile(r"[\"“”«»„][^\"“”«»„]{2,}[\"“”«»]|(?<!\w)'[A-Z][^']{2,}'(?!\w)|`[^`]+`|\*[^*\s][^*]*\*")
 _CAPITAL = re.compile(r"(?<![.!?:\n])(?<![.!?:]\s)(?<=\s)[\"“'‘(]?(?!I\b|I['’])[A-Z][\w'’&-]+")
@@ -108,30 +113,38 @@ _REASON = re.compile(
     re.IGNORECASE,
 )
 _FEELING = re.compile(
-    r"\b(?:feel\w*|felt|happy|happier|sad|glad|proud|grateful|thankful|excited|exciting|nervous|anxious|scared|afraid|"
+    r"\b(?:feel\w*|felt|happy|happier|sad|glad|proud|grateful|thankful|excited|"
+    r"exciting|nervous|anxious|scared|afraid|"
     r"angry|upset|amazing|awesome|great|incredible|inspired|inspiring|relieved|worried|stress\w*|overwhelm\w+|joy|"
-    r"peace\w*|calm\w*|lov(?:e|ed|ing)|hurt|lonely|tired|exhausted|free|awe|blast|disappoint\w+|frustrat\w+|reward\w+)\b",
+    r"peace\w*|calm\w*|lov(?:e|ed|ing)|hurt|lonely|tired|exhausted|free|awe|blast|"
+    r"disappoint\w+|frustrat\w+|reward\w+)\b",
     re.IGNORECASE,
 )
 _PERSON = re.compile(
-    r"\b(?:mom|mum|mother|dad|father|parents?|brother|sister|siblings?|son|daughter|kids?|children|husband|wife|partner|"
-    r"boyfriend|girlfriend|fianc[eé]e?|friends?|buddy|buddies|cousin|aunt|uncle|grandma|grandpa|grandmother|grandfather|"
-    r"granny|niece|nephew|boss|colleagues?|coworkers?|teammates?|team|coach|teacher|mentor|neighbou?rs?|roommate|doctor|"
+    r"\b(?:mom|mum|mother|dad|father|parents?|brother|sister|siblings?|son|daughter|"
+    r"kids?|children|husband|wife|partner|"
+    r"boyfriend|girlfriend|fianc[eé]e?|friends?|buddy|buddies|cousin|aunt|uncle|"
+    r"grandma|grandpa|grandmother|grandfather|"
+    r"granny|niece|nephew|boss|colleagues?|coworkers?|teammates?|team|coach|teacher|"
+    r"mentor|neighbou?rs?|roommate|doctor|"
     r"manager|client|customer|maintainer|author|owner)\b",
     re.IGNORECASE,
 )
 _PLAN = re.compile(
-    r"\b(?:going to|gonna|plan\w*|thinking (?:about|of)|will|'ll|can't wait|look(?:ing)? forward|hop(?:e|ing) to|want to|"
+    r"\b(?:going to|gonna|plan\w*|thinking (?:about|of)|will|'ll|can't wait|"
+    r"look(?:ing)? forward|hop(?:e|ing) to|want to|"
     r"next|upcoming|soon|tomorrow|schedul\w+|goals?|dream\w*|aim\w*|consider\w*|intend\w*|decided)\b",
     re.IGNORECASE,
 )
 _PREFERENCE = re.compile(
-    r"\b(?:lov(?:e|es|ed|ing)|like[sd]?|enjoy\w*|favou?rites?|fave|prefer\w*|fan of|into|passion\w*|obsess\w*|hat(?:e|es|ed)|"
+    r"\b(?:lov(?:e|es|ed|ing)|like[sd]?|enjoy\w*|favou?rites?|fave|prefer\w*|fan of|"
+    r"into|passion\w*|obsess\w*|hat(?:e|es|ed)|"
     r"adore\w*|best|interest\w*|hobb\w+|always)\b",
     re.IGNORECASE,
 )
 _ATTACHMENT = re.compile(
-    r"\b(?:photos?|pictures?|pics?|images?|snap(?:shot)?|screenshot|attached|attachment|here's|check (?:this|it) out|look at|"
+    r"\b(?:photos?|pictures?|pics?|images?|snap(?:shot)?|screenshot|attached|"
+    r"attachment|here's|check (?:this|it) out|look at|"
     r"take a look|shared?)\b",
     re.IGNORECASE,
 )
@@ -282,10 +295,9 @@ class Analyser:
         if not word.isascii() and _SPACELESS.search(word):
             yield from _ngrams(word)
             return
-        if word.isascii() and word.isalpha():
-            if word.islower() or word.isupper() or word.istitle():
-                yield word
-                return
+        if word.isascii() and word.isalpha() and (word.islower() or word.isupper() or word.istitle()):
+            yield word
+            return
         if _NUMERIC.match(word):
             yield word.replace(",", "") if _THOUSANDS.match(word) else word
             return

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 _MONTH_NAMES = (
-    "january february march april may june july august september october november december".split()
-)
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
 _MONTH = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
 _MONTH.update({name[:3]: number for number, name in enumerate(_MONTH_NAMES, 1)})
 _MONTH["sept"] = 9
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _WEEKDAY = {name: number for number, name in enumerate(_DAYS)}
 _SEASON = {"spring": (3, 5), "summer": (6, 8), "fall": (9, 11), "autumn": (9, 11), "winter": (12, 2)}
 _COUNT = {
@@ -26,10 +27,16 @@ _COUNT = {
     "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "a couple of": 2, "a few": 3, "few": 3, "several": 4,
 }  # fmt: skip
 
-_M = r"(?P<month>january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.?"
+_M = (
+    r"(?P<month>january|february|march|april|may|june|july|august|september|october|november|"
+    r"december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.?"
+)
 _Y = r"(?P<year>(?:19|20)\d\d)"
 _D = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
-_N = r"(?P<count>\d{1,3}|a couple of|a few|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|couple of|few|several)"
+_N = (
+    r"(?P<count>\d{1,3}|a couple of|a few|an?|one|two|three|four|five|six|seven|eight|nine|ten|"
+    r"eleven|twelve|couple of|few|several)"
+)
 _WD = r"(?P<weekday>monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
 
 # Order matters: the first pattern that matches at a place wins, so longer forms stand first.
@@ -47,13 +54,28 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("season", r"(?:the\s+)?(?P<season>spring|summer|fall|autumn|winter)\s+(?:of\s+)?" + _Y),
         ("day", _D + r"\s+(?:of\s+)?" + _M),
         ("day", _M + r"\s+(?:the\s+)?" + _D + r"(?!\s*(?:%|percent|people|times|years|[ap]m))"),
-        ("bare_month", r"(?:in|during|since|until|by|before|after|of|from|last|next|this|throughout)\s+" + _M),
-        ("day_word", r"(?P<word>the day before yesterday|the day after tomorrow|yesterday|today|tonight|tomorrow|last night)"),
+        (
+            "bare_month",
+            r"(?:in|during|since|until|by|before|after|of|from|last|next|this|throughout)\s+" + _M,
+        ),
+        (
+            "day_word",
+            r"(?P<word>the day before yesterday|the day after tomorrow|yesterday|today|tonight|tomorrow|last night)",
+        ),
         ("ago", _N + r"\s+(?P<unit>day|week|month|year|weekend)s?\s+(?:ago|back|earlier)"),
         ("ahead", r"in\s+" + _N + r"\s+(?P<unit>day|week|month|year)s?(?:'?\s+time)?"),
-        ("span", r"(?:in|over|during|within|for)?\s*(?:the\s+)?(?:last|past|previous)\s+" + _N + r"\s+(?P<unit>day|week|month|year)s?"),
+        (
+            "span",
+            r"(?:in|over|during|within|for)?\s*(?:the\s+)?(?:last|past|previous)\s+"
+            + _N
+            + r"\s+(?P<unit>day|week|month|year)s?",
+        ),
         ("weekday", r"(?P<which>last|next|this|on|the previous|the following|coming|this past)\s+" + _WD),
-        ("unit", r"(?P<which>last|next|this|previous|past|coming|following|this past|earlier this|later this)\s+(?P<unit>day|week|month|year|weekend|spring|summer|fall|autumn|winter)"),
+        (
+            "unit",
+            r"(?P<which>last|next|this|previous|past|coming|following|this past|earlier this|"
+            r"later this)\s+(?P<unit>day|week|month|year|weekend|spring|summer|fall|autumn|winter)",
+        ),
         ("year", r"(?:in|during|since|of|until|by|before|after|from|year|late|early|mid|back in)[\s-]+" + _Y),
         ("bare_year", _Y),
     )
@@ -69,8 +91,9 @@ _BEFORE = re.compile(
 class DateMention:
     """A date in a text: the days `first` to `last` (both included).
 
-    `precision` is "day", "week", "month", "season", "year" or "span"; `relative` tells that it was counted from the
-    reference ("last week"). `start` and `end` are character offsets of `text`.
+        `precision` is "day", "week", "month", "season", "year" or "span"; `relative` tells that it was counted from the
+    "
+        r"    reference ("last week"), `yearless` that the text names month or day but no year ("in May": the nearest is given). `start` and `end` are character offsets of `text`.
     """
 
     start: int
@@ -80,6 +103,7 @@ class DateMention:
     last: date
     precision: str
     relative: bool
+    yearless: bool = False
 
 
 def find_dates(text: str, reference: datetime | date | None = None) -> list[DateMention]:
@@ -111,7 +135,8 @@ def find_dates(text: str, reference: datetime | date | None = None) -> list[Date
                     continue
                 start = prefix.start()
             taken[start:end] = b"\x01" * (end - start)
-            found.append(DateMention(start, end, text[start:end], first, last, precision, relative))
+            yearless = relative and match.groupdict().get("month") is not None
+            found.append(DateMention(start, end, text[start:end], first, last, precision, relative, yearless))
     found.sort(key=lambda mention: mention.start)
     return found
 
@@ -131,7 +156,7 @@ def _resolve(kind: str, match: re.Match[str], today: date | None) -> _Resolved |
             return day, day, "day", False
         return (*_month(year, month), "month", False)
     if groups.get("month"):
-        return _resolve_named_month(kind, groups, year, today)
+        return _resolve_named_month(groups, year, today)
     if kind == "season":
         assert year is not None
         return (*_season(groups["season"].lower(), year), "season", False)
@@ -160,12 +185,19 @@ def _resolve(kind: str, match: re.Match[str], today: date | None) -> _Resolved |
     return _unit(groups["which"].lower(), groups["unit"].lower(), today)
 
 
-def _resolve_named_month(kind: str, groups: dict[str, str | None], year: int | None, today: date | None) -> _Resolved | None:
+def _resolve_named_month(
+    groups: dict[str, str | None], year: int | None, today: date | None
+) -> _Resolved | None:
     name = groups["month"] or ""
     month = _MONTH[name.lower()]
     relative = year is None
     # "may" and "mar" are words, too: without a day or a year they count only when capitalised.
-    if year is None and not groups.get("day") and name.lower() in {"may", "march", "mar"} and not name[:1].isupper():
+    if (
+        year is None
+        and not groups.get("day")
+        and name.lower() in {"may", "march", "mar"}
+        and not name[:1].isupper()
+    ):
         return None
     if year is None:
         if today is None:
@@ -192,7 +224,11 @@ def _shift(what: str, way: str, day: date) -> tuple[date, date, str]:
         monday = day - timedelta(days=day.weekday())
         return (monday, monday + timedelta(days=6), "week") if what == "week" else (day, day, "day")
     if what in _WEEKDAY:
-        gap = (day.weekday() - _WEEKDAY[what] - 1) % 7 + 1 if back else (_WEEKDAY[what] - day.weekday() - 1) % 7 + 1
+        gap = (
+            (day.weekday() - _WEEKDAY[what] - 1) % 7 + 1
+            if back
+            else (_WEEKDAY[what] - day.weekday() - 1) % 7 + 1
+        )
         there = day - timedelta(days=gap) if back else day + timedelta(days=gap)
         return there, there, "day"
     if what == "weekend":
@@ -260,7 +296,13 @@ def _weekday(which: str, weekday: int, today: date) -> _Resolved:
 
 
 def _unit(which: str, unit: str, today: date) -> _Resolved:
-    step = -1 if which in ("last", "previous", "past", "this past") else 1 if which in ("next", "coming", "following") else 0
+    step = (
+        -1
+        if which in ("last", "previous", "past", "this past")
+        else 1
+        if which in ("next", "coming", "following")
+        else 0
+    )
     if unit in _SEASON:
         year = today.year
         first, last = _season(unit, year)
