@@ -130,3 +130,15 @@ def test_checkpoint_writes_access_counts_into_the_files(run: Run, notes: Notes, 
         json.loads(chunk_file(brain, notes["tea"]).read_text(encoding="utf-8"))["metadata"]["access_count"]
         == 1
     )
+
+
+def test_a_memory_that_cannot_be_written_can_be_looked_at(
+    run: Run, notes: Notes, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.close()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert len(run("list", "--json").json) == 4
+    assert notes["tea"] in run("recall", "What does Ana drink in the morning?").out
+    refused = run("delete", notes["tea"])
+    assert refused.code == 1
+    assert "read-only" in refused.err

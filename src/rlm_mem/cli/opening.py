@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,11 @@ def open_memory(
         )
     from rlm_mem.memory import Memory
 
-    named: dict[str, Any] = {"actor": "cli"}
+    # A memory on a read-only disk, or somebody else's, can still be looked at.
+    named: dict[str, Any] = {
+        "actor": "cli",
+        "read_only": not create and not os.access(folder / "memory", os.W_OK),
+    }
     if llm:
         named["llm"] = llm
     chosen = namespace or _before(ctx).namespace
