@@ -50,7 +50,8 @@ def test_a_replay_on_a_changed_memory_shows_the_difference(run: Run, asked: str,
     ran = run("trajectories", "replay", asked)
     assert ran.code == 0
     assert "another output" in ran.out
-    assert "then: green tea" in ran.out
+    assert "then: " in ran.out
+    assert "now: " in ran.out
 
 
 @pytest.mark.parametrize(("name", "code"), [("traj-20260101T000000-00000000", 1), ("nonsense", 2)])
