@@ -92,8 +92,8 @@ class DateMention:
     """A date in a text: the days `first` to `last` (both included).
 
         `precision` is "day", "week", "month", "season", "year" or "span"; `relative` tells that it was counted from the
-    "
-        r"    reference ("last week"), `yearless` that the text names month or day but no year ("in May": the nearest is given). `start` and `end` are character offsets of `text`.
+    reference ("last week"), `yearless` that the text names month or day but no year ("in May": the nearest is
+    given). `start` and `end` are character offsets of `text`.
     """
 
     start: int

@@ -1,0 +1,118 @@
+"""Questions: what analysis takes from them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_mem.search.query import (
+    MAX_ALTERNATIVES,
+    MAX_TERMS,
+    RELATED,
+    REPAIR,
+    WORD,
+    analyse_query,
+    question_kind,
+    with_related,
+)
+from rlm_mem.search.spelling import one_edit, repaired
+from rlm_mem.text.analysis import get_analyser
+
+ENGLISH = get_analyser()
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("When did Ann move?", "when"),
+        ("Which year was it?", "when"),
+        ("Where does the cache live?", "where"),
+        ("Which city did they visit?", "where"),
+        ("Why was the flag removed?", "why"),
+        ("Who gave her the ring when she was young?", "who"),
+        ("How long have they been married?", "how_long"),
+        ("How many jobs fail?", "how_many"),
+        ("What book did she read?", "title"),
+        ("How did Bob feel about it?", "feeling"),
+        ("Would she like the opera?", "would"),
+        ("Is the server up?", "yes_no"),
+        ("connection pool", "words"),
+    ],
+)
+def test_the_kind_of_a_question_follows_its_first_question_word(question: str, kind: str) -> None:
+    assert question_kind(question) == kind
+
+
+def test_named_authors_are_recognised_and_their_names_are_no_terms() -> None:
+    query = analyse_query(
+        "What did Mel paint for Bob's wall?", ENGLISH, known_authors=["Melanie", "Bob", "Eve"]
+    )
+    assert query.authors == ("Melanie", "Bob")
+    assert query.terms == ("paint", "wall")
+
+
+def test_a_question_of_nothing_but_names_looks_for_the_names() -> None:
+    assert analyse_query("Melanie?", ENGLISH, known_authors=["Melanie"]).terms == ("melani",)
+
+
+def test_dates_are_counted_from_now() -> None:
+    query = analyse_query("What happened yesterday?", ENGLISH, now=datetime(2023, 5, 8, tzinfo=UTC))
+    assert [mention.first for mention in query.dates] == [date(2023, 5, 7)]
+
+
+def test_words_that_only_ask_count_less() -> None:
+    query = analyse_query("What type of violin?", ENGLISH)
+    weights = dict(zip(query.terms, query.weights, strict=True))
+    assert weights["type"] < weights["violin"] == 1.0
+
+
+def test_members_of_a_class_join_as_weaker_alternatives() -> None:
+    query = with_related(analyse_query("Which instruments does she play?", ENGLISH), ENGLISH)
+    place = query.terms.index("violin")
+    assert query.roles[place] == RELATED
+    assert query.concepts[place] == query.terms.index("instrument")
+    assert query.weights[place] < query.weights[query.terms.index("instrument")]
+
+
+def test_other_languages_get_no_english_classes() -> None:
+    german = get_analyser("german")
+    assert set(with_related(analyse_query("Welche instrument spielt sie?", german), german).roles) == {WORD}
+
+
+def test_a_word_the_store_lacks_is_repaired_by_one_edit() -> None:
+    store = {"festiv": 3, "guitar": 2}
+    query = analyse_query("When was the fesetival with the guitr?", ENGLISH)
+    fixed = repaired(query, ENGLISH, lambda terms: {t: store[t] for t in terms if t in store})
+    assert {"festiv", "guitar"} <= set(fixed.terms)
+    assert {fixed.roles[fixed.terms.index(t)] for t in ("festiv", "guitar")} == {REPAIR}
+
+
+def test_known_words_and_short_ones_are_left_as_they_are() -> None:
+    store = {"guitar": 1, "guita": 1, "cat": 1}
+    query = analyse_query("guita cot 1234x", ENGLISH)
+    assert repaired(query, ENGLISH, lambda terms: {t: store[t] for t in terms if t in store}) == query
+
+
+def test_one_edit_covers_deletion_exchange_replacement_and_insertion() -> None:
+    assert {"ct", "act", "cot", "cart"} <= one_edit("cat")
+    assert "cat" not in one_edit("cat")
+
+
+def test_a_very_long_question_is_cut_to_a_bounded_number_of_terms() -> None:
+    text = " ".join(f"wordnumber{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(600))
+    query = with_related(analyse_query(text * 50, ENGLISH), ENGLISH)
+    assert len([role for role in query.roles if role == WORD]) <= MAX_TERMS
+    assert len(query.terms) <= MAX_TERMS + MAX_ALTERNATIVES
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_no_text_makes_analysis_fail_and_the_columns_stay_in_step(text: str) -> None:
+    query = with_related(
+        analyse_query(text, ENGLISH, now=datetime(2024, 2, 29), known_authors=["Ann"]), ENGLISH
+    )
+    assert len(query.terms) == len(query.weights) == len(query.concepts) == len(query.roles)
+    assert len(set(query.terms)) == len(query.terms)
+    assert all(0 < weight <= 1 for weight in query.weights)

@@ -1,0 +1,121 @@
+"""Ranking: which of several memories comes first, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.search import Hit, search
+from rlm_mem.search.features import names
+from rlm_mem.search.ranking import WEIGHTS
+from rlm_mem.search.snippets import explain
+from rlm_mem.store.api import ChunkStore
+
+Said = tuple[str, str]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ChunkStore]:
+    opened = ChunkStore(tmp_path / "memory")
+    yield opened
+    opened.close()
+
+
+def talk(store: ChunkStore, conversation: str, day: str, *lines: str) -> list[str]:
+    """Store each line as a chunk of one conversation, a minute apart."""
+    return [
+        store.create_chunk(
+            line, "note", conversation_id=conversation, occurred_at=f"{day}T10:{minute:02d}:00Z"
+        ).id
+        for minute, line in enumerate(lines)
+    ]
+
+
+def first(store: ChunkStore, question: str) -> Hit:
+    return search(store, question, limit=5, explain=True)[0]
+
+
+def test_the_answer_to_a_matching_question_is_found_though_it_shares_no_word(store: ChunkStore) -> None:
+    ids = talk(
+        store, "c1", "2023-05-01",
+        "Ann: Lovely weather.", "Bob: Which instrument did you pick for the orchestra?",
+        "Ann: The oboe, after long thought.", "Bob: See you.",
+    )  # fmt: skip
+    talk(store, "c2", "2023-06-01", "Ann: Dinner was nice.", "Bob: The car is fixed.", "Ann: Great news.")
+    hits = [hit.chunk_id for hit in search(store, "What instrument did Ann pick for the orchestra?", limit=3)]
+    assert ids[2] in hits[:2]
+
+
+def test_what_the_named_person_says_comes_before_the_same_words_of_another(store: ChunkStore) -> None:
+    talk(store, "c1", "2023-05-01", "Bob: I adopted a cat.", "Ann: Wonderful.")
+    ids = talk(store, "c2", "2023-05-02", "Ann: I adopted a cat.", "Bob: Wonderful.")
+    assert first(store, "What did Ann adopt, a cat?").chunk_id == ids[0]
+
+
+def test_a_month_in_the_question_prefers_what_was_said_in_it(store: ChunkStore) -> None:
+    talk(store, "c1", "2023-02-10", "Ann: We went camping with the kids.")
+    ids = talk(store, "c2", "2023-06-12", "Ann: We went camping with the kids again.")
+    hit = first(store, "When did Ann go camping in June 2023?")
+    assert hit.chunk_id == ids[0]
+    assert hit.parts is not None and hit.parts["in_month"] > 0
+
+
+def test_a_month_without_year_means_the_one_in_which_memories_lie(store: ChunkStore) -> None:
+    talk(store, "c1", "2011-02-10", "Ann: We went camping with the kids.")
+    ids = talk(store, "c2", "2011-06-12", "Ann: We went camping with the kids again.")
+    assert first(store, "When did Ann go camping in June?").chunk_id == ids[0]
+
+
+def test_a_class_in_the_question_finds_its_members(store: ChunkStore) -> None:
+    talk(store, "c1", "2023-05-01", "Ann: The garden is wet.", "Ann: The bus was late.")
+    ids = talk(store, "c2", "2023-05-02", "Ann: I practise the violin every day.")
+    hit = first(store, "Which instruments does Ann know?")
+    assert hit.chunk_id == ids[0]
+    assert hit.parts is not None and hit.parts["related_words"] > 0
+
+
+def test_a_near_miss_of_spelling_still_finds(store: ChunkStore) -> None:
+    talk(store, "c1", "2023-05-01", "Ann: The bakery closes at six.")
+    ids = talk(store, "c2", "2023-05-02", "Ann: The observatory opens on Friday.")
+    assert first(store, "observatroy opening").chunk_id == ids[0]
+
+
+def test_parts_are_named_signals_and_add_up_to_the_score(store: ChunkStore) -> None:
+    talk(store, "c1", "2023-05-01", "Ann: I bought a red kayak in Oslo.", "Bob: Nice.")
+    hit = search(store, "Where did Ann buy the kayak?", limit=1, by="segment", explain=True)[0]
+    parts = hit.parts or {}
+    assert set(parts) <= set(WEIGHTS) | {"superseded", "confidence", "supersedes", "succeeded"}
+    assert sum(parts.values()) == pytest.approx(hit.score)
+    assert explain(parts, most=1).split()[0] == max(parts, key=lambda name: abs(parts[name]))
+
+
+def test_what_no_longer_holds_comes_after_what_does(store: ChunkStore) -> None:
+    old = store.create_chunk("The service listens on port 8080.", "fact", valid_to="2023-01-01T00:00:00Z")
+    new = store.create_chunk("The service now listens on port 9090 for good.", "fact")
+    hits = search(store, "Which port does the service listen on?", filters={"include_superseded": True})
+    assert [hit.chunk_id for hit in hits] == [new.id, old.id]
+
+
+def test_equal_memories_keep_one_order_and_what_shares_nothing_is_no_hit(store: ChunkStore) -> None:
+    for number in range(6):
+        store.create_chunk("The mill stands by the river.", "note", conversation_id=f"c{number}")
+    store.create_chunk("Quarterly figures are due.", "note", conversation_id="other")
+    orders = [[hit.chunk_id for hit in search(store, "mill by the river", limit=10)] for _ in range(3)]
+    assert orders[0] == orders[1] == orders[2]
+    assert len(orders[0]) == 6
+
+
+def test_texts_of_other_scripts_are_found_by_part(store: ChunkStore) -> None:
+    chinese = store.create_chunk("我昨天在北京吃了烤鸭，非常好吃。", "note").id
+    hebrew = store.create_chunk("הפגישה הבאה תהיה בירושלים ביום ראשון.", "note").id
+    store.create_chunk("Nothing of interest here.", "note")
+    assert first(store, "烤鸭").chunk_id == chinese
+    hit = first(store, "בירושלים")
+    assert hit.chunk_id == hebrew
+    assert hit.snippet == "הפגישה הבאה תהיה בירושלים ביום ראשון."
+
+
+def test_every_learned_weight_belongs_to_a_signal() -> None:
+    assert set(WEIGHTS) == set(names())

@@ -1,0 +1,36 @@
+"""Snippets: the passage that matched, short enough to show."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_mem.search.query import analyse_query
+from rlm_mem.search.snippets import LONGEST, explain, snippet
+from rlm_mem.text.analysis import get_analyser
+
+QUERY = analyse_query("Where is the lighthouse keeper's violin?", get_analyser())
+
+
+def test_a_short_segment_is_shown_whole_on_one_line() -> None:
+    content = "Before.\nThe violin is\n  in the attic. After."
+    assert snippet(content, 8, 37, QUERY) == "The violin is in the attic."
+
+
+def test_a_long_segment_is_cut_around_the_words_that_matched() -> None:
+    text = "filler words here " * 60 + "the lighthouse keeper keeps a violin " + "more filler text " * 60
+    shown = snippet(text, 0, len(text), QUERY)
+    assert "lighthouse keeper keeps a violin" in shown
+    assert shown.startswith("…") and shown.endswith("…")
+    assert len(shown) <= LONGEST
+
+
+@given(st.text(max_size=1200), st.integers(0, 1200), st.integers(0, 1200))
+def test_any_stretch_of_any_text_gives_one_short_line(text: str, start: int, end: int) -> None:
+    shown = snippet(text, min(start, len(text)), min(end, len(text)), QUERY)
+    assert len(shown) <= LONGEST
+    assert "\n" not in shown
+
+
+def test_an_explanation_names_the_weightiest_parts_first() -> None:
+    assert explain({"own": 1.0, "is_question": -2.5, "gap": 0.001}) == "is_question -2.50, own +1.00"
