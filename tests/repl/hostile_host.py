@@ -21,10 +21,20 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hostile import PROGRAMS
 
 from rlm_mem.errors import BudgetError, InputError
+from rlm_mem.llm.base import Completion, Usage
 from rlm_mem.repl import session as session_module
 from rlm_mem.store.api import ChunkStore
 
 SECRET_NAME, SECRET = "RLM_MEM_TEST_SECRET", "hush-4711-hush"
+
+
+class Parrot:
+    """A model that says how much it used, so that no tokeniser (50 MB) is loaded to estimate it."""
+
+    name = "parrot"
+
+    def complete(self, _messages: Any, **_options: Any) -> Completion:
+        return Completion("same again", Usage(1, 1))
 
 
 def parse_only(code: str, **_rules: Any) -> ast.Module | None:
@@ -48,8 +58,8 @@ def main(engine: str, policy: str, groups: list[str]) -> None:
     outcomes = []
     with ChunkStore(folder / "memory") as store:
         kept = store.create_chunk("Ana: green tea, please.", conversation_id="conv-1", tags=["tea"], tokens=6)
-        session = session_module.REPLSession(store, lambda _prompt: "same again", 5, engine=engine)
-        session.llm_query("warm up: the tokeniser is loaded on first use")
+        session = session_module.REPLSession(store, Parrot(), 5, engine=engine)
+        session.llm_query("warm up")
         session.reset()
         for group, name, code in PROGRAMS:
             if groups and group not in groups:

@@ -126,7 +126,7 @@ class _Process:
             raise _Gone("the worker sent a malformed frame")
         return kind, parts[0], parts[1], parts[2]
 
-    def _read(self, count: int) -> bytes:
+    def _read(self, count: int) -> bytearray:
         assert self._popen.stdout is not None
         pieces = bytearray()
         while len(pieces) < count:
@@ -137,7 +137,7 @@ class _Process:
             if not piece:
                 raise _Gone("the worker ended")
             pieces += piece
-        return bytes(pieces)
+        return pieces
 
 
 class _Holding:

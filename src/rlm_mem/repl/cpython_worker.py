@@ -36,12 +36,9 @@ MODULES = (
     ),
     *("enum", "io", "abc", "fractions", "numbers", "calendar", "uuid", "html", "queue", "array", "struct"),
     *("reprlib", "graphlib", "shlex", "fnmatch", "cmath", "warnings", "traceback", "types", "__future__"),
-    *("asyncio", "zlib", "secrets", "logging", "locale", "_strptime", "encodings.idna", "stringprep"),
+    *("zlib", "locale", "_strptime"),
 )
-IMPORTABLE = frozenset(MODULES) - {
-    *("traceback", "types", "warnings", "asyncio", "secrets", "logging", "locale", "_strptime"),
-    *("encodings.idna", "stringprep"),
-}
+IMPORTABLE = frozenset(MODULES) - {"traceback", "types", "warnings", "locale", "_strptime"}
 """What a program may import. The others are loaded because those need them at run time."""
 
 _NO_BUILTINS = {
@@ -353,7 +350,6 @@ def main() -> None:
             __import__(name)
         except ImportError:
             continue
-    "warm".encode("idna")
     resource = _load_optional("resource")
     sys.path.clear()
     sys.meta_path.clear()

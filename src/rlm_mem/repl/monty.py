@@ -103,9 +103,8 @@ class MontyEngine:
         """The worker, with the namespace in it."""
         holding = self._holding
         if holding.pool is not None and holding.pool.pid != os.getpid():
-            # A forked child: the worker belongs to the parent.
-            self._holding = holding = _Holding()
-            self._finalizer = weakref.finalize(self, _Holding.drop, holding)
+            # A forked child: the worker belongs to the parent, and the pool says so.
+            monty_pool()
         if holding.session is None:
             pool = monty_pool(self._limits.checkout_seconds)
             limits = {

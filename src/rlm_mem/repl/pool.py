@@ -1,4 +1,4 @@
-"""The process-wide pool of Monty workers: opened on first use, closed at exit, new in a forked child.
+"""The process-wide pool of Monty workers: opened on first use, closed at exit, refused in a forked child.
 
 This is the one piece of global state in the package. A worker takes some 9 MB and serves one session at a time;
 a session that is idle gives its worker up when another needs one, and restores its namespace later.
@@ -116,17 +116,23 @@ class MontyPool:
 
 _lock = threading.Lock()
 _pool: MontyPool | None = None
-_forked: list[MontyPool] = []
-"""Pools of a parent process: kept, so that dropping them does not close the parent's pipes."""
 
 
 def monty_pool(checkout_seconds: float = 10.0) -> MontyPool:
-    """Return the pool of this process, opening it on first use."""
+    """Return the pool of this process, opening it on first use.
+
+    Raises:
+        SandboxError: the pool was opened before this process was forked: its threads stayed in the parent,
+            and a second pool would wait for them for ever.
+    """
     global _pool
     with _lock:
         if _pool is not None and _pool.pid != os.getpid():
-            _forked.append(_pool)
-            _pool = None
+            raise SandboxError(
+                "The sandbox was used before this process was forked, so it cannot be used here.",
+                hint="Start processes with the 'spawn' method, fork before the first session, or use "
+                "engine='cpython'.",
+            )
         if _pool is None:
             _pool = MontyPool(max(16, 2 * (os.cpu_count() or 1)), checkout_seconds)
             atexit.register(_pool.close)

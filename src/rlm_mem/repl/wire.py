@@ -35,7 +35,7 @@ def frame_header(kind: int, request: int, length: int) -> bytes:
     return HEADER.pack(_MAGIC, kind, length, request)
 
 
-def parse_header(header: bytes) -> tuple[int, int, int]:
+def parse_header(header: bytes | bytearray) -> tuple[int, int, int]:
     """Return ``(kind, request, length)``.
 
     Raises:
@@ -137,12 +137,13 @@ def encode(value: Any, *, max_nodes: int = MAX_NODES, max_bytes: int = MAX_BYTES
 
 
 class _Reader:
-    def __init__(self, data: bytes, max_nodes: int) -> None:
-        self.data = data
+    def __init__(self, data: bytes | bytearray, max_nodes: int) -> None:
+        # Slices of a view copy nothing: a payload is up to 12 MB.
+        self.data = memoryview(data)
         self.at = 0
         self.nodes = max_nodes
 
-    def take(self, count: int) -> bytes:
+    def take(self, count: int) -> memoryview:
         end = self.at + count
         if end > len(self.data):
             raise Malformed("the payload ends early")
@@ -163,9 +164,9 @@ class _Reader:
         self.nodes -= 1
         if self.nodes < 0 or depth > MAX_DEPTH + 2:
             raise Malformed("too many parts, or nested too deep")
-        tag = self.take(1)
+        tag = bytes(self.take(1))
         if tag == b"s":
-            return self.take(self.length()).decode("utf-8", "surrogatepass")
+            return str(self.take(self.length()), "utf-8", "surrogatepass")
         if tag == b"N":
             return None
         if tag == b"T" or tag == b"F":
@@ -174,23 +175,23 @@ class _Reader:
             digits = self.take(self.length())
             if len(digits) > 4_100:
                 raise Malformed("a number that is too long")
-            return int(digits)
+            return int(bytes(digits))
         if tag == b"f":
             return _FLOAT.unpack(self.take(8))[0]
         if tag == b"b":
-            return self.take(self.length())
+            return bytes(self.take(self.length()))
         if tag in (b"l", b"t", b"e"):
             items = [self.value(depth + 1) for _ in range(self.count())]
             return items if tag == b"l" else tuple(items) if tag == b"t" else set(items)
         if tag == b"d":
             return {self.value(depth + 1): self.value(depth + 1) for _ in range(self.count())}
         if tag == b"D":
-            name, _, text = self.take(self.length()).decode().partition(" ")
+            name, _, text = bytes(self.take(self.length())).decode().partition(" ")
             return _DATES[name].fromisoformat(text)
         raise Malformed("an unknown tag")
 
 
-def decode(data: bytes, *, max_nodes: int = MAX_NODES + 10_000) -> Any:
+def decode(data: bytes | bytearray, *, max_nodes: int = MAX_NODES + 10_000) -> Any:
     """Return the value in ``data``.
 
     Raises:
