@@ -13,7 +13,6 @@ An abstention counts as an F1 of 0 where there is an answer. Questions of the ca
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 import tempfile
@@ -32,9 +31,9 @@ from rlm_mem.llm.offline.model import given_passages
 from rlm_mem.llm.offline.weights import Weights
 from rlm_mem.recall.recall import RecallOperation
 from rlm_mem.text.analysis import get_analyser
+from support import Report
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "rlm_mem" / "llm" / "offline" / "weights.json"
-RESULTS = Path(__file__).parent / "results" / "offline_answers.json"
 UNANSWERABLE = 5
 
 
@@ -173,58 +172,49 @@ def run(
     return outcomes, bars
 
 
-def report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Print the tables; return their figures."""
-    figures: dict[str, Any] = {"categories": {}, "reliability": []}
-    head = (
-        f"{'category':14}{'n':>5}{'F1':>8}{'F1 base':>9}{'cited':>8}{'cit. base':>10}{'read':>8}{'silent':>8}"
-    )
-    print(head)
+def report(outcomes: Sequence[Outcome], mode: str) -> tuple[Report, Report]:
+    """The figures by category, and how well the confidence fits."""
+    answers = Report("offline_answers", f"Answers of the offline model ({mode})")
     for number, name in CATEGORIES.items():
         group = [one for one in outcomes if one.category == number]
         if not group:
             continue
-        line = {
-            "n": len(group),
-            "f1": mean(one.f1 for one in group),
-            "baseline_f1": mean(one.baseline_f1 for one in group),
-            "evidence_cited": mean(one.cited for one in group),
-            "baseline_evidence_cited": mean(one.baseline_cited for one in group),
-            "evidence_read": mean(one.read for one in group),
-            "abstained": mean(float(not one.answered) for one in group),
-        }
-        figures["categories"][name] = line
-        keys = [key for key in line if key != "n"]
-        shown = "".join(
-            f"{line[key]:>{width}.3f}" if number != UNANSWERABLE or key == "abstained" else "–".rjust(width)
-            for key, width in zip(keys, (8, 9, 8, 10, 8, 8), strict=True)
+        there = number != UNANSWERABLE
+        answers.add(
+            category=name,
+            questions=len(group),
+            F1=mean(one.f1 for one in group) if there else "–",
+            F1_baseline=mean(one.baseline_f1 for one in group) if there else "–",
+            evidence_cited=mean(one.cited for one in group) if there else "–",
+            evidence_baseline=mean(one.baseline_cited for one in group) if there else "–",
+            evidence_read=mean(one.read for one in group),
+            abstained=mean(float(not one.answered) for one in group),
         )
-        print(f"{name:14}{len(group):>5}{shown}")
     answerable = [one for one in outcomes if one.category != UNANSWERABLE]
     without = [one for one in outcomes if one.category == UNANSWERABLE]
-    figures["answerable_f1"] = mean(one.f1 for one in answerable)
-    figures["answerable_baseline_f1"] = mean(one.baseline_f1 for one in answerable)
-    figures["false_abstentions"] = mean(float(not one.answered) for one in answerable)
-    figures["right_abstentions"] = mean(float(not one.answered) for one in without)
-    figures["median_seconds"] = sorted(one.seconds for one in outcomes)[len(outcomes) // 2]
-    print(
-        f"\nall answerable: F1 {figures['answerable_f1']:.3f}, baseline {figures['answerable_baseline_f1']:.3f}\n"
-        f"abstains where there is no answer: {figures['right_abstentions']:.3f}; where there is one: "
-        f"{figures['false_abstentions']:.3f}\nmedian seconds a question: {figures['median_seconds']:.3f}\n"
-    )
-    print(f"{'confidence':14}{'n':>5}{'said':>8}{'right':>8}")
+    answers.facts |= {
+        "tables": mode,
+        "F1 of all answerable questions": mean(one.f1 for one in answerable),
+        "F1 of the baseline": mean(one.baseline_f1 for one in answerable),
+        "abstained where there is no answer": mean(float(not one.answered) for one in without),
+        "abstained where there is one": mean(float(not one.answered) for one in answerable),
+        "median seconds a question": sorted(one.seconds for one in outcomes)[len(outcomes) // 2],
+    }
+    calibration = Report("offline_calibration", f"Confidence of the offline model ({mode})")
     gap = 0.0
     for low in range(10):
-        group = [one for one in outcomes if low <= min(9, int(one.confidence * 10)) < low + 1]
-        if not group:
-            continue
-        said, right = mean(one.confidence for one in group), mean(float(one.right) for one in group)
-        gap += len(group) * abs(said - right) / len(outcomes)
-        figures["reliability"].append({"from": low / 10, "n": len(group), "said": said, "right": right})
-        print(f"{low / 10:.1f} to {low / 10 + 0.1:.1f}    {len(group):>5}{said:>8.3f}{right:>8.3f}")
-    figures["calibration_error"] = round(gap, 4)
-    print(f"expected calibration error: {gap:.3f}")
-    return figures
+        group = [one for one in outcomes if min(9, int(one.confidence * 10)) == low]
+        if group:
+            said, right = mean(one.confidence for one in group), mean(float(one.right) for one in group)
+            gap += len(group) * abs(said - right) / len(outcomes)
+            calibration.add(
+                confidence=f"{low / 10:.1f}–{low / 10 + 0.1:.1f}",
+                questions=len(group),
+                said=said,
+                right=right,
+            )
+    calibration.facts["expected calibration error"] = round(gap, 4)
+    return answers, calibration
 
 
 def mean(values: Iterable[float | None]) -> float:
@@ -252,11 +242,11 @@ def main() -> int:
         return 0
     began = time.perf_counter()
     outcomes, bars = run(load(chosen.data), chosen.leave_one_out, chosen.fit)
-    figures = report(outcomes)
-    figures |= {"mode": "leave-one-out" if chosen.leave_one_out else "shipped", "bars": bars}
-    figures["seconds"] = round(time.perf_counter() - began, 1)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    mode = "fitted on the other conversations" if chosen.leave_one_out else "shipped"
+    answers, calibration = report(outcomes, mode)
+    answers.facts |= {"bars": bars, "seconds in all": round(time.perf_counter() - began, 1)}
+    answers.finish()
+    calibration.finish()
     return 0
 
 
