@@ -108,7 +108,7 @@ def measure(
         cpu_p50_ms=busy["p50"],
         n=figures["n"],
     )
-    return figures
+    return figures | {"cpu_p50": busy["p50"]}
 
 
 def main() -> None:
@@ -175,9 +175,13 @@ def _measure_all(report: Report, store: ChunkStore, questions: list[str]) -> Non
         timed(lambda q: recall_session(store, q).close()),
         questions,
     )
-    met = figures["p50"] < GOAL_MS
-    report.facts["goal"] = f"under {GOAL_MS:g} ms (p50): {'met' if met else 'MISSED'}, {figures['p50']} ms"
-    report.facts["note"] = "a busy machine stretches the wall clock (see load_1min), not the processor time"
+    load = f"load {report.machine['load_1min']} on {report.machine['cores']} cores"
+    verdict = "met" if figures["p50"] < GOAL_MS else "missed at this load"
+    if figures["p50"] >= GOAL_MS > figures["cpu_p50"]:
+        verdict += ", met in processor time"
+    report.facts["goal"] = (
+        f"under {GOAL_MS:g} ms: {verdict} ({figures['p50']} ms passed, {figures['cpu_p50']} ms computed; {load})"
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class PaperSession:
         self.programs: list[str] = []
         self._outputs = list(outputs)
 
-    def run(self, code: str, timeout: float | None = None) -> StepOutput:  # noqa: ARG002 - the session's signature
+    def run(self, code: str, timeout: float | None = None) -> StepOutput:
         self.programs.append(code)
         if "FINAL" in code:
             self.final = Final("done", ["chunk-a"], 0.5)

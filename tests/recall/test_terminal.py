@@ -153,3 +153,16 @@ def test_nested_sub_questions_stop_at_max_depth(store: ChunkStore) -> None:
     assert result.stopped_by == "depth"
     # Depths 0 to 3 each asked once; nothing was asked at depth 4.
     assert sorted(step.depth for step in result.trajectory.steps) == [0, 1, 2, 3]
+
+
+def test_a_model_that_thinks_past_the_end_of_the_run_is_not_asked_again(store: ChunkStore) -> None:
+    fill(store)
+
+    def slow(_messages: list[Message]) -> str:
+        time.sleep(0.4)
+        return block("print('too late')\nFINAL('too late')")
+
+    llm = ScriptedLLM(default=slow)
+    result = RecallOperation(store, llm, limits=Limits(seconds=0.3)).recall("Where does Carla live?")
+    assert (result.content, result.stopped_by) == (None, "seconds")
+    assert llm.calls == 1
