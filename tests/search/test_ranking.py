@@ -86,7 +86,7 @@ def test_parts_are_named_signals_and_add_up_to_the_score(store: ChunkStore) -> N
     talk(store, "c1", "2023-05-01", "Ann: I bought a red kayak in Oslo.", "Bob: Nice.")
     hit = search(store, "Where did Ann buy the kayak?", limit=1, by="segment", explain=True)[0]
     parts = hit.parts or {}
-    assert set(parts) <= set(WEIGHTS) | {"superseded", "confidence", "supersedes", "succeeded"}
+    assert set(parts) <= set(WEIGHTS) | {"superseded", "confidence", "supersedes", "succeeded", "repetition"}
     assert sum(parts.values()) == pytest.approx(hit.score)
     assert explain(parts, most=1).split()[0] == max(parts, key=lambda name: abs(parts[name]))
 

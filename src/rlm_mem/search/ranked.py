@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import Query
-from rlm_mem.search.ranking import score_chunks, score_segments
+from rlm_mem.search.ranking import repetition, score_chunks, score_segments
 from rlm_mem.search.succession import in_succession
 
 __all__ = ["Ranked", "ranked"]
@@ -43,16 +43,17 @@ def ranked(query: Query, candidates: CandidateSet, by: str) -> Iterator[Ranked]:
         return
     ids = np.array(candidates.chunk_ids)[candidates.chunk_index]
     if by == "segment":
-        order = np.lexsort((candidates.seg_no[eligible], ids[eligible], -scores.total[eligible]))
-        for segment in eligible[order].tolist():
-            yield _result(candidates, segment, float(scores.total[segment]), scores.parts)
-        return
-    owner = candidates.chunk_index if by == "chunk" else candidates.conv
-    best = _best_of(owner, scores.total, eligible)
-    totals = score_chunks(scores, owner, counted)
-    order = np.lexsort((ids[best], -totals[owner[best]]))
-    for segment in best[order].tolist():
-        yield _result(candidates, segment, float(totals[owner[segment]]), scores.parts)
+        best, totals = eligible, scores.total[eligible]
+    else:
+        owner = candidates.chunk_index if by == "chunk" else candidates.conv
+        best = _best_of(owner, scores.total, eligible)
+        totals = score_chunks(scores, owner, counted)[owner[best]]
+    # What was put in order by succession stays in that order.
+    ordered = "supersedes" in scores.parts or "succeeded" in scores.parts
+    lost = np.zeros(len(best)) if ordered else repetition(query, candidates.conv[best], totals)
+    totals = totals + lost
+    for place in np.lexsort((candidates.seg_no[best], ids[best], -totals)).tolist():
+        yield _result(candidates, int(best[place]), float(totals[place]), scores.parts, float(lost[place]))
 
 
 def _best_of(owner: Ints, scores: Floats, eligible: Ints) -> Ints:
@@ -63,7 +64,9 @@ def _best_of(owner: Ints, scores: Floats, eligible: Ints) -> Ints:
     return order[first]
 
 
-def _result(candidates: CandidateSet, segment: int, score: float, parts: dict[str, Floats]) -> Ranked:
+def _result(
+    candidates: CandidateSet, segment: int, score: float, parts: dict[str, Floats], lost: float
+) -> Ranked:
     author = int(candidates.author[segment])
     return Ranked(
         chunk_id=candidates.chunk_ids[int(candidates.chunk_index[segment])],
@@ -72,5 +75,6 @@ def _result(candidates: CandidateSet, segment: int, score: float, parts: dict[st
         start=int(candidates.start[segment]),
         end=int(candidates.end[segment]),
         author=None if author < 0 else candidates.authors[author],
-        parts={name: float(values[segment]) for name, values in parts.items()},
+        parts={name: float(values[segment]) for name, values in parts.items()}
+        | ({"repetition": lost} if lost else {}),
     )

@@ -16,7 +16,7 @@ from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Floats, Scene, values
 from rlm_mem.search.query import Query
 
-__all__ = ["WEIGHTS", "Scores", "score_chunks", "score_segments"]
+__all__ = ["WEIGHTS", "Scores", "repetition", "score_chunks", "score_segments"]
 
 #: What each signal is worth. Learned by `benchmarks/learn_weights.py` (a listwise logistic loss over the marked
 #: evidence of the development conversations, L2 0.02, cues of one kind of question held back); the unit is nats of
@@ -96,6 +96,9 @@ WEIGHTS: dict[str, float] = {
 SUPERSEDED = -4.0
 CONFIDENCE = 0.5
 
+#: Per result of one conversation beyond the second, where a question asks for several things.
+REPEATED = -0.3
+
 #: Chunk score: the segments' scores are divided by this before log-sum-exp and multiplied by it after. Below 1 the
 #: best segment counts nearly alone, above 1 many middling ones can outdo it.
 TEMPERATURE = 1.0
@@ -149,6 +152,23 @@ def score_chunks(scores: Scores, owner: npt.NDArray[np.int64], counted: npt.NDAr
     there = sums > 0
     result[there] = (np.log(sums[there]) + top[there]) * TEMPERATURE
     return result
+
+
+def repetition(query: Query, owner: npt.NDArray[np.int64], scores: Floats) -> Floats:
+    """What results lose for coming from a conversation that better results are from, where a list is asked for.
+
+    "What hobbies …" is answered in many places: from the third on, each result of one conversation loses
+    `REPEATED` more (RETRIEVAL.md: +1.3 for questions over several memories). Nothing for other questions.
+    """
+    if not query.wants_list or len(scores) < 3:
+        return np.zeros(len(scores))
+    order = np.lexsort((-scores, owner))
+    numbers = np.arange(len(order))
+    begins = np.r_[True, owner[order][1:] != owner[order][:-1]]
+    place = numbers - np.maximum.accumulate(np.where(begins, numbers, 0))
+    lost = np.zeros(len(scores))
+    lost[order] = REPEATED * np.maximum(0, place - 1)
+    return lost
 
 
 def _of_chunks(query: Query, candidates: CandidateSet) -> dict[str, Floats]:
