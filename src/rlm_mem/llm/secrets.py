@@ -37,12 +37,6 @@ _SECRET_NAME = re.compile(
 )
 
 _FORMATS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (
-        re.compile(
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.{0,16384}?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL
-        ),
-        REDACTED,
-    ),
     # OpenAI, Anthropic, OpenRouter and the like; a digit is asked for so that sk-some-hyphenated-words stay.
     (re.compile(r"(?<![A-Za-z0-9])[sr]k[-_](?=[A-Za-z0-9_-]*[0-9])[A-Za-z0-9_-]{16,}"), REDACTED),
     (re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{30,}"), REDACTED),  # Google
@@ -70,6 +64,9 @@ _FORMATS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
+_KEY_EDGE = re.compile(r"-----(BEGIN|END) [A-Z ]{0,40}PRIVATE KEY-----")
+
+
 def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
     """Return ``text`` with every key in it replaced by ``[redacted]``.
 
@@ -92,9 +89,23 @@ def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] |
     for value in sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True):
         if value in text:
             text = text.replace(value, REDACTED)
+    text = _without_private_keys(text)
     for pattern, replacement in _FORMATS:
         text = pattern.sub(replacement, text)
     return text
+
+
+def _without_private_keys(text: str) -> str:
+    # Pairs the edges in one pass: one pattern from edge to edge would search anew from every beginning.
+    kept: list[str] = []
+    done, opened = 0, -1
+    for edge in _KEY_EDGE.finditer(text):
+        if edge[1] == "BEGIN":
+            opened = edge.start() if opened < 0 else opened
+        elif opened >= 0:
+            kept += (text[done:opened], REDACTED)
+            done, opened = edge.end(), -1
+    return "".join((*kept, text[done:]))
 
 
 def _is_word(value: str) -> bool:
