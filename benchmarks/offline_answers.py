@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from locomo import CATEGORIES, Conversation, load
-from offline_fit import Example, Rows, collect, fit, is_right, token_f1, write
+from offline_fit import Example, collect, examined, fit, is_right, token_f1, write
 from rlm_mem import Memory
 from rlm_mem.llm.base import Completion, as_messages
 from rlm_mem.llm.offline import OfflineLLM
@@ -154,19 +154,18 @@ def run(
             if not leave_one_out:
                 outcomes += found
             say(f"{conversation.name}: {len(found)} questions asked")
-        rows: Rows | None = None
         if leave_one_out or refit:
-            say("collecting candidates …")
+            say("fitting …")
             rows = collect(examples)
-        if leave_one_out:
-            for conversation in conversations:
-                weights = fit(examples, rows, {conversation.name})
+            seen = examined(examples, rows)
+            if refit:
+                write(fit(rows, seen), WEIGHTS)
+                say(f"wrote {WEIGHTS}")
+            for conversation in conversations if leave_one_out else ():
+                weights = fit(rows, seen, {conversation.name})
                 bars[conversation.name] = weights.bar
                 outcomes += ask(memories[conversation.name], conversation, weights)[0]
                 say(f"{conversation.name}: answered with tables fitted on the others")
-        if refit:
-            write(fit(examples, rows), WEIGHTS)
-            say(f"wrote {WEIGHTS}")
         for memory in memories.values():
             memory.close()
     return outcomes, bars

@@ -205,30 +205,36 @@ def fit_logistic(
     return {**found, "bias": round(float(weights[-1] - plain @ mean), 4)}
 
 
-def fit(examples: Sequence[Example], rows: Rows | None = None, leave_out: Iterable[str] = ()) -> Weights:
+Seen = tuple[Example, str, dict[str, float]]
+
+
+def examined(examples: Sequence[Example], rows: Rows) -> list[Seen]:
+    """Every example that can be answered at all, its answer and figures, by a table that never saw its group."""
+    found: list[Seen] = []
+    for group in sorted({example.group for example in examples}):
+        inner = Weights(fit_span(rows, {group}), {}, {}, 0.0)
+        for example in examples:
+            if example.group == group:
+                seen = examine(analyse_question(example.question), example.passages, inner)
+                if seen is not None:
+                    found.append((example, seen.answer, seen.figures))
+    return found
+
+
+def fit(rows: Rows, seen: Sequence[Seen], leave_out: Iterable[str] = ()) -> Weights:
     """All tables, from the examples of every group but those of ``leave_out``."""
     out = set(leave_out)
-    rows = rows or collect(examples)
-    used = [example for example in examples if example.group not in out]
-    figures: list[dict[str, float]] = []
-    answered: list[tuple[Example, str]] = []
-    for group in sorted({example.group for example in used}):
-        inner = Weights(fit_span(rows, {group, *out}), {}, {}, 0.0)
-        for example in used:
-            if example.group == group and (
-                seen := examine(analyse_question(example.question), example.passages, inner)
-            ):
-                figures.append(seen.figures)
-                answered.append((example, seen.answer))
-    holds = [example.answer is not None for example, _ in answered]
+    used = [one for one in seen if one[0].group not in out]
+    figures = [one for _, _, one in used]
+    holds = [example.answer is not None for example, _, _ in used]
     bare = [{name: value for name, value in one.items() if name not in HELD_IGNORES} for one in figures]
     held_table = fit_logistic(bare, holds)
     held_table |= {name: min(prior, held_table.get(name, 0.0)) for name, prior in HELD_PRIORS.items()}
     held = [_chance(held_table, one) for one in figures]
     gains = [
-        token_f1(text, example.answer) if example.answer is not None else 0.0 for example, text in answered
+        token_f1(text, example.answer) if example.answer is not None else 0.0 for example, text, _ in used
     ]
-    right = [example.answer is not None and is_right(text, example.answer) for example, text in answered]
+    right = [example.answer is not None and is_right(text, example.answer) for example, text, _ in used]
     right_table = fit_logistic([{**one, "held": h} for one, h in zip(figures, held, strict=True)], right)
     return Weights(fit_span(rows, out), held_table, right_table, _bar(held, holds, gains))
 

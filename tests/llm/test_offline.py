@@ -12,9 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rlm_mem.llm.base import LLM, Message, get_llm
 from rlm_mem.llm.offline import OfflineLLM
+from rlm_mem.llm.offline.question import analyse_question
+from rlm_mem.llm.offline.reader import read
+from rlm_mem.llm.offline.said import Passage
 from rlm_mem.recall.recall import RecallOperation, RecallResult
 from rlm_mem.store.api import ChunkStore
 
@@ -207,3 +212,24 @@ def test_the_demo_corpus_is_well_formed() -> None:
         datetime.fromisoformat(row["at"])
         assert row["supersedes"] is None or row["supersedes"] in keys
         assert {link["target"] for link in row["links"]} <= set(keys)
+
+
+_ODD = st.text(alphabet="aZ é\"“'’.,:;?!-–\n\t0123456789€%[]()<>\\{}`*ß漢字עב🦆\u0301", max_size=160)
+
+
+@settings(max_examples=60, deadline=None)
+@given(question=_ODD, texts=st.lists(_ODD, max_size=4), author=st.sampled_from(["", "Ana", "漢字"]))
+def test_a_reading_copes_with_any_text(question: str, texts: list[str], author: str) -> None:
+    said = datetime(2026, 3, 2, tzinfo=UTC)
+    passages = [Passage(f"chunk-{n}", text, author, said, float(n)) for n, text in enumerate(texts)]
+    for asked in (
+        question,
+        f"When did Ana {question}",
+        f"Which is cheaper, {question} or tea?",
+        f"How many {question}",
+    ):
+        reading = read(analyse_question(asked), passages)
+        assert 0.0 <= reading.confidence <= reading.held <= 1.0
+        assert {passage.chunk_id for passage in reading.passages} <= {
+            passage.chunk_id for passage in passages
+        }

@@ -64,7 +64,9 @@ def _figures(text: str, money: bool) -> list[tuple[int, float]]:
         unit = (match[2] or "").lower()
         if money and unit not in _MONEY and unit not in _BARE and match.group()[0] not in "$€£":
             continue
-        found.append((match.start(), float(match[1].replace(",", ""))))
+        number = match[1].replace(",", "")
+        if number.count(".") < 2:  # "1.4.2" is a version, no figure
+            found.append((match.start(), float(number)))
     return found
 
 

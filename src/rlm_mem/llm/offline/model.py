@@ -32,7 +32,9 @@ _ERROR = re.compile(_TAGGED.format("error"), re.DOTALL)
 _BROKEN_TAG = re.compile(r"<\\(?=/?\s*(?:question|store|hits|output|error|context|earlier)\b)", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
 
-_LONGEST = 2000  # characters read of one passage; segments are shorter, this bounds what a program may hand over
+_LONGEST = (
+    2000  # characters read of one passage; segments are shorter, this bounds what a program may hand over
+)
 _NOT_HELD = "The text does not say."
 
 
