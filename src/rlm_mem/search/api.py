@@ -176,10 +176,10 @@ def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, expl
 def _newest(store: ChunkStore, source: CandidateSource, filters: Filters, limit: int) -> list[Hit]:
     """The newest chunks that pass, each with its first segment."""
     rows, decoded = source.rows(source.newest(limit, filters))
-    chunks = store.get_many([row.chunk_id for row in rows], track=False)
+    chunks = store.get_many(list(rows.chunk_id), track=False)
     hits = []
-    for number, row in enumerate(rows):
-        chunk = chunks.get(row.chunk_id)
+    for number, chunk_id in enumerate(rows.chunk_id):
+        chunk = chunks.get(chunk_id)
         if chunk is None:
             continue
         first, last = int(decoded.chunk_start[number]), int(decoded.chunk_start[number + 1])

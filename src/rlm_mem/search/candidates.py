@@ -26,6 +26,10 @@ __all__ = ["CandidateSet", "gather"]
 #: score looks three to either side.
 NEAR_SEGMENTS = 3
 READ_SEGMENTS = 6
+#: Beyond the first few, a chunk whose words score less than this share of the best is left out: measured, none of
+#: them came to the top.
+FIRST_FEW = 30
+LEAST_SHARE = 0.2
 #: Chunks that a period named in the question brings in, whatever their words.
 PERIOD_CHUNKS = 50
 #: What happened on a day is often told some days later.
@@ -124,6 +128,8 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     terms = source.term_ids(query.terms)
     weights = np.array(query.weights, np.float64)
     docs, scores = source.best(terms, weights, limit, filters)
+    worthwhile = (scores >= LEAST_SHARE * scores[:1]) | (np.arange(len(scores)) < FIRST_FEW)
+    docs, scores = docs[worthwhile], scores[worthwhile]
     chosen = [docs, *(_of_period(source, query, terms, weights, filters))]
     together = np.unique(np.concatenate(chosen))
     # What was replaced ranks below what replaced it, so that has to be there; unless all are to be ranked alike.
@@ -132,33 +138,33 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         together = np.union1d(together, source.successors(together))
     hood = source.around(together, NEAR_SEGMENTS, READ_SEGMENTS)
     rows, decoded = source.rows(hood.doc)
-    there = np.array([row.doc for row in rows], np.int64)
+    there = np.array(rows.doc, np.int64)
     # A chunk may have been removed since the postings were read: it is simply not there any more.
     kept = np.isin(hood.doc, there)
     eligible = hood.near[kept] & source.accepts(there, filters)
     first_stage = _scores_of(there, docs, scores)
     per_chunk = np.diff(decoded.chunk_start)
-    chunk_index = np.repeat(np.arange(len(rows)), per_chunk)
+    chunk_index = np.repeat(np.arange(len(there)), per_chunk)
     seg_no = np.arange(len(chunk_index)) - np.repeat(decoded.chunk_start[:-1], per_chunk)
     tf = _frequencies(decoded, terms)
-    conversation, numbers = _conversations([row.conversation for row in rows])
+    conversation, numbers = _conversations(np.array(rows.conversation, np.int64))
     conv_tf, conv_length = _conversation_figures(
         source, terms, decoded, tf, chunk_index, conversation, numbers
     )
-    at = np.array([row.at for row in rows], np.float64)
+    at = np.array(rows.at, np.float64)
     authors = np.unique(decoded.author)
     names = source.author_names(authors[authors >= 0])
     figures = source.statistics(terms)
     return CandidateSet(
-        chunk_ids=[row.chunk_id for row in rows],
+        chunk_ids=list(rows.chunk_id),
         doc=there,
         chunk_conv=conversation,
         chunk_at=at,
-        chunk_type=[row.type for row in rows],
-        confidence=np.array([row.confidence for row in rows], np.float64),
-        valid_from=[row.valid_from for row in rows],
-        valid_to=[None if alike else row.valid_to for row in rows],
-        superseded_by=[None if alike else row.superseded_by for row in rows],
+        chunk_type=list(rows.type),
+        confidence=np.array(rows.confidence, np.float64),
+        valid_from=list(rows.valid_from),
+        valid_to=[None] * len(there) if alike else list(rows.valid_to),
+        superseded_by=[None] * len(there) if alike else list(rows.superseded_by),
         first_stage=first_stage,
         chunk_eligible=eligible,
         chunk_index=chunk_index,
@@ -253,9 +259,8 @@ def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.
     return cells.reshape(segments, count).astype(np.float32)
 
 
-def _conversations(numbers: list[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _conversations(given: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Index of each chunk's conversation, and the conversation numbers, -1 for each chunk that stands alone."""
-    given = np.array(numbers, np.int64)
     named = np.unique(given[given >= 0])
     index = np.searchsorted(named, given)
     alone = np.flatnonzero(given < 0)

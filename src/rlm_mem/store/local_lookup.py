@@ -17,7 +17,7 @@ from rlm_mem.store.best_match import TermList, best_match, term_lists
 from rlm_mem.store.conversation_order import around, in_order
 from rlm_mem.store.delta import select_docs
 from rlm_mem.store.filtering import admitted_slots
-from rlm_mem.store.lookup import ChunkRow, CorpusStatistics, Filters, Neighbourhood
+from rlm_mem.store.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood
 from rlm_mem.store.postings import View
 from rlm_mem.store.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments, spans
 from rlm_mem.store.snapshot import NO_CONVERSATION
@@ -191,22 +191,19 @@ class LocalSource:
         found = around(self._view, slots[slots >= 0], near, reach)
         return Neighbourhood(self._docs(found.doc), found.run, found.near, found.segments_before)
 
-    def rows(self, docs: Ints) -> tuple[list[ChunkRow], DecodedSegments]:
+    def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
         """See `CandidateSource.rows`."""
         # CROSS JOIN keeps SQLite from reordering: rows come in the order asked for.
         found = self._connection.execute(
-            "SELECT c.doc, c.id, c.conversation, c.at, c.type, c.confidence, c.valid_from, c.valid_to,"
-            " c.superseded_by, s.data FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
+            "SELECT c.doc, c.id, ifnull(c.conversation, ?), c.at, c.type, c.confidence, c.valid_from, c.valid_to,"
+            " c.superseded_by, ifnull(s.data, ?) FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
             " LEFT JOIN segments s ON s.doc = c.doc WHERE c.ns = ? AND c.status = 0",
-            (select_docs(docs), self._ns),
+            (NO_CONVERSATION, _NO_SEGMENTS, select_docs(docs), self._ns),
         ).fetchall()
-        rows = [
-            ChunkRow(
-                r[0], r[1], NO_CONVERSATION if r[2] is None else r[2], r[3], r[4], r[5], r[6], r[7], r[8]
-            )
-            for r in found
-        ]
-        return rows, decode_many([_NO_SEGMENTS if r[9] is None else r[9] for r in found])
+        if not found:
+            return ChunkRows((), (), (), (), (), (), (), (), ()), decode_many([])
+        *columns, blobs = zip(*found, strict=True)
+        return ChunkRows(*columns), decode_many(blobs)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     Floats: TypeAlias = npt.NDArray[np.float64]
     Bools: TypeAlias = npt.NDArray[np.bool_]
 
-__all__ = ["BM25_B", "BM25_K1", "CandidateSource", "ChunkRow", "CorpusStatistics", "Filters", "Neighbourhood"]
+__all__ = [
+    "BM25_B",
+    "BM25_K1",
+    "CandidateSource",
+    "ChunkRows",
+    "CorpusStatistics",
+    "Filters",
+    "Neighbourhood",
+]
 
 #: The tuned BM25 that both stages use: term saturation and length correction (measured on dialogue memories).
 BM25_K1 = 0.9
@@ -94,18 +102,21 @@ FAR = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkRow:
-    """What ranking wants to know of a chunk, from the index alone. `conversation` is -1 for none; `at` is epoch s."""
+class ChunkRows:
+    """What ranking wants to know of some chunks, from the index alone: one list per column.
 
-    doc: int
-    chunk_id: str
-    conversation: int
-    at: float
-    type: str
-    confidence: float
-    valid_from: str | None
-    valid_to: str | None
-    superseded_by: str | None
+    `conversation` is -1 for none; `at` is in epoch seconds; the others are as in the chunk.
+    """
+
+    doc: Sequence[int]
+    chunk_id: Sequence[str]
+    conversation: Sequence[int]
+    at: Sequence[float]
+    type: Sequence[str]
+    confidence: Sequence[float]
+    valid_from: Sequence[str | None]
+    valid_to: Sequence[str | None]
+    superseded_by: Sequence[str | None]
 
 
 class CandidateSource(Protocol):
@@ -155,7 +166,7 @@ class CandidateSource(Protocol):
         """The documents with enough neighbours on each side to cover `near` and `reach` segments (near <= reach)."""
         ...
 
-    def rows(self, docs: Ints) -> tuple[list[ChunkRow], DecodedSegments]:
+    def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
         """Rows and decoded segments of those documents that exist, in the order asked for."""
         ...
 
