@@ -18,6 +18,7 @@ from rlm_mem.errors import InvalidConfig
 
 __all__ = [
     "Config",
+    "ContinuumConfig",
     "IngestConfig",
     "LLMConfig",
     "RecallConfig",
@@ -119,6 +120,13 @@ class LLMConfig:
 
 
 @dataclass(frozen=True)
+class ContinuumConfig:
+    """The Continuum Memory System; its rules are seed 001's and no settings."""
+
+    task_types: tuple[str, ...] = ()  # accepted beside research, development, creative and analysis
+
+
+@dataclass(frozen=True)
 class TypesConfig:
     """Custom chunk and link types (seed 002, Extension Points) that every process of this brain accepts."""
 
@@ -136,6 +144,7 @@ class Config:
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)
     recall: RecallConfig = field(default_factory=RecallConfig)
     llm: LLMConfig = field(default_factory=LLMConfig)
+    continuum: ContinuumConfig = field(default_factory=ContinuumConfig)
     types: TypesConfig = field(default_factory=TypesConfig)
 
     @classmethod
@@ -191,6 +200,12 @@ def _refuse_reaching_out(layer: Mapping[str, Any], where: str) -> None:
     """A brain is cloned and shared: its file may choose a model, but neither run a command nor name a server that
     would be sent memories and keys. Whoever wants that says so outside of the brain.
     """
+    sandbox = layer.get("sandbox")
+    if isinstance(sandbox, Mapping) and sandbox.get("allow_weaker_isolation"):
+        raise InvalidConfig(
+            f"{where}: sandbox.allow_weaker_isolation is nothing that the file of a brain may ask for.",
+            hint="Set RLM_MEM_SANDBOX_ALLOW_WEAKER_ISOLATION=true in your own environment instead.",
+        )
     settings = layer.get("llm")
     if not isinstance(settings, Mapping):
         return

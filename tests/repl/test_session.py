@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -433,3 +434,17 @@ def test_the_cpython_engine_without_a_filter_needs_the_flag(
     monkeypatch.setattr(seccomp, "supported", lambda: False)
     with pytest.raises(errors.InvalidConfig, match="system-call filter"):
         REPLSession(store, engine="cpython")
+
+
+def test_a_cloned_brain_cannot_ask_for_the_weaker_isolation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the environment, or the caller, may."""
+    from rlm_mem.config import Config
+
+    (tmp_path / "config.toml").write_text("[sandbox]\nallow_weaker_isolation = true\n")
+    with pytest.raises(errors.InvalidConfig, match="allow_weaker_isolation"):
+        Config.load(tmp_path)
+    (tmp_path / "config.toml").write_text("")
+    monkeypatch.setenv("RLM_MEM_SANDBOX_ALLOW_WEAKER_ISOLATION", "true")
+    assert Config.load(tmp_path).sandbox.allow_weaker_isolation

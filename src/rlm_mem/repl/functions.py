@@ -6,7 +6,7 @@ Wrong arguments are answered with a sentence that says what to write instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +74,12 @@ class StoreFunctions:
 
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
         """Ids of the best chunks for ``query``, best first (seed 004, search_chunks)."""
-        return [hit.chunk_id for hit in self._find("search_chunks", query, limit, None)]
+        from rlm_mem.search import ranked_ids
+
+        words = _words("search_chunks", query)
+        # Ids alone need no chunk file.
+        ranked = ranked_ids(self._store, words, limit=_count("limit", limit, 1, MAX_RESULTS)) if words else []
+        return [chunk_id for chunk_id, _ in ranked]
 
     def list_chunks_by_tag(self, tag: Any) -> list[str]:
         """Ids of the chunks with this tag, or with all of these tags (seed 004, list_chunks_by_tag)."""
@@ -124,6 +129,10 @@ class StoreFunctions:
 
         ``by="segment"`` ranks single turns or sentences, of which one chunk may have several.
         """
+        from rlm_mem.search import search
+
+        words = _words("search", query)
+        count = _count("limit", limit, 1, MAX_RESULTS)
         wanted: dict[str, Any] = {}
         if tags:
             wanted["tags_all"] = (tags,) if isinstance(tags, str) else tuple(tags)
@@ -150,7 +159,9 @@ class StoreFunctions:
                 "author": hit.author,
                 "conversation_id": hit.conversation_id,
             }
-            for hit in self._find("search", query, limit, wanted or None, by)
+            for hit in (
+                search(self._store, words, limit=count, filters=wanted or None, by=by) if words else ()
+            )
         ]
 
     def neighbors(self, chunk_id: Any, before: Any = 1, after: Any = 1) -> dict[str, list[dict[str, Any]]]:
@@ -196,23 +207,6 @@ class StoreFunctions:
             return bool(self._store.exists(chunk_id))
         except InputError:
             return False
-
-    def _find(
-        self, name: str, query: Any, limit: Any, filters: dict[str, Any] | None, by: Any = "chunk"
-    ) -> Iterable[Any]:
-        from rlm_mem.search import search
-
-        if not isinstance(query, str):
-            raise HostCallFailed("TypeError", f"{name} takes the words to look for as one text")
-        if not query.strip():
-            return []
-        return search(
-            self._store,
-            query[:MAX_QUERY_CHARS],
-            limit=_count("limit", limit, 1, MAX_RESULTS),
-            filters=filters,
-            by=by,
-        )
 
     def _shown(self, chunk: Chunk) -> dict[str, Any]:
         """A chunk as programs see it; noted as read."""
@@ -278,6 +272,13 @@ def _chunk_id(name: str, value: Any) -> str:
             "TypeError", f"{name} takes one chunk id as text; for several, call it in a loop"
         )
     return value
+
+
+def _words(name: str, query: Any) -> str:
+    """The query as text, bounded; empty when it holds no words."""
+    if not isinstance(query, str):
+        raise HostCallFailed("TypeError", f"{name} takes the words to look for as one text")
+    return query[:MAX_QUERY_CHARS].strip()
 
 
 def _count(name: str, value: Any, low: int, high: int) -> int:

@@ -16,6 +16,7 @@ def _name(identifier: str) -> ast.Name:
 
 
 def call_of(function: str, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
+    """``function(*args, **keywords)`` as a node."""
     return ast.Call(_name(function), list(args), keywords or [])
 
 
@@ -32,6 +33,16 @@ _FORWARD_KEYWORDS = [ast.keyword(None, _name("_k"))]
 
 
 class Rewriter(ast.NodeTransformer):
+    """Rewrites one program in place.
+
+    Args:
+        tree: the whole program; names it binds itself are not taken for built-ins.
+
+    Attributes:
+        changed: something was rewritten.
+        pieces: pieces of the prelude that the result needs, in order of first use.
+    """
+
     def __init__(self, tree: ast.Module) -> None:
         self.changed = False
         self.pieces: dict[str, None] = {}
@@ -59,6 +70,7 @@ class Rewriter(ast.NodeTransformer):
     # Statements: each may be preceded by the functions hoisted out of it.
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
+        """Rewrite a node; functions hoisted out of a statement go before it."""
         if not isinstance(node, ast.stmt):
             return super().visit(node)  # type: ignore[no-any-return]
         outer, self._hoisted = self._hoisted, []

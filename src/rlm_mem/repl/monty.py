@@ -309,7 +309,10 @@ class MontyEngine:
         if len(given) + len(named) > MAX_ARGUMENTS:
             return snapshot.resume({"exception": TypeError(f"{name}: too many arguments; pass one list")})
         try:
-            arguments = tuple(plain(item, self._limits.bounds) for item in given)
+            # Text was bounded before it crossed; most calls take one text and nothing else.
+            arguments = tuple(
+                item if type(item) is str else plain(item, self._limits.bounds) for item in given
+            )
             keywords = {str(key): plain(item, self._limits.bounds) for key, item in named.items()}
         except (TooLarge, ValueError) as error:
             # ValueError: an integer too long to cross at all.
