@@ -48,6 +48,9 @@ __all__ = ["PostingsIndex", "View"]
 
 Progress = Callable[[int], None]
 
+#: With more altered chunks than this, and than a quarter of all, everything is read anew instead.
+_FLOOD = 20_000
+
 
 @dataclass
 class View:
@@ -270,6 +273,8 @@ class PostingsIndex:
             raise _StateChanged
         if docs is not None and not len(docs):
             return replace(view, seq=seq)
+        if docs is not None and len(docs) > max(_FLOOD, view.snapshot.size // 4):
+            return self._load_rebuilt(connection, seq, state)
         delta, gone = view.delta, view.gone
         if docs is not None:
             delta = delta.without(docs)
