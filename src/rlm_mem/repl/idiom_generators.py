@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-__all__ = ["make_eager", "yields"]
+__all__ = ["make_eager", "short_circuit", "yields"]
 
 
 def _returned() -> ast.Call:
@@ -67,3 +67,33 @@ def make_eager(function: ast.FunctionDef) -> None:
         ast.copy_location(end, function.body[-1]),
     ]
     ast.fix_missing_locations(function)
+
+
+def short_circuit(name: str, generator: ast.GeneratorExp, helper: str) -> ast.FunctionDef:
+    """Return ``any``, ``all`` or ``next`` over a generator expression as a function that stops early.
+
+    Args:
+        name: which of the three.
+        generator: its parts are used in the new function, which takes the outermost iterable as its argument.
+        helper: name of the function.
+    """
+    body: list[ast.stmt]
+    if name == "next":
+        body = [ast.Return(generator.elt)]
+    else:
+        test = generator.elt if name == "any" else ast.UnaryOp(ast.Not(), generator.elt)
+        body = [ast.If(test, [ast.Return(ast.Constant(name == "any"))], [])]
+    for number, step in reversed(list(enumerate(generator.generators))):
+        for condition in reversed(step.ifs):
+            body = [ast.If(condition, body, [])]
+        items = ast.Name("_rlm_items", ast.Load()) if number == 0 else step.iter
+        body = [ast.For(step.target, items, body, [])]
+    arguments = ast.arguments([], [ast.arg("_rlm_items")], None, [], [], None, [])
+    arguments.vararg = ast.arg("_rlm_default") if name == "next" else None
+    if name == "next":
+        first = ast.Subscript(ast.Name("_rlm_default", ast.Load()), ast.Constant(0), ast.Load())
+        body.append(ast.If(ast.Name("_rlm_default", ast.Load()), [ast.Return(first)], []))
+        body.append(ast.Raise(ast.Call(ast.Name("StopIteration", ast.Load()), [], []), None))
+    else:
+        body.append(ast.Return(ast.Constant(name == "all")))
+    return ast.FunctionDef(helper, arguments, body, [], None)

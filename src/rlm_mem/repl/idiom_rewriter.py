@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from rlm_mem.repl.idiom_generators import make_eager, yields
+from rlm_mem.repl.idiom_generators import make_eager, short_circuit, yields
 from rlm_mem.repl.idiom_imports import rewrite_import, rewrite_import_from, split_base_classes
 from rlm_mem.repl.idiom_tables import METHODS, QUIET_BUILTINS, TYPE_NAMES, TYPES_OWN_METHODS
 
@@ -413,26 +413,7 @@ class Rewriter(ast.NodeTransformer):
         self.changed = True
         self._count += 1
         helper = f"_rlm_loop{self._count}"
-        body: list[ast.stmt]
-        if name == "next":
-            body = [ast.Return(generator.elt)]
-        else:
-            test = generator.elt if name == "any" else ast.UnaryOp(ast.Not(), generator.elt)
-            body = [ast.If(test, [ast.Return(ast.Constant(name == "any"))], [])]
-        for number, step in reversed(list(enumerate(generator.generators))):
-            for condition in reversed(step.ifs):
-                body = [ast.If(condition, body, [])]
-            items = _name("_rlm_items") if number == 0 else step.iter
-            body = [ast.For(step.target, items, body, [])]
-        arguments = ast.arguments([], [ast.arg("_rlm_items")], None, [], [], None, [])
-        arguments.vararg = ast.arg("_rlm_default") if name == "next" else None
-        if name == "next":
-            first = ast.Subscript(_name("_rlm_default"), ast.Constant(0), ast.Load())
-            body.append(ast.If(_name("_rlm_default"), [ast.Return(first)], []))
-            body.append(ast.Raise(call_of("StopIteration"), None))
-        else:
-            body.append(ast.Return(ast.Constant(name == "all")))
-        function = ast.FunctionDef(helper, arguments, body, [], None)
+        function = short_circuit(name, generator, helper)
         function.lineno = node.lineno
         ast.fix_missing_locations(function)
         made = self.visit_FunctionDef(function)
