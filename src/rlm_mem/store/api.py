@@ -243,12 +243,7 @@ class ChunkStore(ChunkReader):
 
     def checkpoint(self) -> dict[str, Any]:
         """Fold access counts into the files and write the three JSON views of seed 000."""
-        from rlm_mem.store.views import write_views
-
-        folded = self.backend.fold_reads()
-        views = write_views(self.backend.connection, self.backend.layout)
-        self.backend.maintain()
-        return {"access_counts_folded": folded, "views": views}
+        return self.backend.checkpoint()
 
     def sync(self, full: bool = False) -> SyncReport:
         """Notice files changed by hand or by git; ``full`` looks at every file (edits in place included)."""
@@ -261,10 +256,8 @@ class ChunkStore(ChunkReader):
     def close(self) -> None:
         """Write the JSON views if something changed (below ``store.views_limit`` chunks) and let go of every file."""
         if self._written and not self.backend.read_only:
-            from rlm_mem.store.views import write_views
-
             if self.get_stats()["chunk_count"] <= self.config.store.views_limit:
-                write_views(self.backend.connection, self.backend.layout)
+                self.backend.write_views()
             self._written = False
         self.backend.close()
 

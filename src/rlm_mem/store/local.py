@@ -6,11 +6,10 @@ import contextlib
 import logging
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
@@ -18,12 +17,15 @@ from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError, StoreReadOn
 from rlm_mem.store import files, schema
 from rlm_mem.store.connections import Connections
 from rlm_mem.store.events import EventLog
+from rlm_mem.store.history import Version, former_versions
 from rlm_mem.store.layout import Layout
+from rlm_mem.store.namespace_postings import NamespacePostings
 from rlm_mem.store.queries import Queries
-from rlm_mem.store.reads import ReadBuffer
+from rlm_mem.store.reads import ReadBuffer, fold_reads, unsaved_reads
 from rlm_mem.store.rows import Row, find_row
 from rlm_mem.store.sync import SyncReport, changed_folders, sync_folders
 from rlm_mem.store.transaction import RACY_NS, Transaction
+from rlm_mem.store.views import write_views
 
 if TYPE_CHECKING:
     from rlm_mem.store.lookup import CandidateSource
@@ -53,7 +55,7 @@ class LocalBackend:
         self.layout = Layout(base.absolute())
         self.config = config
         self.read_only = read_only
-        self.log = EventLog(self.layout.log)
+        self._log = EventLog(self.layout.log)
         self._connections = Connections(
             self.layout.database,
             self._encode,
@@ -62,10 +64,11 @@ class LocalBackend:
             on_new_file=self.sync,
         )
         self._reads = ReadBuffer()
-        self._guard = threading.Lock()
         self._closed = False
         self._recorded_times: dict[str, int] = {}
-        self._postings: dict[int, PostingsIndex] = {}
+        self._postings = NamespacePostings(
+            self.layout.index / "postings", None if read_only else self._connections.another
+        )
         self._open()
 
     # --- opening and closing ---------------------------------------------------------------------------
@@ -116,10 +119,7 @@ class LocalBackend:
         return self._connections.get()
 
     def _drop_connections(self) -> None:
-        with self._guard:
-            for index in self._postings.values():
-                index.close()
-            self._postings.clear()
+        self._postings.close()
         self._connections.drop()
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class LocalBackend:
             self.flush_reads(wait=True)
             self._settle_folder_times()
             if self._recorded_times:
-                self.maintain()
+                self._postings.maintain(self.connection)
         self._drop_connections()
         self._connections.close()
         self._closed = True
@@ -193,7 +193,7 @@ class LocalBackend:
         finally:
             self._connections.transaction = None
         self._recorded_times.update(current.recorded_folders)
-        self.log.append(current.events)
+        self._log.append(current.events)
 
     def _encode(self, content: str, skip_before: int, term: Callable[[str], int]) -> bytes:
         from rlm_mem.store.segments import encode_segments
@@ -205,20 +205,8 @@ class LocalBackend:
     def fold_reads(self) -> int:
         """Write access counts that only the index knows into the files; how many files were written."""
         self.flush_reads(wait=True)
-        folded = 0
         with self.transaction() as transaction:
-            pending = transaction.connection.execute(
-                "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1 AND status = 0"
-            ).fetchall()
-            for chunk_id, count, when in pending:
-                row = find_row(transaction.connection, chunk_id)
-                chunk = self.read(row) if row else None
-                if chunk is None:
-                    continue
-                chunk.metadata.access_count, chunk.metadata.accessed_at = count, when
-                transaction.put(chunk, keep_version=False)
-                folded += 1
-        return folded
+            return fold_reads(transaction, self.read)
 
     # --- reading ---------------------------------------------------------------------------------------
 
@@ -254,6 +242,14 @@ class LocalBackend:
         )
         chunk.metadata.accessed_at = max(chunk.metadata.accessed_at, reads[1] if reads else row.accessed_at)
         return chunk
+
+    def id_taken(self, chunk: Chunk) -> bool:
+        """Whether the index, or a file that it does not hold, has this chunk's id."""
+        names = (
+            self.layout.chunk_path(chunk.id, chunk.metadata.created_at),
+            self.layout.archive_path(chunk.id),
+        )
+        return self.find(chunk.id) is not None or any(self.layout.absolute(name).exists() for name in names)
 
     def count_read(self, chunk_id: str, when: str) -> None:
         """Note one read; kept in memory and written to the index in small lots, so that a read never waits."""
@@ -389,62 +385,55 @@ class LocalBackend:
     def rebuild(self, progress: Callable[[int, int], None] | None = None) -> SyncReport:
         """Build the index anew from the files, in one commit: readers see the old one until then."""
         self.flush_reads(wait=True)
-        counts = self._access_counts()
+        counts = unsaved_reads(self.connection, self.layout)
         connection = self.connection
         with schema.translated(self.layout.database), self._index_transaction(connection):
             self._forget_all(connection)
             report = self._sync_locked(connection, self.layout.folders(), progress)
             self._connections.rows.touch(counts)
-        self.maintain()
+        self._postings.maintain(self.connection)
         return report
 
-    def _access_counts(self) -> dict[str, tuple[int, str]]:
-        """Reads that are in the index but not yet in the files."""
-        counts = {}
-        for chunk_id, count, when in self.connection.execute(
-            "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1"
-        ):
-            row = self.find(chunk_id)
-            chunk = self.read(row) if row else None
-            if chunk is not None and row is not None:
-                on_disk = decode_chunk(self.layout.absolute(row.path).read_bytes()).metadata.access_count
-                counts[chunk_id] = (max(0, count - on_disk), when)
-        return counts
-
-    # --- search ----------------------------------------------------------------------------------------
-
-    def postings(self, namespace: str) -> PostingsIndex:
-        """The postings of one namespace, opened when first asked for."""
-        from rlm_mem.store.postings import PostingsIndex
-
-        ns = self.queries.namespace_number(namespace)
-        with self._guard:
-            index = self._postings.get(ns)
-            if index is None:
-                index = PostingsIndex(
-                    self.layout.index / "postings",
-                    ns,
-                    connect=None if self.read_only else self._connections.another,
-                    read_only=self.read_only,
-                )
-                self._postings[ns] = index
-            return index
+    # --- search, history, audit ------------------------------------------------------------------------
 
     def candidate_source(self, namespace: str) -> CandidateSource:
         """What search asks of this backend, at this moment."""
         return self.postings(namespace).source(self.connection)
 
-    def maintain(self) -> None:
-        """Merge what waits, for every namespace that this process wrote or searched and that has grown enough."""
-        from rlm_mem.store.postings_state import merge_is_due
+    def postings(self, namespace: str) -> PostingsIndex:
+        """The postings of one namespace."""
+        return self._postings.of(self.queries.namespace_number(namespace))
 
-        connection = self.connection
-        for ns, name in connection.execute("SELECT ns, name FROM namespaces").fetchall():
-            try:
-                if merge_is_due(connection, self.layout.index / "postings", ns):
-                    self.postings(name).maintain(connection)
-            except (sqlite3.Error, OSError) as error:  # a derived thing: the next process maintains it
-                _logger.info("postings not maintained: %s", error)
+    def former_versions(self, chunk_id: str, *, below: int) -> list[Version]:
+        """Kept versions with a revision under ``below``, oldest first."""
+        return former_versions(self.layout, chunk_id, below=below)
+
+    def append_events(self, events: Sequence[dict[str, Any]]) -> None:
+        """Add lines to the audit log."""
+        self._log.append(events)
+
+    def read_events(
+        self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None
+    ) -> Iterator[dict[str, Any]]:
+        """Lines of the audit log, oldest first."""
+        return self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
+
+    # --- now and then ----------------------------------------------------------------------------------
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Fold access counts into the files, write the views, merge postings."""
+        folded = self.fold_reads()
+        views = self.write_views()
+        self._postings.maintain(self.connection)
+        return {"access_counts_folded": folded, "views": views}
+
+    def write_views(self) -> list[str]:
+        """Write the three JSON views of seed 000."""
+        return write_views(self.connection, self.layout)
+
+    def figures(self) -> dict[str, Any]:
+        """What only a local store has."""
+        return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}
 
     def unreadable(self) -> Sequence[tuple[str, str]]:
         """Files that did not validate when they were last looked at: relative path and reason."""

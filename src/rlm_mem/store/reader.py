@@ -280,9 +280,8 @@ class ChunkReader:
             "tags": queries.count_rows("tags", self.namespace),
             "conversations": queries.count_rows("conversations", self.namespace),
             "links": queries.count_rows("links", self.namespace),
-            "unreadable_files": len(self.backend.unreadable()),
             "namespace": self.namespace,
-            "index_size_mb": self.backend.layout.index_size_mb(),
+            **self.backend.figures(),
         }
 
     # --- duplicates -------------------------------------------------------------------------------------
@@ -308,7 +307,7 @@ class ChunkReader:
         """Append an event that is no change of a chunk, such as a recall and the chunks it was handed."""
         if self.backend.read_only:
             return
-        self.backend.log.append([self._writer.envelope(op) | {"chunk_ids": list(chunk_ids)} | payload])
+        self.backend.append_events([self._writer.envelope(op) | {"chunk_ids": list(chunk_ids)} | payload])
 
     def events(
         self,
@@ -318,7 +317,7 @@ class ChunkReader:
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
         """The audit log of this namespace, oldest first; ``limit`` keeps the newest ones."""
-        found = self.backend.log.read(since=since, op=op, chunk_id=chunk_id, namespace=self.namespace)
+        found = self.backend.read_events(namespace=self.namespace, since=since, op=op, chunk_id=chunk_id)
         if limit is None:
             return found
         from collections import deque

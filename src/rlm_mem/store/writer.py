@@ -16,13 +16,12 @@ from rlm_mem.chunk import (
     new_chunk_id,
 )
 from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink
-from rlm_mem.store.history import Version, former_versions
+from rlm_mem.store.history import Version
 from rlm_mem.store.rows import ACTIVE, ARCHIVED, Row
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import TypeRegistry
-    from rlm_mem.store.local import LocalBackend
-    from rlm_mem.store.transaction import Transaction
+    from rlm_mem.store.backend import Backend, WriteTransaction
 
 __all__ = ["Writer"]
 
@@ -40,7 +39,7 @@ class Writer:
 
     def __init__(
         self,
-        backend: LocalBackend,
+        backend: Backend,
         namespace: str,
         types: TypeRegistry,
         clock: Callable[[], datetime],
@@ -82,14 +81,7 @@ class Writer:
         return chunk
 
     def _claim_id(self, chunk: Chunk, *, fixed: bool) -> None:
-        layout = self._backend.layout
-        while self._backend.find(chunk.id) is not None or any(
-            layout.absolute(path).exists()
-            for path in (
-                layout.chunk_path(chunk.id, chunk.metadata.created_at),
-                layout.archive_path(chunk.id),
-            )
-        ):
+        while self._backend.id_taken(chunk):
             if fixed:
                 raise InvalidChunk(
                     f"there is a chunk {chunk.id} already", hint="update it, or leave the id out"
@@ -129,7 +121,7 @@ class Writer:
             return self._put_revision(transaction, chunk, updated, "update")
 
     def _put_revision(
-        self, transaction: Transaction, former: Chunk, updated: Chunk, op: str, **more: Any
+        self, transaction: WriteTransaction, former: Chunk, updated: Chunk, op: str, **more: Any
     ) -> Chunk:
         updated.revision = former.revision + 1
         # A clock that went back must not make the newer revision look older.
@@ -165,7 +157,7 @@ class Writer:
             )
             return True
 
-    def _forget_target(self, transaction: Transaction, source_id: str, target_id: str) -> None:
+    def _forget_target(self, transaction: WriteTransaction, source_id: str, target_id: str) -> None:
         source = self._read(self._backend.find(source_id))
         if source is None or source_id == target_id:
             return
@@ -197,7 +189,7 @@ class Writer:
         chunk = self._read(self.row(chunk_id) or self.row(chunk_id, ARCHIVED))
         if chunk is None:
             return []
-        former = former_versions(self._backend.layout, chunk_id, below=chunk.revision)
+        former = self._backend.former_versions(chunk_id, below=chunk.revision)
         return [*former, Version(chunk.revision, chunk.metadata.modified_at, chunk, current=True)]
 
     def undo(self, chunk_id: str, to_revision: int | None) -> Chunk | None:
@@ -270,7 +262,13 @@ class Writer:
     # --- audit -----------------------------------------------------------------------------------------
 
     def _log(
-        self, transaction: Transaction, op: str, chunk: Chunk, *, former: Chunk | None = None, **more: Any
+        self,
+        transaction: WriteTransaction,
+        op: str,
+        chunk: Chunk,
+        *,
+        former: Chunk | None = None,
+        **more: Any,
     ) -> None:
         self.event(
             transaction,
@@ -282,7 +280,7 @@ class Writer:
             **more,
         )
 
-    def event(self, transaction: Transaction, op: str, **payload: Any) -> None:
+    def event(self, transaction: WriteTransaction, op: str, **payload: Any) -> None:
         """Add a line to the audit log, written when the transaction has been committed."""
         transaction.events.append(self.envelope(op) | payload)
 

@@ -1,0 +1,146 @@
+"""What a ChunkStore asks of the place where its chunks live: one protocol, answered by files or by a database.
+
+The interface decides nothing about chunks: ids, revisions, validation and the audit log's words are the store's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.history import Version
+    from rlm_mem.store.lookup import CandidateSource
+    from rlm_mem.store.queries import ConversationInfo, LinkedChunk, ListFilter, Summary
+    from rlm_mem.store.rows import Row
+    from rlm_mem.store.sync import SyncReport
+
+__all__ = ["Backend", "IndexQueries", "WriteTransaction"]
+
+
+class WriteTransaction(Protocol):
+    """Writes that appear together or not at all; see ``Backend.transaction``."""
+
+    events: list[dict[str, Any]]
+    """Lines for the audit log, written once the transaction has been committed."""
+
+    def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
+        """Write a chunk, new or changed; the former version is kept unless told otherwise."""
+        ...
+
+    def move(self, chunk: Chunk, row: Row, status: int) -> None:
+        """Archive or restore a chunk as it is."""
+        ...
+
+    def erase(self, row: Row) -> None:
+        """Remove a chunk for good, its versions included."""
+        ...
+
+
+class IndexQueries(Protocol):
+    """Questions that the index alone answers, each for one namespace (see ``store.queries``)."""
+
+    def namespace_number(self, name: str) -> int: ...
+    def namespaces(self) -> list[tuple[str, int]]: ...
+    def list_ids(self, namespace: str, wanted: ListFilter) -> list[str]: ...
+    def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]: ...
+    def timeline(
+        self,
+        namespace: str,
+        start: float | None,
+        end: float | None,
+        limit: int,
+        *,
+        newest_first: bool = False,
+    ) -> list[Summary]: ...
+    def latest(
+        self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
+    ) -> list[Summary]: ...
+    def linked(
+        self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
+    ) -> list[LinkedChunk]: ...
+    def neighbours(
+        self, namespace: str, chunk_id: str, before: int, after: int
+    ) -> tuple[list[str], list[str]]: ...
+    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None: ...
+    def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]: ...
+    def linking_to(self, chunk_id: str) -> list[str]: ...
+    def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]: ...
+    def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]: ...
+    def stats(self, namespace: str) -> dict[str, Any]: ...
+    def count_rows(self, table: str, namespace: str) -> int: ...
+
+
+class Backend(Protocol):
+    """Where chunks live."""
+
+    read_only: bool
+
+    @property
+    def queries(self) -> IndexQueries:
+        """The index, as the calling thread sees it now."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[WriteTransaction]:
+        """Hold the write lock; nests. An exception inside undoes everything."""
+        ...
+
+    def find(self, chunk_id: str) -> Row | None:
+        """The row of a chunk, whatever its namespace and status."""
+        ...
+
+    def read(self, row: Row) -> Chunk | None:
+        """The chunk of a row; None where it is gone or does not validate."""
+        ...
+
+    def id_taken(self, chunk: Chunk) -> bool:
+        """Whether anything, readable or not, has this chunk's id."""
+        ...
+
+    def count_read(self, chunk_id: str, when: str) -> None:
+        """Note one read."""
+        ...
+
+    def former_versions(self, chunk_id: str, *, below: int) -> list[Version]:
+        """Kept versions with a revision under ``below``, oldest first."""
+        ...
+
+    def append_events(self, events: Sequence[dict[str, Any]]) -> None:
+        """Add lines to the audit log."""
+        ...
+
+    def read_events(
+        self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None
+    ) -> Iterator[dict[str, Any]]:
+        """Lines of the audit log, oldest first."""
+        ...
+
+    def figures(self) -> dict[str, Any]:
+        """Figures that only this kind of backend has."""
+        ...
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Bring up to date what is written only now and then."""
+        ...
+
+    def write_views(self) -> list[str]:
+        """Write the JSON views of seed 000; their names."""
+        ...
+
+    def sync(self, *, full: bool = False) -> SyncReport:
+        """Notice changes made behind the index's back."""
+        ...
+
+    def rebuild(self, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+        """Build the index anew."""
+        ...
+
+    def candidate_source(self, namespace: str) -> CandidateSource:
+        """What search asks, at this moment."""
+        ...
+
+    def close(self) -> None:
+        """Flush and let go of everything."""
+        ...
