@@ -234,9 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; see the module's docstring."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--together", action="store_true", help="also one store with all conversations")
-    parser.add_argument(
-        "--plot", type=Path, default=None, help="write a plot of recall@10 here (needs matplotlib)"
-    )
+    parser.add_argument("--plot", type=Path, default=None, help="write a plot of recall@10 here (SVG)")
     options = parser.parse_args(argv)
     tallies: dict[tuple[str, str, str], Tally] = {}
     with tempfile.TemporaryDirectory() as name:

@@ -116,3 +116,12 @@ def test_no_text_makes_analysis_fail_and_the_columns_stay_in_step(text: str) -> 
     assert len(query.terms) == len(query.weights) == len(query.concepts) == len(query.roles)
     assert len(set(query.terms)) == len(query.terms)
     assert all(0 < weight <= 1 for weight in query.weights)
+
+
+def test_an_event_that_stands_for_a_date_is_an_anchor() -> None:
+    query = analyse_query("What did Ann paint before the move to Oslo?", ENGLISH, known_authors=["Ann"])
+    assert query.anchor is not None
+    assert query.anchor.before
+    assert query.anchor.terms == ("move", "oslo")
+    assert analyse_query("What did she paint after 3 May 2023?", ENGLISH).anchor is None
+    assert analyse_query("What came after the move?", ENGLISH).anchor is None

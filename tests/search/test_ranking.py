@@ -119,3 +119,13 @@ def test_texts_of_other_scripts_are_found_by_part(store: ChunkStore) -> None:
 
 def test_every_learned_weight_belongs_to_a_signal() -> None:
     assert set(WEIGHTS) == set(names())
+
+
+def test_before_an_event_prefers_what_was_said_before_it(store: ChunkStore) -> None:
+    before = talk(store, "c1", "2023-03-01", "Ann: I painted a lighthouse.", "Bob: Nice.")
+    talk(store, "c2", "2023-04-01", "Ann: The move to Oslo went well.", "Bob: Good.")
+    after = talk(store, "c3", "2023-05-01", "Ann: I painted a lighthouse.", "Bob: Nice.")
+    found = [hit.chunk_id for hit in search(store, "What did Ann paint before the move to Oslo?", limit=5)]
+    assert found.index(before[0]) < found.index(after[0])
+    found = [hit.chunk_id for hit in search(store, "What did Ann paint after the move to Oslo?", limit=5)]
+    assert found.index(after[0]) < found.index(before[0])

@@ -28,6 +28,8 @@ K1, B = 0.9, 0.4
 #: The same for whole conversations.
 SESSION_K1, SESSION_B = 1.2, 0.75
 _DAY = 86_400.0
+#: Days in which the interest in what lies before or after an event falls to 1/e.
+_EVENT_DAYS = 30.0
 #: (distance, weight) of the neighbours that can supply a word missing here: the one before, after, two before.
 _GAP = ((-1, 1.0), (1, 0.6), (-2, 0.6))
 
@@ -357,11 +359,31 @@ def near_date(scene: Scene) -> Floats:
     return near
 
 
+def by_event(scene: Scene) -> Floats:
+    """On the right side of an event that the question dates by, the nearer the more.
+
+    "Before the move": the event is taken to have happened when the segment was said that matches its words best.
+    """
+    anchor = scene.query.anchor
+    if anchor is None or not scene.size:
+        return np.zeros(scene.size)
+    terms = [scene.query.terms[column] for column in scene.words]
+    columns = [place for place, term in enumerate(terms) if term in anchor.terms]
+    tf = scene.tf[:, columns]
+    told = (tf * (K1 + 1) / (tf + scene.norm[:, None])) @ scene.mass[columns]
+    event = int(np.argmax(told))
+    if told[event] <= 0:
+        return np.zeros(scene.size)
+    days = (scene.candidates.at - scene.candidates.at[event]) / _DAY
+    side = days <= 0 if anchor.before else days >= 0
+    return np.asarray(side * np.exp(-np.abs(days) / _EVENT_DAYS))
+
+
 SIGNALS: tuple[Callable[[Scene], Floats], ...] = (
     own, window, gap, session, coverage, coverage_nearby, related_words, related_nearby,
     author_named, author_first, named_speaks_of_self, other_says_you, related_by_author,
     is_question, asks_within, answers, answers_within, after_question, opens_conversation, length, time_told,
-    in_month, exact_day, in_year, just_after, near_date,
+    in_month, exact_day, in_year, just_after, near_date, by_event,
 )  # fmt: skip
 
 #: Cues: what a segment holds (a flag of the index), whatever the question.

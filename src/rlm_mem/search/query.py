@@ -87,7 +87,23 @@ _PLURAL_WANTED = re.compile(
     r"\b(?:list|types|kinds) of\b|\bwhat has\b|\bwhere (?:has|have)\b|\bhow (?:has|have)\b|\bboth\b|\bin what ways\b",
     re.IGNORECASE,
 )
-_QUOTED_PHRASE = re.compile(r"[\"“”«»„]([^\"“”«»„]{2,80})[\"“”«»]")
+# "before the move", "after her operation": an event that stands for its date.
+_ANCHOR = re.compile(
+    r"\b(?P<way>before|after|since|until|following|prior to)\s+"
+    r"(?P<event>(?:the|a|an|my|our|his|her|their|its|\w+ing|\w+'s)\b(?:\s+[\w'-]+){0,5})",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """An event that a question uses as a date: what is wanted lies `before` it, or else after it.
+
+    `terms` are those of the question's terms that name the event.
+    """
+
+    before: bool
+    terms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +116,7 @@ class Query:
     authors it names (as given in
     `known_authors`); their names are not among the terms. `dates` are the days it names, `kind` what it asks for
     ("when", "where", "why", … or "words" for bare keywords), `wants_list` whether it asks for several things.
-    `now` is the reference of relative dates.
+    `anchor` is the event it dates by ("before the move"), `now` the reference of relative dates.
     """
 
     text: str
@@ -112,7 +128,7 @@ class Query:
     dates: tuple[DateMention, ...] = ()
     kind: str = "words"
     wants_list: bool = False
-    phrases: tuple[str, ...] = ()
+    anchor: Anchor | None = None
     now: datetime | None = None
 
     def __post_init__(self) -> None:
@@ -164,7 +180,7 @@ def analyse_query(
         dates=dates,
         kind=question_kind(question),
         wants_list=bool(_PLURAL_WANTED.search(question)),
-        phrases=tuple(match.group(1) for match in _QUOTED_PHRASE.finditer(question)),
+        anchor=_anchor(question, analyser, kept, dates),
         now=now,
     )
 
@@ -227,6 +243,19 @@ def _authors_by_part(authors: frozenset[str]) -> dict[str, list[str]]:
             if len(part) > 1:
                 by_part.setdefault(part, []).append(author)
     return by_part
+
+
+def _anchor(
+    question: str, analyser: Analyser, terms: Collection[str], dates: Iterable[DateMention]
+) -> Anchor | None:
+    """The event that stands for a date, unless a date itself follows ("after 3 May")."""
+    match = _ANCHOR.search(question)
+    if match is None or any(match.start() <= mention.start < match.end() for mention in dates):
+        return None
+    named = tuple(dict.fromkeys(t for t in analyser.terms(match["event"]) if t in terms))
+    before = match["way"].lower() in ("before", "until", "prior to")
+    # Where the event is all there is, the question is about the event.
+    return Anchor(before, named) if named and len(named) < len(terms) else None
 
 
 def _named_authors(question: str, known_authors: Collection[str]) -> tuple[tuple[str, ...], set[int]]:

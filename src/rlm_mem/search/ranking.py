@@ -50,6 +50,7 @@ WEIGHTS: dict[str, float] = {
     "in_year": 2.52,
     "just_after": 0.42,
     "near_date": 4.52,
+    "by_event": 0.30,
     "has_place": 0.21,
     "has_duration": 0.18,
     "has_quotes": -0.24,
