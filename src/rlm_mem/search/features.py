@@ -23,7 +23,7 @@ from rlm_mem.text.dates import DateMention
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: BM25: how soon repetition saturates, and how much length counts (tuned values of RETRIEVAL.md).
+#: BM25: how soon repetition saturates, and how much length counts (docs/benchmarks/retrieval.md).
 K1, B = 0.9, 0.4
 #: The same for whole conversations.
 SESSION_K1, SESSION_B = 1.2, 0.75

@@ -159,7 +159,7 @@ def repetition(query: Query, owner: npt.NDArray[np.int64], scores: Floats) -> Fl
     """What results lose for coming from a conversation that better results are from, where a list is asked for.
 
     "What hobbies …" is answered in many places: from the third on, each result of one conversation loses
-    `REPEATED` more (RETRIEVAL.md: +1.3 for questions over several memories). Nothing for other questions.
+    `REPEATED` more; nothing for other questions. Worth a point or two where the answer lies in several memories.
     """
     if not query.wants_list or len(scores) < 3:
         return np.zeros(len(scores))

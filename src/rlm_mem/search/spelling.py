@@ -2,8 +2,8 @@
 
 The candidates come from the word itself by deletion, exchange of neighbours, replacement and insertion of one
 letter, so no extra index is kept and the repair always knows exactly the store's current vocabulary. Only words that
-occur nowhere are repaired, and never short ones, numbers or identifiers. (RETRIEVAL.md: one typo costs five points of
-recall, repair gives four of them back.)
+occur nowhere are repaired, and never short ones, numbers or identifiers: one typo costs five points of recall, and
+repair gives four of them back (docs/benchmarks/retrieval.md).
 """
 
 from __future__ import annotations
