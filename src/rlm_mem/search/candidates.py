@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from rlm_mem.store.arrays import contained, distinct, union
 from rlm_mem.store.lookup import CandidateSource, Filters
 from rlm_mem.store.segments import DecodedSegments
 
@@ -131,16 +132,16 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     worthwhile = (scores >= LEAST_SHARE * scores[:1]) | (np.arange(len(scores)) < FIRST_FEW)
     docs, scores = docs[worthwhile], scores[worthwhile]
     chosen = [docs, *(_of_period(source, query, terms, weights, filters))]
-    together = np.unique(np.concatenate(chosen))
+    together = distinct(np.concatenate(chosen))
     # What was replaced ranks below what replaced it, so that has to be there; unless all are to be ranked alike.
     alike = filters.include_superseded or filters.valid_at is not None
     if not alike:
-        together = np.union1d(together, source.successors(together))
+        together = union(together, source.successors(together))
     hood = source.around(together, NEAR_SEGMENTS, READ_SEGMENTS)
     rows, decoded = source.rows(hood.doc)
     there = np.array(rows.doc, np.int64)
     # A chunk may have been removed since the postings were read: it is simply not there any more.
-    kept = np.isin(hood.doc, there)
+    kept = contained(hood.doc, there)
     eligible = hood.near[kept] & source.accepts(there, filters)
     first_stage = _scores_of(there, docs, scores)
     per_chunk = np.diff(decoded.chunk_start)
@@ -152,7 +153,7 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         source, terms, decoded, tf, chunk_index, conversation, numbers
     )
     at = np.array(rows.at, np.float64)
-    authors = np.unique(decoded.author)
+    authors = distinct(decoded.author)
     names = source.author_names(authors[authors >= 0])
     figures = source.statistics(terms)
     return CandidateSet(
@@ -261,7 +262,7 @@ def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.
 
 def _conversations(given: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Index of each chunk's conversation, and the conversation numbers, -1 for each chunk that stands alone."""
-    named = np.unique(given[given >= 0])
+    named = distinct(given[given >= 0])
     index = np.searchsorted(named, given)
     alone = np.flatnonzero(given < 0)
     index[alone] = len(named) + np.arange(len(alone))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from rlm_mem.store.arrays import contained, distinct
 from rlm_mem.store.lookup import FAR, Neighbourhood
 from rlm_mem.store.postings import View
 from rlm_mem.store.snapshot import NO_CONVERSATION
@@ -39,7 +40,7 @@ def around(view: View, slots: Ints, near: int, reach: int) -> Neighbourhood:
 
     A chunk without a conversation has no neighbours.
     """
-    line = _Line(view, np.unique(slots))
+    line = _Line(view, distinct(slots))
     place, is_near = line.place, np.ones(len(line.place), np.bool_)
     for step in (-1, 1):
         at, covered = line.place.copy(), np.zeros(len(line.place), np.int64)
@@ -69,14 +70,14 @@ class _Line:
         conversation = view.take("conversation", slots)
         self.place = slots.copy()
         self.first, self.last = slots.copy(), slots + 1
-        touched = np.isin(conversation, view.touched)
+        touched = contained(conversation, view.touched)
         plain = np.flatnonzero(~touched & (conversation != NO_CONVERSATION))
         self.first[plain], self.last[plain] = view.snapshot.range_of(conversation[plain])
         # Chunks of the delta without a conversation keep their slot, so the new stretches begin behind the delta.
         self._base = size + view.delta.size
         stretches: list[Ints] = [np.zeros(0, np.int64)]
         end = self._base
-        for number in np.unique(conversation[touched]).tolist():
+        for number in distinct(conversation[touched]).tolist():
             members = _members(view, number)
             mine = np.flatnonzero(conversation == number)
             order = np.argsort(members)
@@ -100,13 +101,14 @@ class _Line:
 
     def gathered(self, place: Ints, is_near: npt.NDArray[np.bool_]) -> Neighbourhood:
         """Each place once, in order, with its run and what stands before it."""
-        unique, back = np.unique(place, return_inverse=True)
+        unique = distinct(place)
+        back = np.searchsorted(unique, place)
         near = np.zeros(len(unique), np.bool_)
         near[back[is_near]] = True
-        owner = np.searchsorted(np.unique(self.first), unique, side="right")
+        firsts = distinct(self.first)
+        owner = np.searchsorted(firsts, unique, side="right")
         breaks = np.ones(len(unique), np.int64)
         breaks[1:] = (np.diff(unique) != 1) | (np.diff(owner) != 0)
-        firsts = np.unique(self.first)
         offset = unique - firsts[owner - 1]
         before = np.full(len(unique), FAR, np.int64)
         opening = np.flatnonzero(offset <= _OPENING)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.chunk import parse_time
+from rlm_mem.store.arrays import contained, distinct, union
 from rlm_mem.store.segments import DocumentTerms, decode_many, document_terms, encode_segments
 from rlm_mem.store.snapshot import NO_CONVERSATION
 
@@ -26,9 +27,14 @@ _EMPTY = encode_segments((), lambda _: 0)
 _BATCH = 10_000
 
 #: What a row of the index tables holds, in the order that `columns_of` expects.
-_ROW = (
-    "SELECT c.doc, c.conversation, c.at, c.type, c.superseded_by, c.valid_from, c.valid_to, s.data"
-    " FROM chunks c LEFT JOIN segments s ON s.doc = c.doc WHERE c.ns = ? AND c.status = 0"
+_COLUMNS = (
+    "SELECT c.doc, c.conversation, c.at, c.type, c.superseded_by, c.valid_from, c.valid_to, s.data FROM"
+)
+_ALL = f"{_COLUMNS} chunks c LEFT JOIN segments s ON s.doc = c.doc WHERE c.ns = ? AND c.status = 0"
+#: CROSS JOIN: look the docs up one by one; SQLite would rather walk the whole namespace.
+_SOME = (
+    f"{_COLUMNS} json_each(?) j CROSS JOIN chunks c ON c.doc = j.value LEFT JOIN segments s ON s.doc = c.doc"
+    " WHERE c.ns = ? AND c.status = 0"
 )
 
 
@@ -77,7 +83,7 @@ class Delta:
 
     def without(self, docs: npt.NDArray[np.int64]) -> Delta:
         """This delta without some chunks."""
-        gone = np.isin(self.columns.doc, docs)
+        gone = contained(self.columns.doc, docs)
         if not gone.any():
             return self
         keep = ~gone
@@ -100,7 +106,7 @@ class Delta:
             np.concatenate([self.slot, (terms.chunk + self.size).astype(np.int32)]),
             np.concatenate([self.frequency, terms.frequency]),
             np.concatenate([self.segments, terms.segments]),
-            np.union1d(self.author_terms, authors.astype(np.uint32)),
+            union(self.author_terms, authors.astype(np.uint32)),
         )
 
 
@@ -122,19 +128,17 @@ def load_rows(
 ) -> Iterator[tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]]:
     """The active chunks of a namespace, or those among `docs`, in batches: columns, postings and authors."""
     if docs is None:
-        cursor = connection.execute(_ROW, (ns,))
+        cursor = connection.execute(_ALL, (ns,))
         while rows := cursor.fetchmany(batch):
             yield columns_of(rows)
         return
     for part in _parts(docs, batch):
-        rows = connection.execute(
-            f"{_ROW} AND c.doc IN (SELECT value FROM json_each(?))", (ns, select_docs(part))
-        ).fetchall()
+        rows = connection.execute(_SOME, (select_docs(part), ns)).fetchall()
         yield columns_of(rows)
 
 
 def columns_of(rows: Sequence[tuple[Any, ...]]) -> tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]:
-    """Decode rows of the index tables (see `_ROW`) into columns, postings and the authors met."""
+    """Decode rows of the index tables (see `_COLUMNS`) into columns, postings and the authors met."""
     count = len(rows)
     decoded = decode_many([row[7] if row[7] is not None else _EMPTY for row in rows])
     segment_length = np.concatenate([[0], np.cumsum(decoded.length)])
@@ -153,7 +157,7 @@ def columns_of(rows: Sequence[tuple[Any, ...]]) -> tuple[Columns, DocumentTerms,
         valid_from=np.fromiter((epoch(row[5], -np.inf) for row in rows), np.float64, count),
         valid_to=np.fromiter((epoch(row[6], np.inf) for row in rows), np.float64, count),
     )
-    return columns, document_terms(decoded), np.unique(decoded.author[decoded.author >= 0])
+    return columns, document_terms(decoded), distinct(decoded.author[decoded.author >= 0])
 
 
 def epoch(text: str | None, missing: float) -> float:

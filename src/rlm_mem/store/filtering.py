@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.errors import InvalidQuery
+from rlm_mem.store.arrays import contained, distinct
 from rlm_mem.store.lookup import Filters
 from rlm_mem.store.postings import View
 
@@ -93,8 +94,8 @@ def _moment(text: str) -> tuple[datetime, bool]:
 def _of_type(view: View, wanted: tuple[str, ...]) -> Bools:
     snap = view.snapshot
     codes = [code for code, name in enumerate(snap.types) if name in wanted]
-    old = np.isin(snap.type_code, np.array(codes, np.uint16))
-    new = np.isin(view.delta.columns.type_name.astype(str), np.array(wanted, str))
+    old = contained(snap.type_code, np.array(codes, np.uint16))
+    new = np.array([name in wanted for name in view.delta.columns.type_name], np.bool_)
     return np.concatenate([old, new])
 
 
@@ -103,11 +104,11 @@ def _tagged(connection: sqlite3.Connection, ns: int, view: View, tags: tuple[str
     rows = connection.execute(
         f"SELECT doc FROM tags WHERE ns = ? AND tag IN ({marks})", (ns, *tags)
     ).fetchall()
-    docs = np.unique(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+    docs = distinct(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
     old = np.zeros(view.snapshot.size, np.bool_)
     ordinals = view.snapshot.ordinals_of(docs)
     old[ordinals[ordinals >= 0]] = True
-    return np.concatenate([old, np.isin(view.delta.columns.doc, docs)])
+    return np.concatenate([old, contained(view.delta.columns.doc, docs)])
 
 
 def _of_slots(slots: npt.NDArray[np.int64], size: int) -> Bools:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rlm_mem.store.arrays import contained, union
 from rlm_mem.store.best_match import TermList, best_match, term_lists
 from rlm_mem.store.conversation_order import around, in_order
 from rlm_mem.store.delta import select_docs
@@ -71,7 +72,8 @@ class LocalSource:
             place = np.searchsorted(snap.term, snap.author_terms)
             # Whoever speaks in more chunks than are gone still speaks in one.
             sure = snap.author_terms[snap.offsets[place + 1] - snap.offsets[place] > len(view.gone_ordinals)]
-            open_ = np.setdiff1d(np.union1d(snap.author_terms, view.delta.author_terms), sure)
+            every = union(snap.author_terms, view.delta.author_terms)
+            open_ = every[~contained(every, sure)]
             rest = [number for number in open_.tolist() if self._list(number).df]
             ids = np.concatenate([sure.astype(np.int64), np.array(rest, np.int64)])
             view.authors = frozenset(self.author_names(ids).values())
@@ -258,7 +260,7 @@ class LocalSource:
     def _speaker_slots(self, speaker: str) -> Ints:
         """The chunks in which somebody of this name speaks, whatever the case of the letters."""
         view = self._view
-        ids = np.union1d(view.snapshot.author_terms, view.delta.author_terms).astype(np.int64)
+        ids = union(view.snapshot.author_terms, view.delta.author_terms).astype(np.int64)
         wanted = speaker.strip().casefold()
         slots = [np.zeros(0, np.int64)]
         for number, name in self.author_names(ids).items():

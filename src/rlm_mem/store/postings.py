@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.errors import CorruptStore
+from rlm_mem.store.arrays import union
 from rlm_mem.store.delta import Delta, empty_delta, load_rows
 from rlm_mem.store.lookup import CandidateSource
 from rlm_mem.store.postings_state import (
@@ -80,7 +81,7 @@ class View:
         snap, new = self.snapshot, self.delta.columns
         gone = np.flatnonzero(self.gone).astype(np.int32)
         left = snap.conversation[gone]
-        touched = np.unique(np.concatenate([left, new.conversation]))
+        touched = union(left, new.conversation)
         touched = touched[touched != NO_CONVERSATION]
         first, last = snap.range_of(touched)
         before = last - first

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rlm_mem.store.arrays import contained, distinct
 from rlm_mem.store.delta import Columns, columns_of
 from rlm_mem.store.segments import DocumentTerms
 from rlm_mem.store.snapshot import NO_CONVERSATION, Snapshot
@@ -85,7 +86,7 @@ def make_snapshot(
     for first, last in _slabs(term, counts):
         postings.add(first, last, _slab_keys(base, runs, numbering, int(term[first]), int(term[last - 1])),
                      numbering.group)  # fmt: skip
-    return postings.finish(columns, types, codes, numbering, np.unique(np.concatenate(authors)), seq)
+    return postings.finish(columns, types, codes, numbering, distinct(np.concatenate(authors)), seq)
 
 
 def _run_of(terms: DocumentTerms, first_chunk: int) -> _Run:
@@ -272,7 +273,7 @@ class _Postings:
             segment_df=self._segment_df,
             conversation_df=self._conversation_df,
             max_frequency=self._max_frequency,
-            author_terms=authors[np.isin(authors, self._term)].astype(np.uint32),
+            author_terms=authors[contained(authors, self._term)].astype(np.uint32),
             ordinal=np.asarray(self._ordinal),
             frequency=np.asarray(self._frequency),
             segments=np.asarray(self._segments),
