@@ -57,12 +57,18 @@ def check_query(query: str) -> str:
     """Return the question without surrounding space.
 
     Raises:
-        InvalidQuery: empty, not a text, or longer than 100,000 characters.
+        InvalidQuery: empty, not a text, no valid Unicode, or longer than 100,000 characters.
     """
     if not isinstance(query, str) or not query.strip():
         raise InvalidQuery("the question is empty", hint="ask in words: recall('what did Ana decide?')")
     if len(query) > _MAX_QUERY:
         raise InvalidQuery(f"the question has {len(query):,} characters; at most {_MAX_QUERY:,} are allowed")
+    try:
+        query.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidQuery(
+            f"the question holds a lone surrogate at character {error.start}: it is not valid Unicode text"
+        ) from None
     return query.strip()
 
 
