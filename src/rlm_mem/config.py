@@ -24,6 +24,7 @@ __all__ = [
     "RecallConfig",
     "SandboxConfig",
     "SearchConfig",
+    "SecretsConfig",
     "StoreConfig",
     "TypesConfig",
     "locate_brain",
@@ -127,6 +128,14 @@ class ContinuumConfig:
 
 
 @dataclass(frozen=True)
+class SecretsConfig:
+    """What becomes of keys, passwords, e-mail addresses and telephone numbers in what is written and imported."""
+
+    action: str = _one_of("warn", "off", "warn", "redact", "refuse")
+    pii: bool = True  # e-mail addresses and telephone numbers too
+
+
+@dataclass(frozen=True)
 class TypesConfig:
     """Custom chunk and link types (seed 002, Extension Points) that every process of this brain accepts."""
 
@@ -145,6 +154,7 @@ class Config:
     recall: RecallConfig = field(default_factory=RecallConfig)
     llm: LLMConfig = field(default_factory=LLMConfig)
     continuum: ContinuumConfig = field(default_factory=ContinuumConfig)
+    secrets: SecretsConfig = field(default_factory=SecretsConfig)
     types: TypesConfig = field(default_factory=TypesConfig)
 
     @classmethod

@@ -7,6 +7,7 @@
     │   ├── InvalidChunkId
     │   ├── InvalidChunk               a field, or a whole file, that does not validate
     │   ├── InvalidLink                unknown type, strength outside 0-1, missing end
+    │   ├── InvalidMemory              a tiered memory, or its frontmatter, breaks a rule of its schema
     │   ├── InvalidQuery
     │   ├── InvalidConfig
     │   └── NamespaceError
@@ -43,6 +44,7 @@ __all__ = [
     "InvalidChunkId",
     "InvalidChunk",
     "InvalidLink",
+    "InvalidMemory",
     "InvalidQuery",
     "InvalidConfig",
     "NamespaceError",
@@ -102,6 +104,10 @@ class InvalidChunk(InputError):
 
 class InvalidLink(InputError):
     """A link with an unknown type, a strength outside 0-1, or an end that does not exist."""
+
+
+class InvalidMemory(InputError):
+    """A tiered memory breaks a rule of seed 001; names the file, the field and the rule."""
 
 
 class InvalidQuery(InputError):

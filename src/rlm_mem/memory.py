@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from rlm_mem.store.api import ChunkStore, ConversationInfo, LinkedChunk, Version
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.ingest.remember import When
+    from rlm_mem.continuum.system import Continuum
     from rlm_mem.llm.base import LLM
     from rlm_mem.llm.budget import Limits
     from rlm_mem.recall.costs import CostLine
@@ -133,6 +135,13 @@ class Memory:
             )
         return self._llm
 
+    @cached_property
+    def continuum(self) -> Continuum:
+        """The tiered memories of this brain: record, use, consolidate, prune, review, query (seed 001)."""
+        from rlm_mem.continuum.system import Continuum
+
+        return Continuum(self.store)
+
     # --- remember --------------------------------------------------------------------------------------
 
     def remember(
@@ -198,7 +207,9 @@ class Memory:
         """
         from rlm_mem.recall.recall import RecallOperation
 
-        operation = RecallOperation(self.store, self.llm, engine=engine, functions=functions)
+        operation = RecallOperation(
+            self.store, self.llm, engine=engine, functions={**self.continuum.functions(), **(functions or {})}
+        )
         return operation.recall(question, limits=limits, on_step=on_step, on_text=on_text)
 
     def reason(

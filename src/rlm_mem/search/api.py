@@ -98,7 +98,9 @@ def search(
     return list(_hits(store, question, _ranked(store, source, question, wanted, limit, by), limit, explain))
 
 
-def ranked_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[tuple[str, float]]:
+def ranked_ids(
+    store: ChunkStore, query: str, *, limit: int = 10, filters: Filters | Mapping[str, Any] | None = None
+) -> list[tuple[str, float]]:
     """Ids and scores of the chunks that `search` would return, from the index alone: no chunk file is read.
 
     Raises:
@@ -109,7 +111,7 @@ def ranked_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[tuple[
         return []
     source: CandidateSource = store.candidate_source()
     question = question_for(source, query, store.config.search.language, store.clock())
-    results = _ranked(store, source, question, Filters(), limit, "chunk")
+    results = _ranked(store, source, question, _filters(filters), limit, "chunk")
     return [(result.chunk_id, result.score) for result, _ in zip(results, range(limit), strict=False)]
 
 

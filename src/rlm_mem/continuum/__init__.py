@@ -1,0 +1,23 @@
+"""The Continuum Memory System (seed 001): memories that change tier by what they prove.
+
+Plain files are the truth: ``workspace/state``, ``memory/short_term``, ``memory/long_term`` and ``system`` in the brain
+folder. Each memory is mirrored as a chunk, so search and RECALL find it. Nothing here talks to a person; that is cli's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlm_mem.continuum.system import Continuum
+
+__all__ = ["Continuum"]
+
+
+def __getattr__(name: str) -> object:
+    # Loaded when asked for: importing the package must stay cheap.
+    if name == "Continuum":
+        from rlm_mem.continuum.system import Continuum
+
+        return Continuum
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

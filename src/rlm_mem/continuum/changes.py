@@ -1,0 +1,430 @@
+"""Changes of memories: each a journalled step that, once begun, is always finished, and can be undone.
+
+A change is first written whole into ``archive/continuum/…/pending`` (what each file held, what it will hold). Only
+then are files and mirrors touched, new ones before old ones are taken away. Whoever comes next finishes what a killed
+process left, so every change happens once or not at all. Transitions between tiers keep their record: undoing one
+restores the former bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.continuum import places
+from rlm_mem.continuum.files import Entry, MemoryFiles
+from rlm_mem.continuum.frontmatter import split_blocks
+from rlm_mem.continuum.mirror import Mirror
+from rlm_mem.continuum.schema import stamp
+from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
+from rlm_mem.store import files as operations
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["Change", "Changes", "Edit"]
+
+_logger = logging.getLogger("rlm_mem.continuum")
+
+_PREAMBLES = {
+    places.MEMORY_LOG: "# Memory log\n\n",
+    places.LEARNINGS: "# Project learnings\n\n",
+    places.LIBRARY: "# Smart library\n\n",
+}
+
+
+class Edit(msgspec.Struct, kw_only=True):
+    """What one file, or one block of it, held and will hold; None: nothing.
+
+    Attributes:
+        after_block: of a block, the one before it (None: the first), so that it can be put back in its place.
+        glue: line end that had to be added to the text before it.
+    """
+
+    file: str
+    before: str | None
+    after: str | None
+    block: str | None = None
+    after_block: str | None = None
+    glue: str = ""
+    new_file: bool = False
+
+
+class Change(msgspec.Struct, kw_only=True):
+    """One step with its reason.
+
+    Attributes:
+        keep: a transition: its record stays and it can be undone.
+        derived: mirror of a new memory → the chunks it was made from.
+        superseded: chunk → the mirror that took its place.
+        marks: plain chunk → metadata fields to set. ``unmarks``: what undoing sets.
+    """
+
+    id: str
+    at: str
+    op: str
+    reason: str
+    entry: str
+    edits: list[Edit]
+    actor: str | None = None
+    tier_from: str | None = None
+    tier_to: str | None = None
+    keep: bool = False
+    derived: dict[str, list[str]] = {}
+    superseded: dict[str, str] = {}
+    retired: list[str] = []
+    marks: dict[str, dict[str, Any]] = {}
+    unmarks: dict[str, dict[str, Any]] = {}
+    details: dict[str, Any] = {}
+
+
+class Changes:
+    """Applies, finishes and undoes changes of one namespace."""
+
+    def __init__(self, store: ChunkStore, memories: MemoryFiles, mirror: Mirror) -> None:
+        self._store = store
+        self._files = memories
+        self._mirror = mirror
+        self._pending = memories.archive / "pending"
+        self._transitions = memories.archive / "transitions"
+        self.journal_file = store.backend.layout.log / "continuum.jsonl"
+
+    # --- making ------------------------------------------------------------------------------------------------------
+
+    def draft(self, op: str, entry: str, reason: str, edits: list[Edit], **more: Any) -> Change:
+        """A change with its id and time."""
+        now = self._store.clock()
+        return Change(
+            id=f"{now:%Y%m%d%H%M%S%f}-{secrets.token_hex(3)}", at=stamp(now), op=op, reason=reason,
+            entry=entry, edits=edits,
+            actor=self._store.actor, **more,
+        )  # fmt: skip
+
+    def replaced(self, entry: Entry, text: str) -> Edit:
+        """The edit that gives a memory another text."""
+        return Edit(file=entry.file, block=entry.block, before=entry.text, after=text)
+
+    def removed(self, entry: Entry) -> Edit:
+        """The edit that takes a memory away from its file."""
+        if entry.block is None:
+            return Edit(file=entry.file, before=entry.text, after=None)
+        return Edit(
+            file=entry.file, block=entry.block, before=entry.text, after=None,
+            after_block=self._block_before(entry.file, entry.block),
+        )  # fmt: skip
+
+    def added(self, file: str, text: str, block: str | None = None) -> Edit:
+        """The edit that adds a memory: a new file, or a block at the end of one."""
+        present = self._files.read(file)
+        if block is None:
+            if present is not None:
+                raise ConflictError(f"{file} is there already")
+            return Edit(file=file, before=None, after=text)
+        preamble = _PREAMBLES.get(file, f"# {Path(file).stem}\n\n") if present is None else present
+        blocks = self._blocks(file, preamble)
+        if block in blocks:
+            raise ConflictError(f"{file} holds a memory {block} already")
+        glue = (
+            "" if preamble.endswith("\n\n") or not preamble else "\n" if preamble.endswith("\n") else "\n\n"
+        )
+        return Edit(
+            file=file, block=block, before=None, after=text, after_block=next(reversed(blocks), None),
+            glue=glue, new_file=present is None,
+        )  # fmt: skip
+
+    def archived(self, entry: Entry, change_time: str) -> list[Edit]:
+        """The edits that move a memory into the archive, as it is."""
+        base, _, suffix = entry.file.rpartition(".")
+        name = f"archive/{base}" if entry.block is None else f"archive/{base}/{entry.block}"
+        target = f"{name}.{suffix}"
+        if self._files.path(target).exists():
+            target = f"{name}.{''.join(char for char in change_time if char.isdigit())}.{suffix}"
+        return [Edit(file=target, before=None, after=entry.text), self.removed(entry)]
+
+    # --- applying ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the store's write lock with nothing pending: what is read inside may be built on."""
+        if self._store.backend.read_only:
+            raise StoreReadOnly("the memory was opened read-only")
+        if self._store.backend.connection.in_transaction:
+            raise StorageError(
+                "tiered memories cannot be changed inside a batch of chunk writes",
+                hint="do it before or after the batch",
+            )
+        while True:
+            self.recover()
+            with self._store.batch():
+                if not self._waiting():
+                    yield
+                    return
+
+    def apply(self, build: Callable[[], Change | None]) -> Change | None:
+        """Build a change on the present files and carry it out; ``build`` may find that there is nothing to do."""
+        with self.locked():
+            change = build()
+            if change is None:
+                return None
+            self._validate(change)
+            record = self._pending / f"{change.id}.json"
+            operations.write_atomic(record, msgspec.json.format(msgspec.json.encode(change), indent=1))
+            self._perform(change)
+        with self._store.batch():
+            self._finish(change, record)
+        return change
+
+    def recover(self) -> int:
+        """Finish what killed processes began; returns how many changes that were."""
+        waiting = self._waiting()
+        if not waiting:
+            return 0
+        with self._store.batch():
+            changes = []
+            for record in self._waiting():
+                change = _decode(record)
+                self._perform(change, repeated=True)
+                changes.append((change, record))
+        with self._store.batch():
+            for change, record in changes:
+                self._finish(change, record)
+            self._files.tidy()
+        return len(changes)
+
+    def _waiting(self) -> list[Path]:
+        if not self._pending.is_dir():
+            return []
+        return sorted(path for path in self._pending.iterdir() if path.suffix == ".json")
+
+    def _validate(self, change: Change) -> None:
+        """Nothing is begun that would leave an invalid memory."""
+        for edit in change.edits:
+            if edit.after is not None and not edit.file.startswith("archive/"):
+                if edit.file.startswith("system/review/"):
+                    continue
+                self._files.parse(edit.file, None if edit.block is None else "", edit.after)
+
+    def _perform(self, change: Change, *, repeated: bool = False) -> None:
+        for edit in [edit for edit in change.edits if edit.after is not None]:
+            self._edit(edit, repeated)
+            self._read_back(edit)
+        for edit in [edit for edit in change.edits if edit.after is None]:
+            self._edit(edit, repeated)
+        self._mirrored(change)
+
+    def _edit(self, edit: Edit, repeated: bool) -> None:
+        text = self._files.read(edit.file)
+        present = text if edit.block is None else self._blocks(edit.file, text or "").get(edit.block)
+        if present == edit.after:
+            return
+        if present != edit.before and present is not None:
+            if not repeated:
+                raise ConflictError(f"{edit.file} was changed meanwhile", hint="repeat the command")
+            self._set_aside(edit, present)
+        if edit.block is None:
+            if edit.after is None:
+                self._files.remove(edit.file)
+            else:
+                self._files.write(edit.file, edit.after)
+            return
+        changed = _with_block(text, edit, lambda whole: self._blocks(edit.file, whole))
+        if changed is None:
+            self._files.remove(edit.file)
+        else:
+            self._files.write(edit.file, changed)
+
+    def _set_aside(self, edit: Edit, present: str) -> None:
+        """Somebody edited the file between a crash and its repair: their text is kept beside the archive."""
+        name = edit.file.replace("/", "_")
+        place = f"archive/conflicts/{secrets.token_hex(4)}-{name}"
+        _logger.warning("%s was edited while a change was pending; the edit is kept as %s", edit.file, place)
+        self._files.write(place, present)
+
+    def _read_back(self, edit: Edit) -> None:
+        text = self._files.read(edit.file)
+        present = text if edit.block is None else self._blocks(edit.file, text or "").get(edit.block)
+        if present != edit.after:
+            raise StorageError(f"{edit.file} does not hold what was written")
+
+    def _mirrored(self, change: Change) -> None:
+        kept = set(change.superseded)
+        for edit in change.edits:
+            if edit.file.startswith(("archive/", "system/review/", places.STATE)):
+                continue
+            if edit.after is not None:
+                entry = self._files.parse(edit.file, None if edit.block is None else "", edit.after)
+                self._mirror.put(entry, change.derived.get(entry.chunk_id, ()))
+            else:
+                chunk_id = places.mirror_id(self._store.namespace, edit.file, edit.block)
+                if chunk_id not in kept:
+                    self._mirror.retire(chunk_id)
+        for chunk_id, by in change.superseded.items():
+            self._mirror.supersede(chunk_id, by, change.at)
+        for chunk_id in change.retired:
+            self._mirror.retire(chunk_id)
+        for chunk_id, fields in change.marks.items():
+            self._mirror.mark(chunk_id, fields)
+
+    def _finish(self, change: Change, record: Path) -> None:
+        if not record.exists():
+            return  # somebody who came after us did
+        self._log(change)
+        if change.keep:
+            operations.publish(record, self._transitions / record.name)
+            operations.sync_folder(self._transitions)
+        else:
+            operations.remove(record)
+
+    # --- the journal -------------------------------------------------------------------------------------------------
+
+    def _log(self, change: Change) -> None:
+        line = {
+            "id": change.id, "ts": change.at, "ns": self._store.namespace, "actor": change.actor, "op": change.op,
+            "entry": change.entry, "from": change.tier_from, "to": change.tier_to, "reason": change.reason,
+            **({"details": change.details} if change.details else {}),
+        }  # fmt: skip
+        data = self.journal_file.read_bytes() if self.journal_file.exists() else b""
+        tail = data[-65_536:]
+        if f'"id":"{change.id}"'.encode() in tail:
+            return
+        start = b"" if not data or data.endswith(b"\n") else b"\n"  # a torn last line of a power cut
+        operations.make_folder(self.journal_file.parent)
+        descriptor = os.open(self.journal_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, start + msgspec.json.encode(line) + b"\n")
+        finally:
+            os.close(descriptor)
+
+    def journal(self, *, entry: str | None = None, op: str | None = None) -> Iterator[dict[str, Any]]:
+        """Every step of this namespace with its reason, oldest first."""
+        if not self.journal_file.exists():
+            return
+        with self.journal_file.open("rb") as lines:
+            for line in lines:
+                try:
+                    step = msgspec.json.decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError):
+                    continue
+                if not isinstance(step, dict) or step.get("ns") != self._store.namespace:
+                    continue
+                if entry not in (None, step.get("entry")) or op not in (None, step.get("op")):
+                    continue
+                yield step
+
+    # --- undoing -----------------------------------------------------------------------------------------------------
+
+    def transition(self, transition_id: str) -> Change:
+        """The record of a transition; raises NotFoundError."""
+        record = self._transitions / f"{transition_id}.json"
+        if not transition_id.replace("-", "").isalnum() or not record.is_file():
+            raise NotFoundError(
+                f"there is no transition {transition_id!r:.60}", hint="rlm-mem trace log lists them"
+            )
+        return _decode(record)
+
+    def transitions(self) -> list[str]:
+        """Ids of the transitions that can be undone, oldest first."""
+        if not self._transitions.is_dir():
+            return []
+        return sorted(path.stem for path in self._transitions.glob("*.json"))
+
+    def waiting(self) -> list[str]:
+        """Names of changes that were begun and not finished."""
+        return [path.stem for path in self._waiting()]
+
+    def forget(self, transition_id: str) -> None:
+        """Drop the record of a transition, which cannot be undone any more then."""
+        operations.remove(self._transitions / f"{transition_id}.json")
+
+    def undo(self, transition_id: str, reason: str) -> Change:
+        """Put every file of a transition back as it was, byte for byte, and the mirrors with them.
+
+        Raises:
+            NotFoundError: there is no such transition. ConflictError: what it made was changed or moved since.
+        """
+
+        def build() -> Change:
+            former = self.transition(transition_id)
+            edits = [
+                Edit(
+                    file=edit.file, block=edit.block, before=edit.after, after=edit.before,
+                    after_block=edit.after_block, glue=edit.glue, new_file=edit.new_file,
+                )
+                for edit in reversed(former.edits)
+            ]  # fmt: skip
+            for edit in edits:
+                text = self._files.read(edit.file)
+                present = text if edit.block is None else self._blocks(edit.file, text or "").get(edit.block)
+                if present != edit.before:
+                    raise ConflictError(
+                        f"{edit.file}{'#' + edit.block if edit.block else ''} was changed since this transition",
+                        hint="undo the later transitions of this memory first",
+                    )
+            return self.draft(
+                "undo", former.entry, reason, edits, tier_from=former.tier_to, tier_to=former.tier_from,
+                keep=True, marks=former.unmarks, details={"undoes": transition_id},
+            )  # fmt: skip
+
+        change = self.apply(build)
+        if change is None:  # cannot be: build returns a change or raises
+            raise NotFoundError(f"there is no transition {transition_id}")
+        return change
+
+    # --- blocks ------------------------------------------------------------------------------------------------------
+
+    def _blocks(self, file: str, text: str) -> dict[str, str]:
+        """The blocks of a file by id, in order, invalid ones under a name of their own."""
+        found: dict[str, str] = {}
+        for number, block in enumerate(split_blocks(text)[1]):
+            try:
+                name = self._files.parse(file, "", block.text).block or ""
+            except InvalidMemory:
+                name = f"\0{number}"
+            found.setdefault(name, block.text)
+        return found
+
+    def _block_before(self, file: str, block: str) -> str | None:
+        names = list(self._blocks(file, self._files.read(file) or ""))
+        return names[names.index(block) - 1] if block in names and names.index(block) else None
+
+
+def _with_block(text: str | None, edit: Edit, blocks: Callable[[str], Mapping[str, str]]) -> str | None:
+    """A file's text with one block put, changed or taken away; None: nothing is left that was not there before."""
+    whole = text if text is not None else _PREAMBLES.get(edit.file, f"# {Path(edit.file).stem}\n\n")
+    present = blocks(whole)
+    name = edit.block or ""
+    if name in present:
+        at = whole.index(present[name])
+        head, tail = whole[:at], whole[at + len(present[name]) :]
+        if edit.after is not None:
+            return head + edit.after + tail
+        if edit.glue and head.endswith(edit.glue):
+            head = head[: -len(edit.glue)]
+        rest = head + tail
+        return None if edit.new_file and len(present) == 1 else rest
+    if edit.after is None:
+        return whole if text is not None else None
+    if edit.after_block is not None and edit.after_block in present:
+        before = present[edit.after_block]
+        at = whole.index(before) + len(before)
+    elif present and edit.before is None and not edit.glue:
+        at = whole.index(next(iter(present.values())))
+    else:
+        at = len(whole)
+    return whole[:at] + edit.glue + edit.after + whole[at:]
+
+
+def _decode(record: Path) -> Change:
+    try:
+        return msgspec.json.decode(record.read_bytes(), type=Change)
+    except (msgspec.DecodeError, OSError) as error:
+        raise StorageError(
+            f"{record.name} cannot be read: {error}", hint="look at it: it says what was to be changed"
+        ) from error

@@ -1,0 +1,284 @@
+"""The files of a brain's tiered memories: listed, read and written; everything else works on what this returns.
+
+A store without files (many machines) would answer the same calls from rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import msgspec
+
+from rlm_mem.chunk import format_time
+from rlm_mem.continuum import places
+from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
+from rlm_mem.continuum.schema import FIELD_ORDER, Frontmatter, validate
+from rlm_mem.errors import InvalidMemory
+from rlm_mem.store import files
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["Entry", "MemoryFiles", "Problem", "new_text"]
+
+_logger = logging.getLogger("rlm_mem.continuum")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tiered memory as it stands in its file.
+
+    Attributes:
+        file: path relative to the namespace's folder, with forward slashes.
+        block: id within a file that holds many, else None.
+        text: its text in the file: the block, or the whole file.
+        raw: every field, unknown ones included.
+        chunk_id: the chunk that mirrors it.
+        undated: it has no ``created_at``; the file's time stands in for it.
+    """
+
+    file: str
+    block: str | None
+    kind: str
+    meta: Frontmatter
+    raw: dict[str, Any]
+    header: str
+    body: str
+    text: str
+    chunk_id: str
+    undated: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name for people and programs: the file, and the block behind ``#``."""
+        return self.file if self.block is None else f"{self.file}#{self.block}"
+
+    @property
+    def title(self) -> str:
+        """The first heading, else the first line."""
+        for line in self.body.splitlines():
+            if line.strip("#- \t\r"):
+                return line.strip("# \t\r")
+        return self.block or self.file.rpartition("/")[2]
+
+    def changed(self, changes: dict[str, Any], body: str | None = None) -> str:
+        """Its text with some fields (None removes one) and perhaps another body."""
+        header = edited(self.header, changes, self.key)
+        end = "\r\n" if "\r\n" in self.header else "\n"
+        if self.block is None:
+            before, _, rest = split_one(self.text) or (f"---{end}", "", f"---{end}{self.body}")
+            return before + header + (rest if body is None else f"---{end}{body}")
+        return f"---{end}{header}---{end}{self.body if body is None else guarded(body)}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file, or a memory in it, that breaks a rule; it is left alone."""
+
+    file: str
+    message: str
+
+
+def new_text(fields: dict[str, Any], body: str) -> str:
+    """The text of a new memory."""
+    return f"---\n{render(fields, FIELD_ORDER)}---\n{guarded(body)}"
+
+
+class MemoryFiles:
+    """Files of the memories of one namespace.
+
+    Args:
+        store: the chunk store of the same brain; its namespace, settings and durability hold here too.
+    """
+
+    def __init__(self, store: ChunkStore) -> None:
+        brain = store.base_path.absolute().parent
+        place = places.namespace_folder(store.namespace)
+        self.root = brain / place if place else brain
+        self.archive = store.backend.layout.archive / "continuum" / quote(store.namespace, safe="")
+        self.namespace = store.namespace
+        self._durable = store.config.store.durability == "full"
+        self._task_types = store.config.continuum.task_types
+
+    # --- raw files ---------------------------------------------------------------------------------------------------
+
+    def path(self, file: str) -> Path:
+        """The place of a file; ``archive/…`` is the archive."""
+        parts = file.split("/")
+        if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
+            raise InvalidMemory(f"{file!r:.80} is no path of a memory file")
+        if parts[0] == "archive":
+            return self.archive.joinpath(*parts[1:])
+        return self.root.joinpath(*parts)
+
+    def read(self, file: str) -> str | None:
+        """The text of a file with its own line ends, None where there is none; raises InvalidMemory if not UTF-8."""
+        try:
+            return self.path(file).read_bytes().decode("utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except UnicodeDecodeError as error:
+            raise InvalidMemory(f"{file}: byte {error.start} is not UTF-8") from None
+
+    def write(self, file: str, text: str) -> None:
+        """Write a whole file: a reader sees the old or the new one."""
+        target = self.path(file)
+        data = text.encode("utf-8")
+        temp = files.write_temp(self.archive / ".unfinished", "memory", data)
+        try:
+            if self._durable:
+                files.sync_files([temp])
+            files.publish(temp, target)
+            if self._durable:
+                files.sync_folder(target.parent)
+        except OSError as error:
+            files.remove(temp)
+            files.translate(error, file)
+
+    def remove(self, file: str) -> None:
+        """Remove a file; no error where it is gone."""
+        files.remove(self.path(file))
+
+    def tidy(self) -> None:
+        """Drop what killed writers left unfinished; to be called under the write lock."""
+        folder = self.archive / ".unfinished"
+        if folder.is_dir():
+            for leftover in folder.iterdir():
+                files.remove(leftover)
+
+    def names(self) -> list[str]:
+        """Every file that may hold memories, in order; other files of a person's are none of ours."""
+        found = [single for single in places.SINGLES if self.path(single).is_file()]
+        for folder in places.FOLDERS:
+            place = self.path(folder)
+            if place.is_dir():
+                found += [
+                    f"{folder}/{path.name}"
+                    for path in place.iterdir()
+                    if path.suffix in (".md", ".json") and not path.name.startswith(".")
+                ]
+        return sorted(found)
+
+    def signatures(self) -> dict[str, tuple[int, int, int]]:
+        """Size, time and inode of every file: what tells a changed one without reading it."""
+        found = {}
+        for file in self.names():
+            signature = files.signature(self.path(file))
+            if signature is not None:
+                found[file] = (signature.size, signature.mtime_ns, signature.inode)
+        return found
+
+    def folder_times(self) -> tuple[int, ...]:
+        """Times of the folders and single files: they move when a file is added, replaced or removed."""
+        return tuple(
+            signature.mtime_ns if (signature := files.signature(self.path(place))) else 0
+            for place in (*places.FOLDERS, *places.SINGLES)
+        )
+
+    # --- memories ----------------------------------------------------------------------------------------------------
+
+    def entries(self, problems: list[Problem] | None = None, kinds: tuple[str, ...] = ()) -> Iterator[Entry]:
+        """Every memory that validates.
+
+        Args:
+            problems: takes what does not validate; without it that is logged.
+            kinds: only these.
+        """
+        for file in self.names():
+            try:
+                if kinds and places.kind_of(file) not in kinds:
+                    continue
+                yield from self.in_file(file, problems)
+            except InvalidMemory as error:
+                _note(problems, file, error)
+
+    def in_file(self, file: str, problems: list[Problem] | None = None) -> list[Entry]:
+        """The memories of one file; none where there is no such file. Raises InvalidMemory for a file with one."""
+        text = self.read(file)
+        if text is None:
+            return []
+        if not places.is_multi(file):
+            return [self.parse(file, None, text)]
+        found: list[Entry] = []
+        for block in split_blocks(text)[1]:
+            try:
+                entry = self.parse(file, "", block.text)
+                if any(entry.block == other.block for other in found):
+                    raise InvalidMemory(f"{file}: id: {entry.block!r} stands there twice")
+                found.append(entry)
+            except InvalidMemory as error:
+                _note(problems, file, error)
+        return found
+
+    def get(self, key: str) -> Entry | None:
+        """The memory with this key (``file`` or ``file#block``), or None; raises InvalidMemory if it is invalid."""
+        file, _, block = key.partition("#")
+        return next((entry for entry in self.in_file(file) if (entry.block or "") == block), None)
+
+    def parse(self, file: str, block: str | None, text: str) -> Entry:
+        """A memory from its text: the whole file, or (``block`` not None) one block; raises InvalidMemory."""
+        kind = places.kind_of(file)
+        if file.endswith(".json"):
+            raw, header, body = self._json(file, text)
+        else:
+            parts = split_one(text)
+            if parts is None:
+                raise InvalidMemory(f"{file}: frontmatter: every memory begins with it (seed 001)")
+            header, body = parts[1], parts[2].split("\n", 1)[-1] if "\n" in parts[2] else ""
+            raw = parse_yaml(header, file)
+        name = str(raw.get("id") or _default_id(body)) if block is not None else None
+        where = file if name is None else f"{file}#{name}"
+        meta = validate(raw, where, self._task_types)
+        if meta.memory_frequency not in places.tiers_of(kind):
+            raise InvalidMemory(
+                f"{where}: memory_frequency: {meta.memory_frequency} does not live in "
+                f"{'this file' if kind == 'learning' else 'a ' + kind}: {' or '.join(places.tiers_of(kind))} does"
+            )
+        undated = meta.created_at is None
+        if undated:
+            meta = msgspec.structs.replace(meta, created_at=self._file_time(file))
+        chunk_id = places.mirror_id(self.namespace, file, name)
+        return Entry(file, name, kind, meta, raw, header, body, text, chunk_id, undated)
+
+    def _json(self, file: str, text: str) -> tuple[dict[str, Any], str, str]:
+        try:
+            data = msgspec.json.decode(text.encode("utf-8"))
+        except msgspec.DecodeError as error:
+            raise InvalidMemory(f"{file}: is not valid JSON: {error}") from None
+        memory = data.get("_memory") if isinstance(data, dict) else None
+        if not isinstance(memory, dict):
+            raise InvalidMemory(f"{file}: _memory: JSON files carry the frontmatter under this key")
+        body = {name: value for name, value in data.items() if name != "_memory"}
+        return memory, "", msgspec.json.format(msgspec.json.encode(body), indent=2).decode()
+
+    def _file_time(self, file: str) -> str:
+        signature = files.signature(self.path(file))
+        seconds = signature.mtime_ns / 1e9 if signature else 0.0
+        return format_time(datetime.fromtimestamp(seconds, UTC))
+
+    def with_text(self, entry: Entry, text: str) -> Entry:
+        """The memory as it would be with another text; raises InvalidMemory where that breaks a rule."""
+        parsed = self.parse(entry.file, None if entry.block is None else "", text)
+        if parsed.block != entry.block:
+            raise InvalidMemory(f"{entry.key}: id: cannot be changed to {parsed.block!r}")
+        return replace(parsed)
+
+
+def _note(problems: list[Problem] | None, file: str, error: InvalidMemory) -> None:
+    if problems is None:
+        _logger.warning("%s", error)
+    else:
+        problems.append(Problem(file, str(error)))
+
+
+def _default_id(body: str) -> str:
+    """A block written by hand without an id is known by its first line."""
+    first = next((line for line in body.splitlines() if line.strip("# \t")), "")
+    return f"entry-{hashlib.sha256(first.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"

@@ -1,0 +1,257 @@
+"""Frontmatter as text: found in a file, read, edited without touching anything else, and written.
+
+A memory begins with a line ``---``, then YAML, then ``---`` again, then its body. Files that hold many memories
+(seed 001, Low and Ultra-Low) hold one such block after another.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import format_time
+from rlm_mem.errors import InvalidMemory
+
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+
+__all__ = ["Block", "edited", "guarded", "parse_yaml", "render", "split_blocks", "split_one"]
+
+_MAX_CHARS = 200_000
+_MAX_NODES = 20_000
+_FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
+_OPENS = re.compile(
+    r"(?:memory_frequency|volatility|update_trigger|retention_policy|confidence_score)[ \t]*:"
+)
+_LINE = re.compile(r"([A-Za-z_]\w*):(?: +(.*))?\Z")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d+)?\Z")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*\Z")
+_CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False}
+_NOT_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One memory of a file that holds many: its whole text, its YAML and what follows."""
+
+    text: str
+    header: str
+    body: str
+
+
+def split_one(text: str) -> tuple[str, str, str] | None:
+    """``(before, YAML, body)`` of a file that holds one memory; None where there is no frontmatter.
+
+    ``before`` is the fence, a byte order mark included, so that the three with a closing fence make the file again.
+    """
+    lines = text.splitlines(keepends=True)
+    if not lines or not _FENCE.match(lines[0].removeprefix("\ufeff")):
+        return None
+    for number in range(1, len(lines)):
+        if _FENCE.match(lines[number]):
+            return lines[0], "".join(lines[1:number]), "".join(lines[number:])
+    return None
+
+
+def split_blocks(text: str) -> tuple[str, list[Block]]:
+    """What stands before the first memory, and the memories; together they are the text again."""
+    lines = text.splitlines(keepends=True)
+    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
+    starts: list[tuple[int, int]] = []
+    at = 0
+    while at + 1 < len(fences):
+        first, last = fences[at], fences[at + 1]
+        if any(_OPENS.match(line) for line in lines[first + 1 : last]):
+            starts.append((first, last))
+            at += 2
+        else:
+            at += 1
+    if not starts:
+        return text, []
+    blocks = []
+    for number, (first, last) in enumerate(starts):
+        end = starts[number + 1][0] if number + 1 < len(starts) else len(lines)
+        blocks.append(
+            Block("".join(lines[first:end]), "".join(lines[first + 1 : last]), "".join(lines[last + 1 : end]))
+        )
+    return "".join(lines[: starts[0][0]]), blocks
+
+
+def guarded(body: str) -> str:
+    """A body whose lines cannot be taken for a fence: ``---`` gets a space before it, which Markdown ignores."""
+    return "".join(" " + line if _FENCE.match(line) else line for line in body.splitlines(keepends=True))
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def parse_yaml(header: str, where: str) -> dict[str, Any]:
+    """The fields of a frontmatter as plain data; raises InvalidMemory naming the file."""
+    if len(header) > _MAX_CHARS:
+        raise InvalidMemory(f"{where}: the frontmatter is longer than {_MAX_CHARS:,} characters")
+    quick = _quick(header)
+    if quick is not None:
+        return quick
+    loaded = _load(_yaml(header), header, where)
+    if not isinstance(loaded, Mapping):
+        raise InvalidMemory(f"{where}: the frontmatter is not a table of fields")
+    budget = [_MAX_NODES]
+    return {str(key): _plain(value, where, budget) for key, value in loaded.items()}
+
+
+def _quick(header: str) -> dict[str, Any] | None:
+    """Read the simple lines that this package writes; None where a line is anything else (YAML decides then).
+
+    The YAML library needs milliseconds for what this reads in microseconds: ten thousand memories are read whole.
+    """
+    found: dict[str, Any] = {}
+    for line in header.splitlines():
+        match = _LINE.match(line)
+        if match is None or match[1] in found:
+            return None
+        value = (match[2] or "").strip()
+        if value[:1] in ('"', "[", "{"):
+            try:
+                found[match[1]] = json.loads(value)
+            except ValueError:
+                return None
+        elif _NUMBER.match(value):
+            found[match[1]] = float(value) if "." in value else int(value)
+        elif value in _CONSTANTS:
+            found[match[1]] = _CONSTANTS[value]
+        elif _WORD.match(value) and value.lower() not in _NOT_WORDS:
+            found[match[1]] = value
+        else:
+            return None
+    return found
+
+
+def _yaml(header: str) -> YAML:
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes = True
+    yaml.width = 1_000_000
+    yaml.allow_unicode = True
+    if re.search(r"^ +- ", header, re.MULTILINE):
+        yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def _load(yaml: YAML, header: str, where: str) -> Any:
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return yaml.load(header)
+    except YAMLError as error:
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 2}: " if mark is not None else ""
+        raise InvalidMemory(f"{where}: {line}the frontmatter is not valid YAML: {problem}") from None
+    except (ValueError, RecursionError, TypeError) as error:
+        raise InvalidMemory(f"{where}: the frontmatter cannot be read: {type(error).__name__}") from None
+
+
+def _plain(value: Any, where: str, budget: list[int]) -> Any:
+    """Plain data without the YAML library's own classes; bounded, since aliases can repeat without end."""
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise InvalidMemory(f"{where}: the frontmatter has more than {_MAX_NODES:,} values")
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, where, budget) for key, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(item, where, budget) for item in value]
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if value is None or isinstance(value, bool):
+        return value
+    for kind in (int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return str(value)
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+def render(data: Mapping[str, Any], order: Iterable[str] = ()) -> str:
+    """New frontmatter, one field a line; empty fields are left out."""
+    first = [name for name in order if name in data]
+    names = [*first, *(name for name in data if name not in first)]
+    return "".join(
+        f"{name}: {_scalar(data[name])}\n" for name in names if data[name] not in (None, {}, [], "")
+    )
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        digits = f"{value:.6f}".rstrip("0")
+        return digits + "0" if digits.endswith(".") else digits
+    if isinstance(value, str) and _WORD.match(value) and value.lower() not in _NOT_WORDS:
+        return value
+    # JSON is YAML; what JSON leaves as it is but YAML counts as a line break is escaped.
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(
+        char if char.isprintable() and char not in "\u0085\u2028\u2029" else _escape(char) for char in text
+    )
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if code > 0xFFFF:
+        code -= 0x10000
+        return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+    return f"\\u{code:04x}"
+
+
+def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
+    """The frontmatter with some fields changed (None removes one); order, comments and the rest stay as they are.
+
+    Raises:
+        InvalidMemory: the frontmatter is not valid YAML.
+    """
+    crlf = "\r\n" in header
+    yaml = _yaml(header)
+    loaded = _load(yaml, header.replace("\r\n", "\n"), where)
+    if loaded is None:
+        return render({name: value for name, value in changes.items() if value is not None})
+    for name, value in changes.items():
+        if value is None:
+            loaded.pop(name, None)
+        elif _differs(loaded.get(name), value):
+            loaded[name] = _flow(value, top=True)
+    out = io.StringIO()
+    yaml.dump(loaded, out)
+    text = out.getvalue()
+    return text.replace("\n", "\r\n") if crlf else text
+
+
+def _differs(former: Any, value: Any) -> bool:
+    return type(former) is bool or type(value) is bool or former != value
+
+
+def _flow(value: Any, *, top: bool = False) -> Any:
+    """Values in the one-line form that ``render`` writes."""
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+    if isinstance(value, Mapping):
+        table = CommentedMap({DoubleQuotedScalarString(key): _flow(item) for key, item in value.items()})
+        table.fa.set_flow_style()
+        return table
+    if isinstance(value, list | tuple):
+        sequence = CommentedSeq([_flow(item) for item in value])
+        sequence.fa.set_flow_style()
+        return sequence
+    if isinstance(value, str) and not (top and _WORD.match(value) and value.lower() not in _NOT_WORDS):
+        return DoubleQuotedScalarString(value)
+    return round(value, 6) if isinstance(value, float) else value

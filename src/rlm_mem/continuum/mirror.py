@@ -1,0 +1,144 @@
+"""Every tiered memory as a chunk, so that search, RECALL and programs find it with no second index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.continuum.files import Entry
+from rlm_mem.store.standing import TIER_TAG
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["MARK", "SOURCE", "Mirror", "chunk_fields"]
+
+#: ``metadata.source`` of every mirror.
+SOURCE = "continuum"
+#: Tag of plain chunks whose uses are counted.
+MARK = "use:recorded"
+
+_TYPES = {
+    "state": "note",
+    "interaction": "note",
+    "session": "note",
+    "trace": "pattern",
+    "pattern": "pattern",
+    "learning": "fact",
+    "library": "pattern",
+    "profile": "fact",
+}
+
+
+def chunk_fields(entry: Entry) -> dict[str, Any]:
+    """What the mirror of a memory says: content, type, tags, confidence and figures."""
+    meta = entry.meta
+    rate = meta.rate
+    tags = [f"{TIER_TAG}{meta.tier}", f"kind:{entry.kind}"]
+    if meta.task_type:
+        tags.append(f"task:{meta.task_type}")
+    if meta.cross_project_validated:
+        tags.append("cross-project")
+    return {
+        "content": entry.body.strip() or entry.title,
+        "type": _TYPES[entry.kind],
+        "tags": tags,
+        "confidence": meta.confidence_score,
+        "extra": {
+            "tier": meta.tier,
+            "kind": entry.kind,
+            "title": entry.title[:300],
+            "volatility": meta.volatility,
+            "usage_count": meta.usage_count,
+            "success_rate": None if rate is None else round(rate, 6),
+            "goal_signature": meta.goal_signature,
+            "task_type": meta.task_type,
+            "cross_project_validated": meta.cross_project_validated,
+            "validation_count": meta.validation_count,
+            "component_of": meta.component_of,
+            "since": meta.since,
+        },
+        "provenance": {"file": entry.file, "entry": entry.block},
+    }
+
+
+class Mirror:
+    """Writes mirrors; every call may be repeated and changes nothing the second time.
+
+    Args:
+        store: where the chunks live; its lock is held by the caller.
+    """
+
+    def __init__(self, store: ChunkStore) -> None:
+        self._store = store
+
+    def put(self, entry: Entry, derived_from: Sequence[str] = ()) -> Chunk:
+        """Bring the mirror of a memory up to date: made, revised, or brought back from the archive."""
+        fields = chunk_fields(entry)
+        limit = self._store.config.store.max_content_bytes
+        data = fields["content"].encode("utf-8")
+        content = data[:limit].decode("utf-8", "ignore") if len(data) > limit else fields["content"]
+        extra = {name: value for name, value in fields["extra"].items() if value is not None}
+        if not self._store.exists(entry.chunk_id):
+            self._store.restore_chunk(entry.chunk_id)
+        if self._store.exists(entry.chunk_id):
+            chunk = self._store.update_chunk(
+                entry.chunk_id,
+                content,
+                {
+                    **fields["extra"],
+                    "superseded_by": None,
+                    "valid_to": None,
+                    "provenance": fields["provenance"],
+                },
+                tags=fields["tags"],
+                confidence=fields["confidence"],
+                chunk_type=fields["type"],
+            )
+            if chunk is not None:
+                return chunk
+        known = [one for one in derived_from if self._known(one)]
+        return self._store.create_chunk(
+            content,
+            fields["type"],
+            {**extra, "access_count": entry.meta.access_count},
+            [{"target_id": one, "type": "derived_from", "strength": 1.0} for one in known],
+            fields["tags"],
+            fields["confidence"],
+            source=SOURCE,
+            occurred_at=entry.meta.created_at,
+            provenance=fields["provenance"],
+            chunk_id=entry.chunk_id,
+        )
+
+    def _known(self, chunk_id: str) -> bool:
+        return self._store.exists(chunk_id)
+
+    def supersede(self, chunk_id: str, by: str, at: str) -> None:
+        """The memory went into another: its mirror stays to be found, below its successor."""
+        if self._store.exists(chunk_id):
+            self._store.update_chunk(chunk_id, metadata={"superseded_by": by, "valid_to": at})
+
+    def retire(self, chunk_id: str) -> None:
+        """The memory was archived: so is its mirror."""
+        self._store.delete_chunk(chunk_id)
+
+    def mark(self, chunk_id: str, fields: dict[str, Any]) -> None:
+        """Set fields of a plain chunk's metadata (None removes one)."""
+        if self._store.exists(chunk_id):
+            self._store.update_chunk(chunk_id, metadata=fields)
+
+    def mirrors(self) -> dict[str, tuple[str, str | None]]:
+        """File and block behind each mirror that is searched, superseded ones left out."""
+        found = {}
+        tags = [f"{TIER_TAG}{name}" for name in ("high", "mid", "low", "ultra-low")]
+        for chunk in self._store.iter_chunks(any_tags=tags):
+            place = chunk.metadata.provenance
+            if (
+                chunk.metadata.source == SOURCE
+                and not chunk.metadata.superseded_by
+                and isinstance(place.get("file"), str)
+            ):
+                found[chunk.id] = (place["file"], place.get("entry"))
+        return found

@@ -1,0 +1,146 @@
+"""Where memories live and what their files are called (seed 001, Memory Type Specifications)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import datetime
+from pathlib import PurePosixPath
+from urllib.parse import quote
+
+from rlm_mem.chunk import DEFAULT_NAMESPACE
+from rlm_mem.errors import InvalidMemory
+
+__all__ = [
+    "LEARNINGS",
+    "LIBRARY",
+    "MEMORY_LOG",
+    "STATE_FILES",
+    "kind_of",
+    "interaction_file",
+    "is_multi",
+    "mirror_id",
+    "namespace_folder",
+    "pattern_file",
+    "profile_file",
+    "session_file",
+    "slug",
+    "tiers_of",
+    "trace_file",
+    "trace_parts",
+]
+
+STATE = "workspace/state"
+SHORT_TERM = "memory/short_term"
+LONG_TERM = "memory/long_term"
+PROFILES = "system/profiles"
+MEMORY_LOG = "system/memory_log.md"
+LEARNINGS = "system/project_learnings.md"
+LIBRARY = "system/SmartLibrary.md"
+STATE_FILES = ("plan.md", "context.md", "variables.json", "history.md", "constraints.md")
+FOLDERS = (STATE, SHORT_TERM, LONG_TERM, PROFILES)
+SINGLES = (MEMORY_LOG, LEARNINGS, LIBRARY)
+
+_NAMES = {
+    "interaction": re.compile(r"memory/short_term/\d{4}-\d{2}-\d{2}_\d{2}-\d{2}-\d{2}_agent_interaction\.md"),
+    "session": re.compile(r"memory/short_term/\d{4}-\d{2}-\d{2}_execution_session\.md"),
+    "trace": re.compile(r"memory/long_term/execution_trace_([a-z0-9_]+)_v([1-9]\d*)\.md"),
+    "pattern": re.compile(r"memory/long_term/pattern_([a-z0-9_]+)\.md"),
+    "profile": re.compile(r"system/profiles/[A-Za-z0-9_-]+\.md"),
+}
+_MULTI = {"session", "learning", "library", "profile"}
+_TIERS = {
+    "state": ("high",),
+    "interaction": ("high",),
+    "session": ("high",),
+    "trace": ("mid",),
+    "pattern": ("mid",),
+    "learning": ("low",),
+    "library": ("low", "ultra-low"),
+    "profile": ("ultra-low",),
+}
+
+
+def kind_of(file: str) -> str:
+    """state, interaction, session, trace, pattern, learning, library or profile.
+
+    Raises:
+        InvalidMemory: the name follows no pattern of seed 001.
+    """
+    path = PurePosixPath(file)
+    if str(path.parent) == STATE and path.name in STATE_FILES:
+        return "state"
+    if file in (MEMORY_LOG, LEARNINGS):
+        return "learning"
+    if file == LIBRARY:
+        return "library"
+    for kind, pattern in _NAMES.items():
+        if pattern.fullmatch(file):
+            return kind
+    raise InvalidMemory(
+        f"{file}: no memory file has such a name",
+        hint="see docs/continuum.md for the names of memory files",
+    )
+
+
+def is_multi(file: str) -> bool:
+    """Whether a file holds many memories, one block each (row 5 of the reconciliation)."""
+    return kind_of(file) in _MULTI
+
+
+def tiers_of(kind: str) -> tuple[str, ...]:
+    """The tiers that memories of a kind may have."""
+    return _TIERS[kind]
+
+
+def interaction_file(at: datetime) -> str:
+    """The short-term log of one interaction."""
+    return f"{SHORT_TERM}/{at:%Y-%m-%d_%H-%M-%S}_agent_interaction.md"
+
+
+def session_file(at: datetime) -> str:
+    """The short-term log of a day's sessions."""
+    return f"{SHORT_TERM}/{at:%Y-%m-%d}_execution_session.md"
+
+
+def trace_file(name: str, version: int) -> str:
+    """A long-term execution trace."""
+    return f"{LONG_TERM}/execution_trace_{name}_v{version}.md"
+
+
+def trace_parts(file: str) -> tuple[str, int] | None:
+    """Name and version of an execution trace; None for any other file."""
+    match = _NAMES["trace"].fullmatch(file)
+    return (match[1], int(match[2])) if match else None
+
+
+def pattern_file(name: str) -> str:
+    """A long-term pattern."""
+    return f"{LONG_TERM}/pattern_{name}.md"
+
+
+def profile_file(name: str) -> str:
+    """A user profile; raises InvalidMemory for a name that cannot be a file's."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,80}", name):
+        raise InvalidMemory(f"a profile cannot be called {name!r:.60}: use letters, digits, _ and -")
+    return f"{PROFILES}/{name}.md"
+
+
+def slug(text: str, words: int = 6) -> str:
+    """A name for files from the first words of a text; text without Latin letters gets a name from its hash."""
+    found = re.findall(r"[a-z0-9]+", text.lower())[:words]
+    name = "_".join(found)[:60].strip("_")
+    return name if re.search(r"[a-z]", name) else f"m{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def namespace_folder(namespace: str) -> str:
+    """Folder of a namespace below the brain: the default one lives in the brain folder itself."""
+    return "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{quote(namespace, safe='')}"
+
+
+def mirror_id(namespace: str, file: str, block: str | None) -> str:
+    """Id of the chunk that mirrors a memory: the same for the same place, so nothing is ever mirrored twice."""
+    digest = hashlib.sha256(
+        "\0".join((namespace, file, block or "")).encode("utf-8", "surrogatepass")
+    ).hexdigest()
+    return f"chunk-memory-{digest[:20]}"

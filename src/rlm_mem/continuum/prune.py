@@ -1,0 +1,193 @@
+"""Retention and pruning: what is old or failed goes down or to the archive, by a report first (seed 001, Pruning).
+
+Nothing is deleted here but what is explicitly deleted from the archive. Ultra-low memories are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import parse_time
+from rlm_mem.continuum.changes import Change
+from rlm_mem.continuum.files import Entry, Problem, new_text
+from rlm_mem.continuum.rules import TEMPORARY_DAYS, moved, prune_action
+from rlm_mem.continuum.schema import TIERS, stamp
+from rlm_mem.errors import NotFoundError
+from rlm_mem.store.standing import TIER_TAG
+
+if TYPE_CHECKING:
+    from rlm_mem.continuum.system import Continuum
+
+__all__ = ["PruneReport", "PruneStep", "Pruner"]
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class PruneStep:
+    """One thing that retention asks for: archive, downgrade, flag_for_review, or retire (a replaced mirror)."""
+
+    key: str
+    action: str
+    reason: str
+    tier: str
+
+
+@dataclass
+class PruneReport:
+    """What pruning did, or (dry) would do."""
+
+    dry_run: bool
+    considered: int = 0
+    steps: list[PruneStep] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+class Pruner:
+    """Applies the retention rules to the memories of one namespace."""
+
+    def __init__(self, continuum: Continuum) -> None:
+        self._continuum = continuum
+        self._files = continuum.files
+        self._changes = continuum.changes
+
+    def plan(self) -> PruneReport:
+        """What the rules ask for at this time; nothing is changed."""
+        report = PruneReport(dry_run=True)
+        now = self._continuum.store.clock()
+        for entry in self._files.entries(report.problems):
+            report.considered += 1
+            asked = prune_action(entry.meta, now) if not entry.meta.component_of else None
+            if asked is None:
+                continue
+            action, reason = asked
+            if action == "flag_for_review" and not self._continuum.review.wanted("retain", entry):
+                continue
+            report.steps.append(PruneStep(entry.key, action, reason, entry.meta.tier))
+        report.steps += self._replaced(now)
+        return report
+
+    def run(self, *, dry_run: bool = True, progress: Progress | None = None) -> PruneReport:
+        """Report what retention asks for, and with ``dry_run=False`` do it; safe to repeat and to kill."""
+        if not dry_run:
+            self._continuum.sync()
+        report = self.plan()
+        report.dry_run = dry_run
+        if not dry_run:
+            for number, step in enumerate(report.steps, 1):
+                self._carry_out(step)
+                if progress is not None:
+                    progress(number, len(report.steps))
+        return report
+
+    def _replaced(self, now: datetime) -> list[PruneStep]:
+        """Mirrors of memories that went into others: found below their successor for 30 days, then archived."""
+        store = self._continuum.store
+        ids = store.list_chunks(any_tags=[f"{TIER_TAG}{name}" for name in TIERS])
+        limit = stamp(now - timedelta(days=TEMPORARY_DAYS))
+        return [
+            PruneStep(one.id, "retire", f"replaced by {one.superseded_by} on {one.valid_to[:10]}", "chunk")
+            for one in store.summaries(ids)
+            if one.superseded_by
+            and one.valid_to
+            and one.id.startswith("chunk-memory-")
+            and parse_time(one.valid_to) < parse_time(limit)
+        ]
+
+    # --- carrying out ------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, step: PruneStep) -> None:
+        if step.action == "flag_for_review":
+            self._continuum.review.open("retain", step.key, step.reason)
+        elif step.action == "retire":
+            self._changes.apply(
+                lambda: self._changes.draft("retire", step.key, step.reason, [], retired=[step.key])
+            )
+        else:
+            self._changes.apply(lambda: self._moved(step))
+
+    def _moved(self, step: PruneStep) -> Change | None:
+        entry = self._files.get(step.key)
+        asked = prune_action(entry.meta, self._continuum.store.clock()) if entry is not None else None
+        if entry is None or asked is None or asked[0] != step.action:
+            return None  # used or moved since the plan
+        return (
+            self._archive(entry, asked[1]) if step.action == "archive" else self._downgrade(entry, asked[1])
+        )
+
+    def _archive(self, entry: Entry, reason: str) -> Change:
+        now = stamp(self._continuum.store.clock())
+        return self._changes.draft(
+            "archive",
+            entry.key,
+            reason,
+            self._changes.archived(entry, now),
+            tier_from=entry.meta.tier,
+            keep=True,
+        )
+
+    def _downgrade(self, entry: Entry, reason: str) -> Change:
+        """Mid to high, temporary, with a fresh 30-day clock; the text stays (row 8 of the reconciliation)."""
+        clock = self._continuum.store.clock()
+        fields: dict[str, Any] = {
+            **entry.raw,
+            **moved(entry.meta, "high", stamp(clock), reason),
+            **self._continuum.traces.accesses(entry),
+            "demoted_from": entry.file,
+        }
+        file = self._continuum.traces.free_interaction(clock)
+        text = new_text({name: value for name, value in fields.items() if value is not None}, entry.body)
+        return self._changes.draft(
+            "demote", entry.key, reason, [self._changes.added(file, text), self._changes.removed(entry)],
+            tier_from="mid", tier_to="high", keep=True, details={"to": file},
+        )  # fmt: skip
+
+    # --- the archive -------------------------------------------------------------------------------------------------
+
+    def archived(self) -> list[str]:
+        """Memories in the archive: paths below it, oldest names first."""
+        found = []
+        for folder in ("memory", "system", "workspace"):
+            place = self._files.archive / folder
+            found += [
+                f"archive/{path.relative_to(self._files.archive).as_posix()}"
+                for path in (place.rglob("*") if place.is_dir() else ())
+                if path.is_file() and not path.name.startswith(".")
+            ]
+        return sorted(found)
+
+    def restore(self, name: str) -> Change:
+        """Bring an archived memory back by undoing what archived it; raises NotFoundError, ConflictError.
+
+        Args:
+            name: path in the archive, or the key that the memory had.
+        """
+        for transition_id in reversed(self._changes.transitions()):
+            former = self._changes.transition(transition_id)
+            names = {edit.file for edit in former.edits if edit.file.startswith("archive/") and edit.after}
+            names |= {former.entry} if former.op == "archive" else set()
+            if name in names and any(self._files.path(file).exists() for file in names if "archive/" in file):
+                return self._changes.undo(transition_id, f"restored {name}")
+        raise NotFoundError(f"the archive holds no {name!r:.120}", hint="rlm-mem prune --archived lists it")
+
+    def delete_archived(self, before: datetime, *, dry_run: bool = True) -> list[str]:
+        """Delete from the archive, for good, what was archived before a time (row 14); dry by default.
+
+        The records that could undo those transitions go too. Returns the names.
+        """
+        doomed: list[tuple[str, list[str]]] = []
+        for transition_id in self._changes.transitions():
+            former = self._changes.transition(transition_id)
+            names = [edit.file for edit in former.edits if edit.file.startswith("archive/") and edit.after]
+            if names and parse_time(former.at) < before:
+                doomed.append((transition_id, [name for name in names if self._files.path(name).exists()]))
+        if not dry_run:
+            with self._changes.locked():
+                for transition_id, names in doomed:
+                    for name in names:
+                        self._files.remove(name)
+                    self._changes.forget(transition_id)
+        return [name for _, names in doomed for name in names]

@@ -1,0 +1,242 @@
+"""QueryMemoryTool: the three frequency queries and the weighted multi-tier query of seed 001, each score in parts.
+
+Matching is search's own lexical ranking over the mirrors, so a reworded goal finds its trace (row 16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import parse_time
+from rlm_mem.continuum.mirror import SOURCE
+from rlm_mem.continuum.schema import TIERS
+from rlm_mem.errors import InvalidQuery
+from rlm_mem.store.standing import TIER_TAG, reliability, tier_of
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["DEFAULT_WEIGHTS", "MemoryHit", "QueryMemoryTool", "QueryResult"]
+
+DEFAULT_WEIGHTS: Mapping[str, float] = {
+    name: tier.weight for name, tier in TIERS.items() if tier.weight is not None
+}
+"""high 0.1, mid 0.6, low 0.3 (row 10); ultra-low is the preamble."""
+
+_CANDIDATES = 40
+_MIN_COVERAGE = 1 / 3
+"""A memory matches a goal when it has at least this share of the goal's content words."""
+
+
+@dataclass(frozen=True)
+class MemoryHit:
+    """One memory that answers a query.
+
+    Attributes:
+        parts: what the score is the product of: ``relevance``, ``tier_weight``, ``reliability``; and beside them
+            ``confidence``, ``success_rate`` and ``coverage`` of the goal's words.
+    """
+
+    chunk_id: str
+    file: str
+    entry: str | None
+    tier: str
+    kind: str
+    title: str
+    score: float
+    confidence: float
+    success_rate: float | None
+    usage_count: int
+    task_type: str | None
+    created_at: str
+    parts: Mapping[str, float]
+
+    @property
+    def key(self) -> str:
+        """The memory's name: its file, and the entry behind ``#``."""
+        return self.file if self.entry is None else f"{self.file}#{self.entry}"
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """Hits, best first, and the core that is always included."""
+
+    hits: list[MemoryHit] = field(default_factory=list)
+    core: list[MemoryHit] = field(default_factory=list)
+
+
+class QueryMemoryTool:
+    """Queries tiered memories through the store's one index.
+
+    Args:
+        store: where their mirrors live.
+    """
+
+    def __init__(self, store: ChunkStore) -> None:
+        self._store = store
+
+    # --- the three frequency queries ---------------------------------------------------------------------------------
+
+    def recent(self, goal: str, *, hours: float = 24, limit: int = 10) -> list[MemoryHit]:
+        """High-frequency query: memories related to a goal, created within the last 24 hours."""
+        since = self._store.clock() - timedelta(hours=hours)
+        hits = self._ranked(goal, {"high": 1.0})
+        return [hit for hit in hits if parse_time(hit.created_at) >= since][:limit]
+
+    def proven(self, goal: str, *, min_confidence: float = 0.85, limit: int = 10) -> list[MemoryHit]:
+        """Mid-frequency query: traces whose goal matches, confidence ≥ 0.85, by success rate, best first."""
+        hits = [hit for hit in self._ranked(goal, {"mid": 1.0}) if hit.confidence >= min_confidence]
+        return sorted(hits, key=lambda hit: (-(hit.success_rate or 0.0), -hit.score, hit.key))[:limit]
+
+    def stable(self, task_type: str | None = None, *, goal: str = "", limit: int = 10) -> list[MemoryHit]:
+        """Low-frequency query: patterns of a task type that are validated across projects."""
+        tags = [f"{TIER_TAG}low", "cross-project", *([f"task:{task_type}"] if task_type else [])]
+        if goal.strip():
+            hits = self._ranked(goal, {"low": 1.0}, tags=tags)
+        else:
+            found = self._store.get_many(self._store.list_chunks(tags=tags), track=False).values()
+            hits = [_hit(chunk, 0.0, {"relevance": 0.0}) for chunk in found if _current(chunk)]
+            hits.sort(key=lambda hit: (-(hit.success_rate or 0.0), -hit.confidence, hit.key))
+        return hits[:limit]
+
+    # --- the multi-tier query ----------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        goal: str,
+        *,
+        tier_weights: Mapping[str, float] | None = None,
+        min_confidence: float = 0.0,
+        task_type: str | None = None,
+        include_core: bool = True,
+        limit: int = 10,
+    ) -> QueryResult:
+        """Search across tiers with priority weights.
+
+        Args:
+            goal: what is to be done, in any words.
+            tier_weights: weight by tier, normalised to a sum of 1; None: high .1, mid .6, low .3. A weight for
+                ultra-low ranks the core with the rest.
+            min_confidence: 0-1. ``task_type``: only this.
+            include_core: also return the ultra-low memories, whatever the goal.
+
+        Raises:
+            InvalidQuery: no goal, an unknown tier, a weight that is negative, or weights that are all zero.
+        """
+        weights = _normalised(DEFAULT_WEIGHTS if tier_weights is None else tier_weights)
+        if not isinstance(goal, str) or not goal.strip():
+            raise InvalidQuery("a query needs a goal")
+        tags = [f"task:{task_type}"] if task_type else []
+        hits = [hit for hit in self._ranked(goal, weights, tags=tags) if hit.confidence >= min_confidence]
+        return QueryResult(hits[:limit], self.core() if include_core else [])
+
+    def core(self) -> list[MemoryHit]:
+        """The ultra-low memories: identity, profiles, the approved library."""
+        ids = self._store.list_chunks(tags=[f"{TIER_TAG}ultra-low"])
+        chunks = self._store.get_many(ids, track=False).values()
+        return [_hit(chunk, 1.0, {"relevance": 1.0}) for chunk in chunks if _current(chunk)]
+
+    def memories(self, tier: str | None = None, limit: int = 100) -> list[MemoryHit]:
+        """Memories of one tier, or of all, the most reliable first; raises InvalidQuery for an unknown tier."""
+        if tier is not None and tier not in TIERS:
+            raise InvalidQuery(f"there is no tier {tier!r:.40}: use {', '.join(TIERS)}")
+        tags = [f"{TIER_TAG}{name}" for name in ([tier] if tier else TIERS)]
+        newest = self._store.list_chunks(any_tags=tags, limit=2_000, newest_first=True)
+        known = [one for one in self._store.summaries(newest) if not one.superseded_by]
+        best = sorted(known, key=lambda one: -one.confidence)[: max(limit, 1) * 2]
+        chunks = self._store.get_many([one.id for one in best], track=False).values()
+        hits = [_hit(chunk, 0.0, {"relevance": 0.0}) for chunk in chunks if _current(chunk)]
+        return sorted(hits, key=lambda hit: (-hit.parts["reliability"], hit.key))[:limit]
+
+    # --- ranking -----------------------------------------------------------------------------------------------------
+
+    def _ranked(
+        self, goal: str, weights: Mapping[str, float], tags: list[str] | None = None
+    ) -> list[MemoryHit]:
+        """Relevance of search (1 for the best of all tiers) × weight of the tier × reliability."""
+        from rlm_mem.search.api import ranked_ids
+        from rlm_mem.store.lookup import Filters
+        from rlm_mem.text.analysis import get_analyser
+
+        found: dict[str, float] = {}
+        for tier in (name for name, weight in weights.items() if weight > 0):
+            wanted = Filters(tags_all=tuple(sorted({f"{TIER_TAG}{tier}", *(tags or [])})))
+            found |= dict(ranked_ids(self._store, goal, limit=_CANDIDATES, filters=wanted))
+        terms = set(get_analyser(self._store.config.search.language).terms(goal))
+        best = max(found.values(), default=0.0)
+        hits = []
+        for chunk in self._store.get_many(list(found), track=False).values():
+            coverage = self._coverage(terms, chunk)
+            if not _current(chunk) or coverage < _MIN_COVERAGE:
+                continue
+            relevance = max(0.0, found[chunk.id] / best) if best > 0 else coverage
+            weight = weights[tier_of(chunk.tags) or "high"]
+            hits.append(
+                _hit(chunk, weight, {"relevance": round(relevance, 4), "coverage": round(coverage, 4)})
+            )
+        return sorted(hits, key=lambda hit: (-hit.score, hit.key))
+
+    def _coverage(self, terms: set[str], chunk: Chunk) -> float:
+        """Share of the goal's content words that the memory's title or goal has."""
+        from rlm_mem.text.analysis import get_analyser
+
+        if not terms:
+            return 1.0
+        extra = chunk.metadata.extra
+        own = set(str(extra.get("goal_signature") or "").split("_"))
+        own |= set(get_analyser(self._store.config.search.language).terms(str(extra.get("title") or "")))
+        return len(terms & own) / len(terms)
+
+
+def _current(chunk: Chunk) -> bool:
+    """Whether a chunk mirrors a memory that stands; a library card only points at one."""
+    extra = chunk.metadata.extra
+    return (
+        chunk.metadata.source == SOURCE and not chunk.metadata.superseded_by and not extra.get("component_of")
+    )
+
+
+def _hit(chunk: Chunk, weight: float, parts: dict[str, float]) -> MemoryHit:
+    extra: Mapping[str, Any] = chunk.metadata.extra
+    place = chunk.metadata.provenance
+    rate = extra.get("success_rate")
+    confidence = chunk.metadata.confidence
+    trust = reliability(confidence, rate, extra.get("volatility"))
+    score = parts["relevance"] * weight * trust
+    return MemoryHit(
+        chunk_id=chunk.id,
+        file=str(place.get("file") or ""),
+        entry=place.get("entry"),
+        tier=tier_of(chunk.tags) or "high",
+        kind=str(extra.get("kind") or ""),
+        title=str(extra.get("title") or ""),
+        score=round(score, 6),
+        confidence=confidence,
+        success_rate=rate,
+        usage_count=int(extra.get("usage_count") or 0),
+        task_type=extra.get("task_type"),
+        created_at=chunk.metadata.occurred_at or chunk.metadata.created_at,
+        parts={
+            **parts,
+            "tier_weight": round(weight, 4),
+            "reliability": trust,
+            "confidence": confidence,
+            **({"success_rate": rate} if rate is not None else {}),
+        },
+    )
+
+
+def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
+    for name, weight in weights.items():
+        if name not in TIERS:
+            raise InvalidQuery(f"there is no tier {name!r:.40}: use {', '.join(TIERS)}")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < 1e9:
+            raise InvalidQuery(f"the weight of {name} is {weight!r:.40}: it must be a number from 0 up")
+    total = sum(weights.values())
+    if total <= 0:
+        raise InvalidQuery("all tier weights are zero", hint="leave them out for high .1, mid .6, low .3")
+    return {name: weight / total for name, weight in weights.items()}

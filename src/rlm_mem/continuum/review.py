@@ -1,0 +1,331 @@
+"""The queue before the core: cases prepared with evidence and counter-evidence, decided by a named reviewer.
+
+Seed 001 asks for manual review before ultra-low, and when a stable memory stops holding. The agent prepares; a person,
+or a caller who takes the reviewer's role by name, approves, defers or rejects, with a reason (row 9).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from rlm_mem.chunk import parse_time
+from rlm_mem.continuum import places
+from rlm_mem.continuum.changes import Change, Changes, Edit
+from rlm_mem.continuum.files import Entry, MemoryFiles, new_text
+from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
+from rlm_mem.continuum.schema import stamp
+from rlm_mem.continuum.traces import Traces
+from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["Case", "Decision", "ReviewQueue"]
+
+FOLDER = "system/review"
+AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
+"""Names that are no reviewer: the agent that prepares a case cannot decide it."""
+NEW_USES = 20
+"""A rejected case is opened again only after this many further uses."""
+
+
+class Decision(msgspec.Struct, kw_only=True):
+    """What a reviewer decided, and why."""
+
+    reviewer: str
+    decision: Literal["approved", "deferred", "rejected"]
+    reason: str
+    at: str
+
+
+class Case(msgspec.Struct, kw_only=True):
+    """One question to a reviewer.
+
+    Attributes:
+        kind: ``promote`` (low to ultra-low) or ``retain`` (does this low memory still hold?).
+        evidence, counter_evidence: what speaks for and against the memory.
+        defer_until: not to be shown as open before.
+        usage_at: uses of the memory when it was last decided.
+    """
+
+    id: str
+    kind: Literal["promote", "retain"]
+    entry: str
+    title: str
+    status: Literal["open", "approved", "deferred", "rejected"]
+    opened_at: str
+    question: str
+    figures: dict[str, Any]
+    evidence: list[str]
+    counter_evidence: list[str]
+    history: list[str]
+    decisions: list[Decision] = []
+    defer_until: str | None = None
+    usage_at: int = 0
+
+
+class ReviewQueue:
+    """Opens and decides cases; each is a JSON file in ``system/review``."""
+
+    def __init__(self, store: ChunkStore, memories: MemoryFiles, changes: Changes, traces: Traces) -> None:
+        self._store = store
+        self._files = memories
+        self._changes = changes
+        self._traces = traces
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    def cases(self, status: str | None = "open") -> list[Case]:
+        """Cases, oldest first; ``status`` None: all. A deferred case is open again when its time has come."""
+        folder = self._files.path(FOLDER)
+        if not folder.is_dir():
+            return []
+        now = self._store.clock()
+        found = [_decode(path.read_bytes(), path.name) for path in sorted(folder.glob("*.json"))]
+        for case in found:
+            if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
+                case.status = "open"
+        return sorted(
+            (case for case in found if status in (None, case.status)),
+            key=lambda case: (case.opened_at, case.id),
+        )
+
+    def case(self, case_id: str) -> Case:
+        """One case; raises NotFoundError."""
+        found = next((case for case in self.cases(None) if case.id == case_id), None)
+        if found is None:
+            raise NotFoundError(
+                f"there is no review case {case_id!r:.60}", hint="rlm-mem review list shows them"
+            )
+        return found
+
+    # --- opening -----------------------------------------------------------------------------------------------------
+
+    def wanted(self, kind: Literal["promote", "retain"], entry: Entry) -> bool:
+        """Whether a case would be opened: none waits, and since the last decision there is something new."""
+        case_id = _case_id(kind, entry.key)
+        former = next((case for case in self.cases(None) if case.id == case_id), None)
+        if former is None:
+            return True
+        if former.status in ("open", "deferred"):
+            return False
+        return entry.meta.usage_count >= former.usage_at + NEW_USES
+
+    def open(self, kind: Literal["promote", "retain"], key: str, why: str) -> Case | None:
+        """Prepare a case for a memory; None where one waits already or nothing is new since it was decided."""
+        case_id = _case_id(kind, key)
+        made: list[Case] = []
+
+        def build() -> Change | None:
+            entry = self._files.get(key)
+            if entry is None or not self.wanted(kind, entry):
+                return None
+            file = f"{FOLDER}/{case_id}.json"
+            text = self._files.read(file)
+            former = _decode(text.encode(), file) if text is not None else None
+            case = self._prepare(kind, entry, case_id, why, former.decisions if former else [])
+            made.append(case)
+            return self._changes.draft(
+                "review", key, f"queued for review: {why}",
+                [Edit(file=file, before=text, after=_encode(case))], tier_from=entry.meta.tier,
+            )  # fmt: skip
+
+        self._changes.apply(build)
+        return made[0] if made else None
+
+    def _prepare(
+        self,
+        kind: Literal["promote", "retain"],
+        entry: Entry,
+        case_id: str,
+        why: str,
+        decisions: list[Decision],
+    ) -> Case:
+        meta = entry.meta
+        evidence = [f"{check.rule}: {check.detail}" for check in low_to_ultra(meta) if check.met]
+        evidence += [
+            f"{context}: {good} of {uses} uses went well"
+            for context, (uses, good) in meta.contexts.items()
+            if good
+        ]
+        evidence += [f"made from {source}" for source in meta.sources]
+        against = [f"{check.rule}: {check.detail}" for check in low_to_ultra(meta) if not check.met]
+        against += [
+            f"{context}: {uses - good} of {uses} uses failed"
+            for context, (uses, good) in meta.contexts.items()
+            if good < uses
+        ]
+        against += [
+            f"{failure.get('at', '')}: {failure.get('error') or 'failed, no reason given'}"
+            for failure in meta.failures
+        ]
+        for link in self._store.linked(entry.chunk_id, "contradicts", "both", 20):
+            against.append(f"{link.chunk_id} contradicts it: {link.reasoning or 'no reason given'}")
+        question = (
+            f"Shall this become part of the core, kept for good? {why}"
+            if kind == "promote"
+            else f"Does this still hold? {why}"
+        )
+        return Case(
+            id=case_id, kind=kind, entry=entry.key, title=entry.title[:300], status="open",
+            opened_at=stamp(self._store.clock()), question=question,
+            figures={
+                "confidence_score": meta.confidence_score, "usage_count": meta.usage_count,
+                "success_rate": meta.rate, "validation_count": meta.validation_count,
+                "projects": meta.projects, "access_count": meta.access_count,
+            },
+            evidence=evidence, counter_evidence=against,
+            history=[line for line in (meta.consolidation_log or "").splitlines() if line],
+            decisions=decisions,
+        )  # fmt: skip
+
+    # --- deciding ----------------------------------------------------------------------------------------------------
+
+    def approve(self, case_id: str, *, reviewer: str, reason: str) -> Change:
+        """Promote to the core (``promote``), or confirm that the memory holds (``retain``).
+
+        Raises:
+            InvalidMemory: no reviewer, no reason, or the memory does not meet the rule any more.
+            ConflictError: the case was decided already.
+        """
+
+        def act(case: Case, entry: Entry) -> tuple[list[Edit], dict[str, Any]]:
+            if case.kind == "retain":
+                return [], {}
+            checks = low_to_ultra(entry.meta)
+            if not all_met(checks):
+                raise InvalidMemory(f"{entry.key} does not meet the rule any more: {unmet(checks)}")
+            return self._to_core(entry, f"approved by {reviewer}: {reason}")
+
+        return self._decide(case_id, "approved", reviewer, reason, act)
+
+    def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
+        """Leave the memory where it is (``promote``), or move it back to the mid tier (``retain``)."""
+
+        def act(case: Case, entry: Entry) -> tuple[list[Edit], dict[str, Any]]:
+            return (
+                self._to_mid(entry, f"rejected by {reviewer}: {reason}")
+                if case.kind == "retain"
+                else ([], {})
+            )
+
+        return self._decide(case_id, "rejected", reviewer, reason, act)
+
+    def defer(self, case_id: str, *, reviewer: str, reason: str, days: int = 30) -> Change:
+        """Decide later: the case is open again after so many days."""
+        until = stamp(self._store.clock() + timedelta(days=days))
+        return self._decide(case_id, "deferred", reviewer, reason, lambda _case, _entry: ([], {}), until)
+
+    def _decide(
+        self,
+        case_id: str,
+        decision: Literal["approved", "deferred", "rejected"],
+        reviewer: str,
+        reason: str,
+        act: Callable[[Case, Entry], tuple[list[Edit], dict[str, Any]]],
+        until: str | None = None,
+    ) -> Change:
+        reviewer, reason = reviewer.strip(), reason.strip()
+        if not reviewer or reviewer.lower() in AGENTS:
+            raise InvalidMemory(
+                f"a decision needs a named reviewer, not {reviewer!r:.40}",
+                hint="give your name; the agent that prepares cases cannot decide them",
+            )
+        if not reason:
+            raise InvalidMemory("a decision needs a reason")
+
+        def build() -> Change:
+            case = self.case(case_id)
+            if case.status in ("approved", "rejected"):
+                raise ConflictError(f"{case_id} was {case.status} already")
+            entry = self._files.get(case.entry)
+            if entry is None:
+                raise NotFoundError(f"{case.entry}, the memory of this case, is not there any more")
+            file = f"{FOLDER}/{case_id}.json"
+            text = self._files.read(file)
+            edits, more = act(case, entry)
+            case.status, case.defer_until = decision, until
+            case.usage_at = entry.meta.usage_count
+            at = stamp(self._store.clock())
+            case.decisions.append(Decision(reviewer=reviewer, decision=decision, reason=reason, at=at))
+            edits.append(Edit(file=file, before=text, after=_encode(case)))
+            return self._changes.draft(
+                "promote" if more.get("tier_to") == "ultra-low" else "demote" if more else decision,
+                entry.key, f"{decision} by {reviewer}: {reason}", edits, keep=bool(more),
+                details={"case": case_id, "reviewer": reviewer}, **{"tier_from": "low", **more},
+            )  # fmt: skip
+
+        change = self._changes.apply(build)
+        if change is None:  # cannot be: build returns a change or raises
+            raise NotFoundError(case_id)
+        return change
+
+    def _to_core(self, entry: Entry, reason: str) -> tuple[list[Edit], dict[str, Any]]:
+        """The library's block of this memory becomes ultra-low, or is written; the learning goes to the archive."""
+        at = stamp(self._store.clock())
+        fields = {
+            **entry.raw,
+            **moved(entry.meta, "ultra-low", at, reason),
+            "system_core_component": True,
+            "component_of": None,
+            **self._traces.accesses(entry),
+        }
+        block = self.component(entry.key)
+        name = (block.block if block else None) or self._traces.free_block(
+            places.LIBRARY, entry.block or "core"
+        )
+        text = new_text(
+            {**{key: value for key, value in fields.items() if value is not None}, "id": name},
+            entry.body.rstrip("\n") + "\n\n",
+        )
+        edit = (
+            self._changes.replaced(block, text) if block else self._changes.added(places.LIBRARY, text, name)
+        )
+        core = places.mirror_id(self._store.namespace, places.LIBRARY, name)
+        return [edit, *self._changes.archived(entry, at)], {
+            "tier_to": "ultra-low",
+            "derived": {core: [entry.chunk_id]},
+            "superseded": {entry.chunk_id: core},
+        }
+
+    def _to_mid(self, entry: Entry, reason: str) -> tuple[list[Edit], dict[str, Any]]:
+        at = stamp(self._store.clock())
+        fields = {**entry.raw, **moved(entry.meta, "mid", at, reason), "id": None}
+        name = places.slug((entry.block or entry.title).replace("-", " "))
+        file = places.pattern_file(name)
+        number = 2
+        while self._files.path(file).exists():
+            file, number = places.pattern_file(f"{name}_{number}"), number + 1
+        text = new_text({key: value for key, value in fields.items() if value is not None}, entry.body)
+        edits = [self._changes.added(file, text), self._changes.removed(entry)]
+        component = self.component(entry.key)
+        if component is not None:
+            edits += self._changes.archived(component, at)
+        return edits, {"tier_to": "mid"}
+
+    def component(self, key: str) -> Entry | None:
+        """The SmartLibrary block that offers this low-tier memory for reuse."""
+        return next(
+            (entry for entry in self._files.in_file(places.LIBRARY, []) if entry.meta.component_of == key),
+            None,
+        )
+
+
+def _case_id(kind: str, key: str) -> str:
+    return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
+
+
+def _encode(case: Case) -> str:
+    return msgspec.json.format(msgspec.json.encode(case), indent=2).decode("utf-8") + "\n"
+
+
+def _decode(data: bytes, name: str) -> Case:
+    try:
+        return msgspec.json.decode(data, type=Case)
+    except msgspec.DecodeError as error:
+        raise InvalidMemory(f"{FOLDER}/{name}: {error}") from None

@@ -1,0 +1,291 @@
+"""The rules of seed 001 for going up and down, as pure functions of figures; and what a use does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from rlm_mem.chunk import parse_time
+from rlm_mem.continuum.runs import Run
+from rlm_mem.continuum.schema import TIERS, Frontmatter
+
+__all__ = [
+    "Check",
+    "after_use",
+    "all_met",
+    "chunk_to_low",
+    "high_to_mid",
+    "low_to_ultra",
+    "mid_to_low",
+    "prune_action",
+    "unmet",
+]
+
+MIN_USES = 20
+"""Mid→Low: usage_count ≥ 20 (seed 001, Mid→Low Transition)."""
+MIN_SUCCESS = 0.95
+"""Mid→Low: success_rate ≥ 0.95."""
+MIN_CONTEXTS = 2
+"""Mid→Low: it went well in at least two contexts, counted by project and fingerprint."""
+MIN_VALIDATIONS = 5
+"""Mid→Low: "high validation_count": this many successes on data other than what it was learned from."""
+CONTEXT_SUCCESS, CONTEXT_USES = 0.8, 3
+"""Mid→Low: "consistent success across contexts": no context with three uses falls below four fifths."""
+NEAR_PERFECT = 0.98
+"""Low→Ultra-Low: "near-perfect success rate" (the document's example has 0.99)."""
+MIN_ACCESSES = 5
+"""A plain chunk must also be read now and then before it becomes a low-tier entry."""
+
+TEMPORARY_DAYS = 30
+DOWNGRADE_DAYS, DOWNGRADE_USES = 60, 5
+DOWNGRADE_SUCCESS, DOWNGRADE_MIN_USES = 0.70, 3
+REVIEW_SUCCESS = 0.85
+
+GAIN, LOSS = 0.07, 0.03
+"""A success moves confidence this share of the way to 1, a failure takes this share of it. With these the example
+lifecycle of seed 001 has its figures (0.80 → 0.85 after four more successes → 0.96 after twenty more), and 0.99 stands
+for about 98 successes in 100."""
+
+MAX_CONTEXTS, MAX_FAILURES = 50, 10
+
+
+@dataclass(frozen=True)
+class Check:
+    """One condition of a rule, whether it holds, and the figures."""
+
+    rule: str
+    met: bool
+    detail: str
+
+
+def all_met(checks: Sequence[Check]) -> bool:
+    """Whether every condition holds."""
+    return all(check.met for check in checks)
+
+
+def unmet(checks: Sequence[Check]) -> str:
+    """The conditions that do not hold, in words."""
+    return "; ".join(f"{check.rule}: {check.detail}" for check in checks if not check.met)
+
+
+def _confident(meta: Frontmatter) -> Check:
+    need = meta.threshold if meta.threshold is not None else 1.0
+    return Check("confidence", meta.confidence_score >= need, f"{meta.confidence_score:.2f} of {need:.2f}")
+
+
+# --- up --------------------------------------------------------------------------------------------------------------
+
+
+def high_to_mid(meta: Frontmatter, run: Run, siblings: Sequence[Frontmatter] = ()) -> list[Check]:
+    """Successful execution, confidence ≥ 0.75, complete tool call sequence, success indicators, reproducible.
+
+    Args:
+        siblings: the other logs with the same goal and the same tools: what happened when it was tried again.
+    """
+    rate = meta.rate
+    checks = [
+        Check(
+            "success",
+            rate is not None and rate > 0.5,
+            "no outcome is recorded" if rate is None else f"{rate:.0%} of uses",
+        ),
+        _confident(meta),
+        _complete(run),
+        Check("success indicators", bool(run.indicators), f"{len(run.indicators)} named"),
+        _reproducible(meta, run, siblings),
+    ]
+    if meta.retention_policy == "volatile":
+        checks.append(Check("retention", False, "volatile memories are never consolidated"))
+    if len(meta.frequency_history or ()) > 1 and not _used_since(meta):
+        checks.append(Check("evidence", False, "not used since it was demoted"))
+    return checks
+
+
+def _used_since(meta: Frontmatter) -> bool:
+    return meta.last_used is not None and parse_time(meta.last_used) > parse_time(meta.since)
+
+
+def _complete(run: Run) -> Check:
+    """Every step from the first on, each naming its tool and call, none failed or open, none ahead of its needs."""
+    name = "complete tool call sequence"
+    if not run.steps:
+        return Check(name, False, "no steps are recorded")
+    for expected, step in enumerate(run.steps, 1):
+        if step.number != expected:
+            return Check(name, False, f"step {expected} is missing")
+        if not step.tool or not step.call:
+            return Check(name, False, f"step {expected} names no {'call' if step.tool else 'tool'}")
+        if not step.went_well:
+            return Check(name, False, f"step {expected} ended as {step.status or 'open'!r}")
+        if any(not 1 <= other < expected for other in step.depends_on):
+            return Check(name, False, f"step {expected} depends on a later or missing step")
+    return Check(name, True, f"{len(run.steps)} steps")
+
+
+def _reproducible(meta: Frontmatter, run: Run, siblings: Sequence[Frontmatter]) -> Check:
+    """It can be done again: what it needs is stated, and whenever it was tried, it mostly went well."""
+    good = meta.successes + sum(other.successes for other in siblings)
+    tried = meta.usage_count + sum(other.usage_count for other in siblings)
+    if not (run.preconditions or all(step.call for step in run.steps)):
+        return Check("reproducible", False, "neither preconditions nor calls say how to do it again")
+    if tried and good / tried <= 0.5:
+        return Check("reproducible", False, f"{good} of {tried} tries went well")
+    return Check("reproducible", True, f"{good} of {tried} tries went well")
+
+
+def mid_to_low(meta: Frontmatter) -> list[Check]:
+    """usage_count ≥ 20, success_rate ≥ 0.95, confidence, validated across contexts (seed 001, Mid→Low)."""
+    rate = meta.rate or 0.0
+    good = [key for key, (_, successes) in meta.contexts.items() if successes]
+    weak = [
+        key
+        for key, (uses, successes) in meta.contexts.items()
+        if uses >= CONTEXT_USES and successes / uses < CONTEXT_SUCCESS
+    ]
+    return [
+        Check("usage_count", meta.usage_count >= MIN_USES, f"{meta.usage_count} of {MIN_USES}"),
+        Check("success_rate", rate >= MIN_SUCCESS, f"{rate:.2f} of {MIN_SUCCESS}"),
+        _confident(meta),
+        Check("contexts", len(good) >= MIN_CONTEXTS, f"{len(good)} of {MIN_CONTEXTS}"),
+        Check(
+            "consistent success",
+            not weak,
+            f"below {CONTEXT_SUCCESS:.0%} in {', '.join(weak[:3])}" if weak else "in every context",
+        ),
+        Check(
+            "validation_count",
+            meta.validation_count >= MIN_VALIDATIONS,
+            f"{meta.validation_count} of {MIN_VALIDATIONS}",
+        ),
+    ]
+
+
+def chunk_to_low(meta: Frontmatter, accesses: int) -> list[Check]:
+    """What a plain chunk of type pattern or fact must show: the rule Mid→Low, and that it is read."""
+    return [
+        *mid_to_low(meta),
+        Check("access_count", accesses >= MIN_ACCESSES, f"{accesses} of {MIN_ACCESSES}"),
+    ]
+
+
+def low_to_ultra(meta: Frontmatter) -> list[Check]:
+    """confidence ≥ 0.99, cross_project_validated, near-perfect success (seed 001, Low→Ultra-Low)."""
+    rate = meta.rate or 0.0
+    return [
+        _confident(meta),
+        Check(
+            "cross_project_validated",
+            meta.cross_project_validated,
+            f"projects: {', '.join(meta.projects[:5]) or 'none'}",
+        ),
+        Check("near-perfect success", rate >= NEAR_PERFECT, f"{rate:.3f} of {NEAR_PERFECT}"),
+    ]
+
+
+# --- down ------------------------------------------------------------------------------------------------------------
+
+
+def prune_action(meta: Frontmatter, now: datetime) -> tuple[str, str] | None:
+    """What retention asks for: ``archive``, ``downgrade`` or ``flag_for_review``, with the reason; None to keep.
+
+    Seed 001, Memory Pruning, and rows 2 and 7 of the reconciliation. Ultra-low memories are never touched.
+    """
+    age = now - parse_time(meta.since)
+    if meta.tier == "high":
+        if meta.retention_policy == "temporary" and age > timedelta(days=TEMPORARY_DAYS):
+            return "archive", f"{age.days} days old and not consolidated (more than {TEMPORARY_DAYS})"
+        return None
+    if meta.tier == "mid":
+        rate = meta.rate
+        if rate is not None and rate < DOWNGRADE_SUCCESS and meta.usage_count >= DOWNGRADE_MIN_USES:
+            return (
+                "downgrade",
+                f"success {rate:.2f} below {DOWNGRADE_SUCCESS:.2f} after {meta.usage_count} uses",
+            )
+        if meta.usage_count < DOWNGRADE_USES and age > timedelta(days=DOWNGRADE_DAYS):
+            return "downgrade", f"{meta.usage_count} uses in {age.days} days (fewer than {DOWNGRADE_USES})"
+        return None
+    if meta.tier == "low":
+        rate = meta.rate
+        if rate is not None and rate < REVIEW_SUCCESS and meta.validation_count:
+            return "flag_for_review", f"success {rate:.2f} below {REVIEW_SUCCESS:.2f} after validation"
+    return None
+
+
+# --- uses ------------------------------------------------------------------------------------------------------------
+
+
+def after_use(
+    meta: Frontmatter,
+    success: bool,
+    at: str,
+    *,
+    context: str = "",
+    validated: bool | None = None,
+    error: str | None = None,
+    step: int | None = None,
+) -> dict[str, Any]:
+    """The fields that one use with a known outcome changes (row 11 of the reconciliation).
+
+    Args:
+        context: ``project@fingerprint``; a success in another context than the first is a validation on new data.
+        validated: say so explicitly instead.
+    """
+    contexts: dict[str, tuple[int, int]] = dict(meta.contexts)
+    home = next(iter(contexts), context)
+    if context:
+        uses, good = contexts.get(context, (0, 0))
+        contexts[context] = (uses + 1, good + success)
+        while len(contexts) > MAX_CONTEXTS:
+            del contexts[min(list(contexts)[1:-1], key=lambda key: contexts[key][0])]
+    successes, uses = meta.successes + success, meta.usage_count + 1
+    confidence = meta.confidence_score
+    confidence = confidence + GAIN * (1 - confidence) if success else confidence * (1 - LOSS)
+    if validated is None:
+        validated = success and bool(context) and context != home
+    changes: dict[str, Any] = {
+        "confidence_score": round(confidence, 6),
+        "usage_count": uses,
+        "success_count": successes,
+        "success_rate": round(successes / uses, 6),
+        "last_used": at,
+    }
+    if contexts:
+        changes["contexts"] = {key: list(value) for key, value in contexts.items()}
+    if validated:
+        changes["validation_count"] = meta.validation_count + 1
+    if meta.pattern_confidence is not None:
+        changes["pattern_confidence"] = changes["confidence_score"]
+    if _cross_project(contexts) and not meta.cross_project_validated and meta.tier in ("low", "mid"):
+        changes["cross_project_validated"] = True
+    if not success:
+        failure = {"at": at, "error": (error or "")[:300], "step": step, "context": context}
+        kept = [*meta.failures, {name: value for name, value in failure.items() if value not in (None, "")}]
+        changes["failures"] = kept[-MAX_FAILURES:]
+    return changes
+
+
+def _cross_project(contexts: Mapping[str, tuple[int, int]]) -> bool:
+    return len({key.partition("@")[0] for key, (_, good) in contexts.items() if good} - {""}) > 1
+
+
+def moved(meta: Frontmatter, tier: str, at: str, reason: str) -> dict[str, Any]:
+    """The fields that a transition changes: tier, history, times and the reasoned log (seed 001)."""
+    history: list[str] = [*(meta.frequency_history or [meta.memory_frequency])]
+    times = list(meta.transition_timestamps or [meta.created_at or at])
+    if len(times) != len(history):  # the document's own example names tiers without their times
+        times = [meta.created_at or at] * len(history)
+    at = max(at, times[-1], key=parse_time)  # a clock that went back must not break the history
+    log = f"{at[:19]}Z {meta.tier} to {tier}: {reason}"
+    return {
+        "memory_frequency": tier,
+        "volatility": TIERS[tier].volatility,
+        "update_trigger": TIERS[tier].update_trigger,
+        "retention_policy": TIERS[tier].retention_policy,
+        "consolidation_threshold": TIERS[tier].threshold,
+        "frequency_history": [*history, tier],
+        "transition_timestamps": [*times, at],
+        "consolidation_log": "\n".join(part for part in (meta.consolidation_log, log) if part)[-4000:],
+    }

@@ -1,0 +1,205 @@
+"""What an execution did, as Markdown that people read and rules check: goal, steps, conditions, success indicators."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlm_mem.errors import InvalidMemory
+
+__all__ = ["Run", "Step", "read_run", "write_run"]
+
+_STEP = re.compile(r"###\s+(\d+)\.\s*(.*)\Z")
+_ITEM = re.compile(r"[-*]\s+(.*)\Z")
+_PAIR = re.compile(r"(call|validation|on error|depends on|status|result)\s*:\s*(.*)\Z", re.IGNORECASE)
+_LISTS = {
+    "preconditions": "preconditions",
+    "postconditions": "postconditions",
+    "success indicators": "indicators",
+    "evidence": "evidence",
+}
+GOOD = ("ok", "success", "done", "recovered")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One tool call (seed 001: complete tool call sequence).
+
+    Attributes:
+        number: from 1.
+        call: what the tool was called with. ``validation``: how the result was checked. ``on_error``: what to do then.
+        depends_on: numbers of earlier steps.
+        status: ``ok``, or ``recovered`` after its error handling, or what went wrong.
+    """
+
+    number: int
+    tool: str
+    call: str = ""
+    validation: str = ""
+    on_error: str = ""
+    depends_on: tuple[int, ...] = ()
+    status: str = "ok"
+    result: str = ""
+
+    @property
+    def went_well(self) -> bool:
+        """Whether it ended in success."""
+        return self.status.strip().lower() in GOOD
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution, or the trace made of several."""
+
+    goal: str
+    steps: tuple[Step, ...] = ()
+    preconditions: tuple[str, ...] = ()
+    postconditions: tuple[str, ...] = ()
+    indicators: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    notes: str = ""
+    sections: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools in the order in which they were called."""
+        return tuple(step.tool for step in self.steps)
+
+
+def as_step(number: int, given: Step | Mapping[str, Any]) -> Step:
+    """A step from a mapping of its fields, numbered; raises InvalidMemory."""
+    if isinstance(given, Step):
+        given = {name: getattr(given, name) for name in Step.__dataclass_fields__ if name != "number"}
+    unknown = set(given) - set(Step.__dataclass_fields__)
+    if unknown or not str(given.get("tool", "")).strip():
+        what = f"has unknown fields {', '.join(sorted(unknown))}" if unknown else "names no tool"
+        raise InvalidMemory(
+            f"step {number} {what}", hint=f"a step has: {', '.join(list(Step.__dataclass_fields__)[1:])}"
+        )
+    depends = given.get("depends_on") or ()
+    if not isinstance(depends, Iterable) or not all(isinstance(one, int) for one in depends):
+        raise InvalidMemory(f"step {number}: depends_on is a list of step numbers")
+    texts = {
+        name: _text(given[name])
+        for name in ("call", "validation", "on_error", "status", "result")
+        if given.get(name) is not None
+    }
+    return Step(number=number, tool=" ".join(str(given["tool"]).split()), depends_on=tuple(depends), **texts)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def write_run(run: Run) -> str:
+    """The run as the body of a memory file."""
+    lines = [f"# {' '.join(run.goal.split())}", ""]
+    if run.notes.strip():
+        lines += [_unheaded(run.notes.strip()), ""]
+    if run.steps:
+        lines += ["## Steps", ""]
+    for step in run.steps:
+        lines += [f"### {step.number}. {step.tool}", ""]
+        for name, value in (
+            ("call", step.call),
+            ("validation", step.validation),
+            ("on error", step.on_error),
+            ("depends on", ", ".join(map(str, step.depends_on))),
+            ("status", step.status),
+            ("result", step.result),
+        ):
+            if value:
+                lines.append(f"- {name}: {_one_line(value)}")
+        lines.append("")
+    for title, items in (
+        ("Preconditions", run.preconditions),
+        ("Postconditions", run.postconditions),
+        ("Success indicators", run.indicators),
+    ):
+        lines += _listed(title, items)
+    for title, body in run.sections.items():
+        lines += [f"## {title}", "", _unheaded(body.strip()), ""]
+    lines += _listed("Evidence", run.evidence)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _listed(title: str, items: Sequence[str]) -> list[str]:
+    return [f"## {title}", "", *(f"- {_one_line(item)}" for item in items), ""] if items else []
+
+
+def _one_line(value: str) -> str:
+    """Text with line breaks, or that looks quoted, is written as a JSON string: it comes back as it was."""
+    plain = value == value.strip() and value.isprintable() and not value.startswith('"')
+    return value if plain and value else json.dumps(value, ensure_ascii=True)
+
+
+def _unheaded(text: str) -> str:
+    """Free text whose lines cannot be taken for headings of ours."""
+    return "\n".join(" " + line if line.startswith("#") else line for line in text.splitlines())
+
+
+def _back(value: str) -> str:
+    value = value.strip()
+    if value.startswith('"'):
+        try:
+            loaded = json.loads(value)
+        except ValueError:
+            return value
+        return loaded if isinstance(loaded, str) else value
+    return value
+
+
+def read_run(body: str) -> Run:
+    """The run in a body; what is not there stays empty, what is not understood goes to the notes."""
+    goal, notes = "", []
+    steps: list[dict[str, Any]] = []
+    lists: dict[str, list[str]] = {name: [] for name in _LISTS.values()}
+    others: dict[str, list[str]] = {}
+    section: str | None = None
+    for line in body.splitlines():
+        bare = line.rstrip()
+        if bare.startswith("# ") and not goal and section is None:
+            goal = bare[2:].strip()
+        elif bare.startswith("## "):
+            section = bare[3:].strip()
+            if section.lower() not in ("steps", *_LISTS):
+                others.setdefault(section, [])
+        elif section is None:
+            notes.append(bare)
+        elif section.lower() == "steps":
+            _read_step_line(bare, steps)
+        elif section.lower() in _LISTS:
+            item = _ITEM.match(bare)
+            if item:
+                lists[_LISTS[section.lower()]].append(_back(item[1]))
+        else:
+            others[section].append(bare)
+    return Run(
+        goal=goal,
+        steps=tuple(Step(**step) for step in steps),
+        preconditions=tuple(lists["preconditions"]),
+        postconditions=tuple(lists["postconditions"]),
+        indicators=tuple(lists["indicators"]),
+        evidence=tuple(lists["evidence"]),
+        notes="\n".join(notes).strip(),
+        sections={name: "\n".join(lines).strip() for name, lines in others.items()},
+    )
+
+
+def _read_step_line(line: str, steps: list[dict[str, Any]]) -> None:
+    head = _STEP.match(line)
+    if head:
+        steps.append({"number": int(head[1]), "tool": head[2].strip(), "status": ""})
+        return
+    item = _ITEM.match(line)
+    pair = _PAIR.match(item[1]) if item and steps else None
+    if not pair:
+        return
+    name, value = pair[1].lower().replace(" ", "_"), pair[2]
+    if name == "depends_on":
+        steps[-1][name] = tuple(int(number) for number in re.findall(r"\d+", value))
+    else:
+        steps[-1][name] = _back(value)

@@ -1,0 +1,274 @@
+"""The tiers of seed 001 as data, and the frontmatter of a memory: its fields, types, ranges and histories."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from rlm_mem.chunk import format_time, parse_time
+from rlm_mem.errors import InputError, InvalidMemory
+
+__all__ = [
+    "FIELD_ORDER",
+    "TASK_TYPES",
+    "TIERS",
+    "Frontmatter",
+    "Tier",
+    "check_frontmatter",
+    "stamp",
+    "tier_fields",
+    "validate",
+]
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+TierName = Literal["high", "mid", "low", "ultra-low"]
+
+TASK_TYPES = ("research", "development", "creative", "analysis")
+"""The documented values of ``task_type``; the setting ``continuum.task_types`` registers more."""
+
+
+@dataclass(frozen=True)
+class Tier:
+    """One row of the tier table of seed 001.
+
+    Attributes:
+        threshold: confidence needed to leave this tier upwards, None where nothing is above.
+        weight: default weight in a multi-tier query before normalising; None: an always-included preamble.
+    """
+
+    name: str
+    band: str
+    hertz: str
+    update_rate: str
+    retention: str
+    locations: tuple[str, ...]
+    volatility: str
+    update_trigger: str
+    retention_policy: str
+    threshold: float | None
+    weight: float | None
+
+
+TIERS: Mapping[str, Tier] = {
+    tier.name: tier
+    for tier in (
+        Tier(
+            "high", "gamma", "30-100 Hz", "every execution", "volatile",
+            ("workspace/state", "memory/short_term"), "high", "execution", "temporary", 0.75, 0.1,
+        ),
+        Tier(
+            "mid", "beta", "12-30 Hz", "after success", "temporary",
+            ("memory/long_term",), "medium", "success", "persistent", 0.95, 0.6,
+        ),
+        Tier(
+            "low", "alpha", "8-12 Hz", "periodic", "persistent",
+            ("system/memory_log.md", "system/project_learnings.md"), "low", "consolidation", "persistent", 0.99, 0.3,
+        ),
+        Tier(
+            "ultra-low", "delta", "0.5-4 Hz", "rare", "permanent",
+            ("system/SmartLibrary.md", "system/profiles"), "low", "manual", "permanent", None, None,
+        ),
+    )
+}  # fmt: skip
+"""The tier table, from the most to the least volatile."""
+
+
+class Frontmatter(msgspec.Struct, kw_only=True):
+    """The fields of a memory. Times are ISO 8601; ``success_rate`` is derived where ``success_count`` is known."""
+
+    memory_frequency: TierName
+    volatility: Literal["high", "medium", "low"]
+    update_trigger: Literal["execution", "success", "consolidation", "manual"]
+    retention_policy: Literal["volatile", "temporary", "persistent", "permanent"]
+    confidence_score: Share
+    id: str | None = None
+    consolidation_threshold: Share | None = None
+    usage_count: Count = 0
+    success_count: Count | None = None
+    success_rate: Share | None = None
+    access_count: Count = 0
+    last_accessed: str | None = None
+    last_used: str | None = None
+    created_at: str | None = None
+    frequency_history: list[TierName] | None = None
+    transition_timestamps: list[str] | None = None
+    consolidation_log: str | None = None
+    goal_signature: str | None = None
+    task_type: str | None = None
+    context_fingerprint: str | None = None
+    learning_source: Literal["execution", "consolidation", "manual"] | None = None
+    pattern_confidence: Share | None = None
+    validation_count: Count = 0
+    cross_project_validated: bool = False
+    system_core_component: bool = False
+    version: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    component_of: str | None = None
+    contexts: dict[str, tuple[Count, Count]] = {}
+    sources: list[str] = []
+    failures: list[dict[str, Any]] = []
+
+    @property
+    def tier(self) -> str:
+        """The present tier."""
+        return self.memory_frequency
+
+    @property
+    def successes(self) -> int:
+        """How many uses went well."""
+        if self.success_count is not None:
+            return self.success_count
+        return round((self.success_rate or 0.0) * self.usage_count)
+
+    @property
+    def rate(self) -> float | None:
+        """Share of uses that went well; None before the first use."""
+        if self.success_count is not None:
+            return self.success_count / self.usage_count if self.usage_count else None
+        return self.success_rate
+
+    @property
+    def projects(self) -> list[str]:
+        """Projects in which it went well at least once."""
+        return sorted({key.partition("@")[0] for key, (_, good) in self.contexts.items() if good} - {""})
+
+    @property
+    def threshold(self) -> float | None:
+        """Confidence needed to leave the present tier: the tier's own, or a higher one that the file asks for."""
+        rule = TIERS[self.memory_frequency].threshold
+        if rule is None or self.consolidation_threshold is None:
+            return rule
+        return max(rule, self.consolidation_threshold)
+
+    @property
+    def since(self) -> str:
+        """When it came into its present tier."""
+        if self.transition_timestamps:
+            return self.transition_timestamps[-1]
+        return self.created_at or ""
+
+
+FIELD_ORDER = tuple(
+    sorted(Frontmatter.__struct_fields__, key=lambda name: (name != "id", Frontmatter.__struct_fields__.index(name)))
+)  # fmt: skip
+"""The order in which new frontmatter is written."""
+
+REQUIRED = (
+    "memory_frequency",
+    "volatility",
+    "update_trigger",
+    "retention_policy",
+    "confidence_score",
+)
+_TIMES = ("last_accessed", "last_used", "created_at")
+
+
+def stamp(moment: datetime) -> str:
+    """A time as frontmatter has it: to the second where it is a whole one."""
+    return format_time(moment).replace(".000000Z", "Z")
+
+
+def tier_fields(name: str) -> dict[str, Any]:
+    """The fields that a tier prescribes for a memory that enters it."""
+    tier = TIERS[name]
+    return {
+        "memory_frequency": tier.name,
+        "volatility": tier.volatility,
+        "update_trigger": tier.update_trigger,
+        "retention_policy": tier.retention_policy,
+    }
+
+
+def validate(data: Mapping[str, Any], where: str, task_types: Sequence[str] = ()) -> Frontmatter:
+    """Check the frontmatter of one memory; unknown keys are none of its business.
+
+    Args:
+        where: the file, for messages.
+        task_types: further values of ``task_type`` that are registered.
+
+    Raises:
+        InvalidMemory: names the file, the field and the rule.
+    """
+    for name in REQUIRED:
+        if data.get(name) is None:
+            raise InvalidMemory(f"{where}: {name}: this field is required")
+    for name, value in data.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidMemory(f"{where}: {name}: must be a finite number, not {value}")
+    known = {name: data[name] for name in Frontmatter.__struct_fields__ if data.get(name) is not None}
+    try:
+        meta = msgspec.convert(known, Frontmatter)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at ")
+        raise InvalidMemory(f"{where}: {path.strip('`').lstrip('$.') or 'frontmatter'}: {message}") from None
+    check_frontmatter(meta, where, task_types)
+    return meta
+
+
+def check_frontmatter(meta: Frontmatter, where: str, task_types: Sequence[str] = ()) -> None:
+    """Check the rules that concern several fields; raises InvalidMemory."""
+
+    def wrong(field: str, rule: str) -> InvalidMemory:
+        return InvalidMemory(f"{where}: {field}: {rule}")
+
+    for name in _TIMES:
+        _check_time(getattr(meta, name), f"{where}: {name}")
+    rule = TIERS[meta.memory_frequency].threshold
+    if rule is not None and meta.consolidation_threshold is not None and meta.consolidation_threshold < rule:
+        raise wrong(
+            "consolidation_threshold",
+            f"{meta.consolidation_threshold:g} is below {rule:g}, the rule of the tier {meta.memory_frequency}; "
+            "a file may raise it only",
+        )
+    if meta.success_count is not None and meta.success_count > meta.usage_count:
+        raise wrong("success_count", f"{meta.success_count} is more than usage_count {meta.usage_count}")
+    if meta.success_count is not None and meta.success_rate is not None:
+        derived = meta.success_count / meta.usage_count if meta.usage_count else 0.0
+        if abs(derived - meta.success_rate) > 0.006:
+            raise wrong(
+                "success_rate",
+                f"{meta.success_rate:g} does not follow from {meta.success_count} of {meta.usage_count} uses",
+            )
+    if meta.task_type is not None and meta.task_type not in (*TASK_TYPES, *task_types):
+        raise wrong(
+            "task_type",
+            f"{meta.task_type!r:.40} is not one of {', '.join((*TASK_TYPES, *task_types))}; "
+            "register more in the setting continuum.task_types",
+        )
+    for context, (uses, good) in meta.contexts.items():
+        if good > uses:
+            raise wrong(f"contexts.{context}", f"{good} successes of {uses} uses")
+    _check_history(meta, where)
+
+
+def _check_history(meta: Frontmatter, where: str) -> None:
+    history, times = meta.frequency_history, meta.transition_timestamps
+    if history and history[-1] != meta.memory_frequency:
+        raise InvalidMemory(
+            f"{where}: frequency_history: ends in {history[-1]}, but memory_frequency is {meta.memory_frequency}"
+        )
+    if times is None:
+        return
+    if len(history or ()) != len(times):
+        raise InvalidMemory(
+            f"{where}: transition_timestamps: {len(times)} times for {len(history or ())} tiers of frequency_history"
+        )
+    moments = [_check_time(time, f"{where}: transition_timestamps") for time in times]
+    for earlier, later in itertools.pairwise(moments):
+        if earlier is not None and later is not None and later < earlier:
+            raise InvalidMemory(f"{where}: transition_timestamps: must rise, but {later} follows {earlier}")
+
+
+def _check_time(value: str | None, where: str) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return parse_time(value)
+    except (InputError, ValueError):
+        raise InvalidMemory(f"{where}: {value!r:.40} is not an ISO 8601 time") from None

@@ -1,0 +1,202 @@
+"""Continuum: the tiered memories of one namespace of a brain, all their parts in one object."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.continuum.changes import Change, Changes
+from rlm_mem.continuum.files import MemoryFiles, Problem
+from rlm_mem.continuum.mirror import Mirror
+from rlm_mem.errors import InvalidMemory
+from rlm_mem.store import files as operations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from rlm_mem.continuum.consolidate import ConsolidationReport, MemoryConsolidationAgent
+    from rlm_mem.continuum.hints import Hint
+    from rlm_mem.continuum.prune import Pruner, PruneReport
+    from rlm_mem.continuum.query import QueryMemoryTool
+    from rlm_mem.continuum.review import ReviewQueue
+    from rlm_mem.continuum.traces import Traces
+    from rlm_mem.continuum.workspace import Workspace
+    from rlm_mem.llm.base import LLM
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["Continuum"]
+
+_Signature = tuple[int, int, int]
+
+
+class Continuum:
+    """Tiered memories beside a chunk store.
+
+    Args:
+        store: an open chunk store; the memories are those of its brain folder and namespace.
+    """
+
+    def __init__(self, store: ChunkStore) -> None:
+        self.store = store
+        self.files = MemoryFiles(store)
+        self.mirror = Mirror(store)
+        self.changes = Changes(store, self.files, self.mirror)
+
+    # --- parts -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def workspace(self) -> Workspace:
+        """Working state."""
+        from rlm_mem.continuum.workspace import Workspace
+
+        return Workspace(self.store, self.files, self.changes)
+
+    @cached_property
+    def traces(self) -> Traces:
+        """Logs, traces, patterns and entries; and their uses."""
+        from rlm_mem.continuum.traces import Traces
+
+        return Traces(self.store, self.files, self.changes, self.mirror)
+
+    @cached_property
+    def review(self) -> ReviewQueue:
+        """The queue before the core."""
+        from rlm_mem.continuum.review import ReviewQueue
+
+        return ReviewQueue(self.store, self.files, self.changes, self.traces)
+
+    @cached_property
+    def queries(self) -> QueryMemoryTool:
+        """QueryMemoryTool."""
+        from rlm_mem.continuum.query import QueryMemoryTool
+
+        return QueryMemoryTool(self.store)
+
+    @cached_property
+    def pruner(self) -> Pruner:
+        """Retention, the archive, and the way back."""
+        from rlm_mem.continuum.prune import Pruner
+
+        return Pruner(self)
+
+    def agent(self, llm: LLM | None = None) -> MemoryConsolidationAgent:
+        """MemoryConsolidationAgent, with a model that words generalisations or by rules alone."""
+        from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
+
+        return MemoryConsolidationAgent(self, llm)
+
+    # --- the usual calls ---------------------------------------------------------------------------------------------
+
+    def consolidate(
+        self,
+        *,
+        dry_run: bool = False,
+        llm: LLM | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> ConsolidationReport:
+        """Promote what has proved itself."""
+        return self.agent(llm).run(dry_run=dry_run, progress=progress)
+
+    def prune(
+        self, *, dry_run: bool = True, progress: Callable[[int, int], None] | None = None
+    ) -> PruneReport:
+        """Apply retention; by default only say what would be done."""
+        return self.pruner.run(dry_run=dry_run, progress=progress)
+
+    def hints(self, goal: str, *, limit: int = 5) -> list[Hint]:
+        """Risk warnings and success patterns for a goal."""
+        from rlm_mem.continuum.hints import hints
+
+        return hints(self, goal, limit=limit)
+
+    def health(self) -> dict[str, Any]:
+        """Figures for the LIVEHUD (see ``rlm_mem.continuum.health``)."""
+        from rlm_mem.continuum.health import health
+
+        return health(self)
+
+    def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
+        """Put the files of a transition back as they were, byte for byte."""
+        return self.changes.undo(transition_id, reason)
+
+    # --- programs ----------------------------------------------------------------------------------------------------
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """Read-only functions for programs in the sandbox: ``search_traces(goal)`` and ``memories(tier=…)``."""
+        from rlm_mem.continuum.programs import program_functions
+
+        return program_functions(self.queries)
+
+    # --- files and mirrors in step -----------------------------------------------------------------------------------
+
+    def check(self) -> list[Problem]:
+        """Everything that breaks a rule: invalid files and entries, and memories without ``created_at`` (row 6)."""
+        problems: list[Problem] = []
+        for entry in self.files.entries(problems):
+            if entry.undated:
+                problems.append(
+                    Problem(entry.file, f"{entry.key}: created_at: missing; the file's time stands in")
+                )
+        for name in self.changes.waiting():
+            problems.append(Problem(name, f"{name}: a change was interrupted; the next write finishes it"))
+        return problems
+
+    def sync(self) -> int:
+        """Finish what was interrupted, and bring the mirrors in step with files edited by hand or by git.
+
+        Only files whose size, time or inode changed since the last time are read. Returns how many were.
+        """
+        self.changes.recover()
+        state = self.store.backend.layout.index / f"{self.files.archive.name}.continuum.json"
+        known = self._known(state)
+        present = self.files.signatures()
+        changed = [
+            file for file, signature in present.items() if file not in known or known[file][0] != signature
+        ]
+        gone = [file for file in known if file not in present]
+        if not changed and not gone:
+            return 0
+        with self.changes.locked():
+            mirrored = self.mirror.mirrors() if not known else {}
+            for file in changed:
+                before = set(known[file][1] if file in known else ())
+                now = self._put(file)
+                if now is not None:
+                    known[file] = (present[file], sorted(now))
+                    for chunk_id in before - now:
+                        self.mirror.retire(chunk_id)
+            for file in gone:
+                for chunk_id in known.pop(file)[1]:
+                    self.mirror.retire(chunk_id)
+            for chunk_id, (file, _) in mirrored.items():
+                if file not in self._broken and (file not in known or chunk_id not in known[file][1]):
+                    self.mirror.retire(chunk_id)
+        operations.write_atomic(state, msgspec.json.encode(known), durable=False)
+        return len(changed) + len(gone)
+
+    _broken: frozenset[str] = frozenset()
+
+    def _put(self, file: str) -> set[str] | None:
+        """Mirror the memories of one file; None where it is broken: then its mirrors stay as they are."""
+        problems: list[Problem] = []
+        try:
+            entries = self.files.in_file(file, problems)
+        except InvalidMemory:
+            entries, problems = [], [Problem(file, "")]
+        for entry in entries:
+            if entry.kind != "state":
+                self.mirror.put(entry)
+        if problems:
+            self._broken = self._broken | {file}
+            return None
+        return {entry.chunk_id for entry in entries}
+
+    @staticmethod
+    def _known(state: Path) -> dict[str, tuple[_Signature, list[str]]]:
+        try:
+            return msgspec.json.decode(state.read_bytes(), type=dict[str, tuple[_Signature, list[str]]])
+        except (FileNotFoundError, msgspec.DecodeError):
+            return {}  # derived: everything is looked at once more

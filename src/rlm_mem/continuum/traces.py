@@ -1,0 +1,346 @@
+"""Recording what was done and how it went: short-term logs, traces, patterns, entries of many, and every use."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.continuum import places
+from rlm_mem.continuum.changes import Change, Changes
+from rlm_mem.continuum.files import Entry, MemoryFiles, new_text
+from rlm_mem.continuum.mirror import MARK, SOURCE, Mirror
+from rlm_mem.continuum.rules import after_use
+from rlm_mem.continuum.runs import Run, Step, as_step, write_run
+from rlm_mem.continuum.schema import TIERS, Frontmatter, stamp, tier_fields
+from rlm_mem.errors import InvalidMemory, NotFoundError
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["Traces", "chunk_meta", "context_key", "fingerprint", "goal_signature"]
+
+_CONFIDENT, _PLAIN, _FAILED = 0.80, 0.70, 0.30
+
+
+def goal_signature(goal: str, language: str = "english") -> str:
+    """The semantic key of a goal: its normalised, stemmed content words in order (row 16 of the reconciliation)."""
+    from rlm_mem.text.analysis import get_analyser
+
+    return "_".join(dict.fromkeys(get_analyser(language).terms(goal)))[:200]
+
+
+def fingerprint(context: Mapping[str, Any]) -> str:
+    """A hash of the circumstances under which something worked: the same for the same facts in any order."""
+    packed = msgspec.json.encode(sorted((str(name), str(value)) for name, value in context.items()))
+    return hashlib.sha256(packed).hexdigest()[:12]
+
+
+def context_key(project: str | None, print_: str | None) -> str:
+    """How contexts are counted: by project and fingerprint."""
+    project = " ".join((project or "").replace("@", " ").split())[:80]
+    return f"{project}@{print_}" if print_ else project
+
+
+class Traces:
+    """Writes logs, traces and entries, and counts their uses.
+
+    Args:
+        store, memories, changes, mirror: of one namespace.
+    """
+
+    def __init__(self, store: ChunkStore, memories: MemoryFiles, changes: Changes, mirror: Mirror) -> None:
+        self._store = store
+        self._files = memories
+        self._changes = changes
+        self._mirror = mirror
+
+    # --- short term --------------------------------------------------------------------------------------------------
+
+    def record(
+        self,
+        goal: str,
+        steps: Iterable[Step | Mapping[str, Any]] = (),
+        *,
+        success: bool | None = None,
+        indicators: Sequence[str] = (),
+        preconditions: Sequence[str] = (),
+        postconditions: Sequence[str] = (),
+        project: str | None = None,
+        context_fingerprint: str | None = None,
+        task_type: str | None = None,
+        confidence: float | None = None,
+        notes: str = "",
+        error: str | None = None,
+        session: bool = False,
+    ) -> Entry:
+        """Write the log of one interaction, or (``session``) of one session into the day's file.
+
+        Args:
+            success: how it went; None when that is not known yet (record it later with ``use``).
+            indicators: what showed that it went well.
+            project, context_fingerprint: the context that uses are counted by.
+            confidence: 0-1; by default from the execution: 0.8 for a success with indicators and no failed step,
+                0.7 without, 0.3 for a failure.
+
+        Raises:
+            InvalidMemory: the goal is empty, or a step or field is malformed.
+        """
+        if not isinstance(goal, str) or not goal.strip():
+            raise InvalidMemory("a log needs a goal")
+        run = Run(
+            goal=goal,
+            steps=tuple(as_step(number, step) for number, step in enumerate(steps, 1)),
+            preconditions=tuple(preconditions),
+            postconditions=tuple(postconditions),
+            indicators=tuple(indicators),
+            notes=notes,
+        )
+        well = all(step.went_well for step in run.steps)
+        if confidence is None:
+            confidence = _FAILED if success is False else _CONFIDENT if indicators and well else _PLAIN
+        now = self._store.clock()
+        context = context_key(project, context_fingerprint)
+        fields: dict[str, Any] = {
+            **tier_fields("high"),
+            "confidence_score": confidence,
+            "consolidation_threshold": TIERS["high"].threshold,
+            "usage_count": 0,
+            "created_at": stamp(now),
+            "goal_signature": goal_signature(goal, self._store.config.search.language),
+            "task_type": task_type,
+            "context_fingerprint": context_fingerprint,
+            "learning_source": "execution",
+        }
+        if success is not None:
+            fields |= {"usage_count": 1, "success_count": int(success), "success_rate": float(success)}
+            if context:
+                fields["contexts"] = {context: [1, int(success)]}
+            if not success:
+                fields["failures"] = [{"at": stamp(now), "error": (error or "")[:300], "context": context}]
+        body = write_run(run)
+        return self._add_session(now, fields, body) if session else self._add_interaction(now, fields, body)
+
+    def _add_interaction(self, now: datetime, fields: dict[str, Any], body: str) -> Entry:
+        file = ""
+
+        def build() -> Change:
+            nonlocal file
+            file = self.free_interaction(now)
+            return self._changes.draft(
+                "record",
+                file,
+                "recorded",
+                [self._changes.added(file, new_text(fields, body))],
+                tier_to="high",
+            )
+
+        self._changes.apply(build)
+        return self._written(file)
+
+    def free_interaction(self, at: datetime) -> str:
+        """The name of an interaction log at this second, or the next free one (the pattern knows no finer time)."""
+        while self._files.path(places.interaction_file(at)).exists():
+            at += timedelta(seconds=1)
+        return places.interaction_file(at)
+
+    def _add_session(self, now: datetime, fields: dict[str, Any], body: str) -> Entry:
+        return self._add_block(
+            places.session_file(now), f"session-{now:%H%M%S}", fields, body, "record", "high"
+        )
+
+    # --- long term and shared files ----------------------------------------------------------------------------------
+
+    def add_pattern(self, name: str, body: str, *, confidence: float = 0.75, **fields: Any) -> Entry:
+        """Write ``pattern_{name}.md`` by hand: a mid-tier memory; raises ConflictError if there is one."""
+        file = places.pattern_file(places.slug(name))
+        data = self._manual("mid", confidence, name, fields)
+        self._changes.apply(
+            lambda: self._changes.draft(
+                "record", file, "recorded", [self._changes.added(file, new_text(data, body))], tier_to="mid"
+            )
+        )
+        return self._written(file)
+
+    def add_entry(
+        self,
+        file: str,
+        title: str,
+        body: str,
+        *,
+        confidence: float = 0.9,
+        entry_id: str | None = None,
+        **fields: Any,
+    ) -> Entry:
+        """Add a block to ``memory_log.md``, ``project_learnings.md``, ``SmartLibrary.md`` or a profile.
+
+        Raises:
+            InvalidMemory: the file does not hold blocks, or a field breaks a rule. ConflictError: the id is taken.
+        """
+        if not places.is_multi(file):
+            raise InvalidMemory(f"{file} holds one memory, not entries")
+        tier = places.tiers_of(places.kind_of(file))[0]
+        data = self._manual(tier, confidence, title, fields)
+        return self._add_block(
+            file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", "record", tier
+        )
+
+    def _manual(self, tier: str, confidence: float, goal: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        now = stamp(self._store.clock())
+        return {
+            **tier_fields(tier),
+            "confidence_score": confidence,
+            "consolidation_threshold": TIERS[tier].threshold,
+            "created_at": now,
+            "frequency_history": [tier],
+            "transition_timestamps": [now],
+            "goal_signature": goal_signature(goal, self._store.config.search.language),
+            "learning_source": "manual",
+            **fields,
+        }
+
+    def _add_block(
+        self, file: str, block: str, fields: dict[str, Any], body: str, op: str, tier: str
+    ) -> Entry:
+        name = block
+
+        def build() -> Change:
+            nonlocal name
+            name = self.free_block(file, block)
+            text = new_text({"id": name, **fields}, body.rstrip("\n") + "\n\n")
+            edit = self._changes.added(file, text, name)
+            return self._changes.draft(op, f"{file}#{name}", "recorded", [edit], tier_to=tier)
+
+        self._changes.apply(build)
+        return self._written(f"{file}#{name}")
+
+    def free_block(self, file: str, wanted: str) -> str:
+        """The id for a new block: the wanted one, or with the next free number."""
+        taken = {entry.block for entry in self._files.in_file(file)}
+        if wanted not in taken:
+            return wanted
+        return next(
+            name for number in range(2, len(taken) + 3) if (name := f"{wanted}-{number}") not in taken
+        )
+
+    def _written(self, key: str) -> Entry:
+        entry = self._files.get(key)
+        if entry is None:
+            raise NotFoundError(f"{key} vanished after it was written")
+        return entry
+
+    # --- reading and uses --------------------------------------------------------------------------------------------
+
+    def read(self, key: str) -> Entry:
+        """The memory with this key or chunk id, counted as an access, not as a use; raises NotFoundError."""
+        entry = self.find(key)
+        self._store.get_chunk(entry.chunk_id, track=True)
+        return entry
+
+    def find(self, key: str) -> Entry:
+        """The memory with this key, or mirrored by this chunk; raises NotFoundError."""
+        if key.startswith("chunk-"):
+            chunk = self._store.get_chunk(key, track=False)
+            place = chunk.metadata.provenance if chunk is not None else {}
+            if chunk is not None and chunk.metadata.source == SOURCE and place.get("file"):
+                key = place["file"] + (f"#{place['entry']}" if place.get("entry") else "")
+        entry = None if key.startswith("chunk-") else self._files.get(key)
+        if entry is None:
+            raise NotFoundError(f"there is no memory {key!r:.120}", hint="rlm-mem trace list shows them")
+        return entry
+
+    def use(
+        self,
+        key: str,
+        success: bool,
+        *,
+        project: str | None = None,
+        context_fingerprint: str | None = None,
+        validated: bool | None = None,
+        error: str | None = None,
+        step: int | None = None,
+    ) -> Entry | Chunk:
+        """Record one application with its outcome: usage, success and confidence follow.
+
+        Args:
+            key: a memory (``file`` or ``file#id``), its chunk, or a plain chunk of any type.
+            validated: whether this was a test on new data; by default a success in another context than the first.
+            error, step: what went wrong, and at which step.
+
+        Returns:
+            The memory, or the chunk, as it is now.
+
+        Raises:
+            NotFoundError: there is none. InvalidMemory: working state has no uses.
+        """
+        how: dict[str, Any] = {
+            "context": context_key(project, context_fingerprint),
+            "validated": validated,
+            "error": error,
+            "step": step,
+        }
+        if key.startswith("chunk-"):
+            chunk = self._store.get_chunk(key, track=False)
+            if chunk is not None and chunk.metadata.source != SOURCE:
+                return self._use_chunk(key, success, how)
+        wanted = self.find(key).key
+
+        def build() -> Change:
+            entry = self.find(wanted)
+            if entry.kind == "state":
+                raise InvalidMemory(f"{entry.key} is working state: it has no uses")
+            at = stamp(self._store.clock())
+            fields = after_use(entry.meta, success, at, **how) | self.accesses(entry)
+            reason = "went well" if success else f"failed: {error or 'no reason given'}"
+            edit = self._changes.replaced(entry, entry.changed(fields))
+            details = {"success": success, "context": how["context"], "tier": entry.meta.tier}
+            return self._changes.draft("use", entry.key, reason, [edit], details=details)
+
+        self._changes.apply(build)
+        return self.find(wanted)
+
+    def accesses(self, entry: Entry) -> dict[str, Any]:
+        """Reads of the mirror, to be folded into the memory's own frontmatter."""
+        known = self._store.summaries([entry.chunk_id])
+        count = max([entry.meta.access_count, *(summary.access_count for summary in known)])
+        if count == entry.meta.access_count:
+            return {}
+        return {"access_count": count, "last_accessed": stamp(self._store.clock())}
+
+    def _use_chunk(self, chunk_id: str, success: bool, how: dict[str, Any]) -> Chunk:
+        with self._changes.locked():
+            chunk = self._store.get_chunk(chunk_id, track=False)
+            if chunk is None:
+                raise NotFoundError(f"there is no chunk {chunk_id}")
+            changes = after_use(chunk_meta(chunk), success, stamp(self._store.clock()), **how)
+            uses = {**(chunk.metadata.extra.get("uses") or {}), **changes}
+            confidence = uses.pop("confidence_score")
+            updated = self._store.update_chunk(
+                chunk_id,
+                metadata={
+                    "uses": uses,
+                    "usage_count": uses["usage_count"],
+                    "success_rate": uses["success_rate"],
+                },
+                tags=list(dict.fromkeys([*chunk.tags, MARK])),
+                confidence=confidence,
+            )
+        if updated is None:
+            raise NotFoundError(f"there is no chunk {chunk_id}")
+        return updated
+
+
+def chunk_meta(chunk: Chunk) -> Frontmatter:
+    """The figures of a plain chunk as those of a memory below the low tier; raises InvalidMemory if damaged."""
+    uses = chunk.metadata.extra.get("uses") or {}
+    known = {name: value for name, value in uses.items() if name in Frontmatter.__struct_fields__}
+    try:
+        return msgspec.convert(
+            {**known, **tier_fields("mid"), "confidence_score": chunk.metadata.confidence}, Frontmatter
+        )
+    except msgspec.ValidationError as error:
+        raise InvalidMemory(f"{chunk.id}: metadata.extra.uses: {error}") from None

@@ -1,0 +1,136 @@
+"""Working state: plan, context, variables, history and constraints of the execution that is going on.
+
+Volatile by rule (seed 001, workspace/state/): updated after each tool call, cleared on boot or reset, never
+consolidated, and not mirrored as chunks, since nobody should rely on it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.continuum import places
+from rlm_mem.continuum.changes import Changes
+from rlm_mem.continuum.files import Entry, MemoryFiles, new_text
+from rlm_mem.continuum.schema import stamp, tier_fields
+from rlm_mem.errors import InvalidMemory
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["Workspace"]
+
+_TEXTS = ("plan", "context", "history", "constraints")
+
+
+class Workspace:
+    """The five files of ``workspace/state``.
+
+    Args:
+        store, memories, changes: of one namespace.
+    """
+
+    def __init__(self, store: ChunkStore, memories: MemoryFiles, changes: Changes) -> None:
+        self._store = store
+        self._files = memories
+        self._changes = changes
+
+    def start(self, plan: str, *, context: str = "", constraints: str = "") -> None:
+        """Begin an execution: what was there is cleared, then written anew."""
+        with self._changes.locked():
+            self._clear()
+            self._put_text("plan", plan)
+            self._put_text("context", context)
+            self._put_text("constraints", constraints)
+            self._put_text("history", "")
+            self._put_variables({})
+
+    def put(self, name: str, text: str) -> None:
+        """Replace plan, context, history or constraints; raises InvalidMemory for any other name."""
+        if name not in _TEXTS:
+            raise InvalidMemory(f"there is no state file {name!r:.40}: use {', '.join(_TEXTS)}")
+        with self._changes.locked():
+            self._put_text(name, text)
+
+    def after_tool_call(
+        self,
+        tool: str,
+        call: str = "",
+        result: str = "",
+        *,
+        variables: Mapping[str, Any] | None = None,
+        context: str | None = None,
+    ) -> None:
+        """Bring the state up to date after one tool call: a line of history, variables merged, context added to."""
+        with self._changes.locked():
+            line = f"- {stamp(self._store.clock())} `{tool}` {call}".rstrip()
+            if result:
+                line += f" → {result}"
+            former = self.text("history")
+            self._put_text("history", f"{former.rstrip()}\n{' '.join(line.split())}\n".lstrip("\n"))
+            self._put_variables({**self.variables(), **(variables or {})})
+            if context is not None:
+                self._put_text("context", f"{self.text('context').rstrip()}\n\n{context}\n".lstrip("\n"))
+
+    def text(self, name: str) -> str:
+        """The body of plan, context, history or constraints; empty where there is none."""
+        entry = self._files.get(f"{places.STATE}/{name}.md")
+        return entry.body if entry is not None else ""
+
+    def variables(self) -> dict[str, Any]:
+        """The structured state."""
+        entry = self._files.get(f"{places.STATE}/variables.json")
+        loaded = msgspec.json.decode(entry.body) if entry is not None else {}
+        return loaded if isinstance(loaded, dict) else {}
+
+    def entries(self) -> list[Entry]:
+        """The state files that are there, as memories."""
+        return [
+            entry
+            for name in places.STATE_FILES
+            if (entry := self._files.get(f"{places.STATE}/{name}")) is not None
+        ]
+
+    def clear(self) -> list[str]:
+        """Boot or reset: remove the state files (and no other); returns which were there."""
+        with self._changes.locked():
+            return self._clear()
+
+    def _clear(self) -> list[str]:
+        present = [
+            f"{places.STATE}/{name}"
+            for name in places.STATE_FILES
+            if self._files.path(f"{places.STATE}/{name}").exists()
+        ]
+        for file in present:
+            self._files.remove(file)
+        return present
+
+    def _fields(self, file: str) -> dict[str, Any]:
+        try:
+            entry = self._files.get(file)
+        except InvalidMemory:  # state is replaced whole: what broke it does not matter any more
+            entry = None
+        created = entry.meta.created_at if entry is not None else stamp(self._store.clock())
+        return {
+            **tier_fields("high"),
+            "retention_policy": "volatile",
+            "confidence_score": 1.0,
+            "created_at": created,
+        }
+
+    def _put_text(self, name: str, text: str) -> None:
+        file = f"{places.STATE}/{name}.md"
+        self._files.write(file, new_text(self._fields(file), text))
+
+    def _put_variables(self, variables: Mapping[str, Any]) -> None:
+        file = f"{places.STATE}/variables.json"
+        if "_memory" in variables:
+            raise InvalidMemory(f"{file}: _memory: this name is taken by the frontmatter")
+        try:
+            data = msgspec.json.encode({"_memory": self._fields(file), **variables})
+        except (TypeError, msgspec.MsgspecError) as error:
+            raise InvalidMemory(f"{file}: variables must be plain data: {error}") from None
+        self._files.write(file, msgspec.json.format(data, indent=2).decode("utf-8") + "\n")
