@@ -181,11 +181,10 @@ class LocalSource:
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
         """See `CandidateSource.accepts`."""
         mask = self._mask(filters)
-        slots = self._slots(docs)
-        known = slots >= 0
         if mask is None:
-            return known
-        return known & mask[slots]
+            return np.ones(len(docs), np.bool_)
+        slots = self._slots(docs)
+        return (slots >= 0) & mask[slots]
 
     def around(self, docs: Ints, near: int, reach: int) -> Neighbourhood:
         """See `CandidateSource.around`."""

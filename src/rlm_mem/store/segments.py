@@ -123,7 +123,7 @@ def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:
     """Decode the segments of many chunks at once, in the order given (`CorruptStore` if a blob is damaged)."""
     import numpy as np
 
-    sizes = np.fromiter((len(blob) for blob in blobs), np.int64, len(blobs))
+    sizes = np.array(list(map(len, blobs)), np.int64)
     if bool((sizes & 3).any()) or bool((sizes < 4 * _HEAD).any()):
         raise _damaged()
     words = np.frombuffer(b"".join(blobs), dtype="<u4")
