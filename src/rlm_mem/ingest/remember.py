@@ -20,6 +20,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.ingest.linking import AutoLinker
+from rlm_mem.text.secrets import Screened, screen
 
 if TYPE_CHECKING:
     from rlm_mem.store.api import ChunkStore
@@ -78,6 +79,7 @@ class RememberOperation:
     ) -> None:
         self._store = store
         self._config = (config or store.config).ingest
+        self._secrets = (config or store.config).secrets
         self._on_progress = on_progress
         self._linker = AutoLinker(store, self._config)
 
@@ -116,18 +118,32 @@ class RememberOperation:
 
         Returns:
             ``{"success": True, "chunk_ids": [str], "total_tokens": int, "chunks_created": int, "duplicates": [str]}``,
-            the tokens being those of the chunks created; or, when it cannot be stored, ``"success": False`` with
+            the tokens being those of the chunks created, and ``"secrets": {rule: int}`` where ``config.secrets`` found
+            any; or, when it cannot be stored, ``"success": False`` with
             ``"error"``, one sentence, and ``"hint"`` where there is a remedy. Then nothing was changed.
         """
         try:
             said = self._checked(
                 conversation_id, tags, confidence, chunk_type, source, occurred_at, metadata, provenance
             )
-            pieces = self._pieces(content, said)
+            screened = self._screened(content)
+            if screened.hidden and callable(said.occurred_at):
+                moment = said.occurred_at
+                said.occurred_at = lambda position: moment(screened.original(position))
+            pieces = self._pieces(screened.text, said)
             outcome = self._store_all(pieces, said, progress or self._on_progress)
         except RlmMemError as error:  # the documented contract: a sentence, no traceback
             return _failure(error)
-        return outcome.as_dict()
+        result = outcome.as_dict()
+        if screened.found:
+            result["secrets"] = screened.counts()
+        return result
+
+    def _screened(self, content: object) -> Screened:
+        """The whole text is screened, since a private key may be cut in two; a text refused later passes as it is."""
+        if not isinstance(content, str) or len(content) > self._config.max_content_bytes:
+            return Screened(content)  # type: ignore[arg-type]  # _pieces says what is wrong with it
+        return screen(content, self._secrets)
 
     def _checked(
         self,

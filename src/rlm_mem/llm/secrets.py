@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from rlm_mem.errors import ModelUnavailable
+from rlm_mem.text.secrets import REDACTED, find_secrets, hide
 
 __all__ = ["KEYRING_SERVICE", "KEY_VARIABLES", "find_key", "redact", "require_key"]
 
@@ -26,8 +27,6 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
 }
 """Environment variables (and user names in the keyring) that are tried for each provider, in this order."""
 
-REDACTED = "[redacted]"
-
 # A value this short is a word, not a secret; hiding it would tear holes into ordinary text.
 _SHORTEST_SECRET = 8
 
@@ -35,36 +34,6 @@ _SECRET_NAME = re.compile(
     r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)(?:$|_)",
     re.IGNORECASE,
 )
-
-_FORMATS: tuple[tuple[re.Pattern[str], str], ...] = (
-    # OpenAI, Anthropic, OpenRouter and the like; a digit is asked for so that sk-some-hyphenated-words stay.
-    (re.compile(r"(?<![A-Za-z0-9])[sr]k[-_](?=[A-Za-z0-9_-]*[0-9])[A-Za-z0-9_-]{16,}"), REDACTED),
-    (re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{30,}"), REDACTED),  # Google
-    (
-        re.compile(r"(?<![A-Za-z0-9])(?:gsk|xai|pplx|hf|r8|nvapi|fw|csk|tgp_v1)[-_][A-Za-z0-9_-]{20,}"),
-        REDACTED,
-    ),
-    (re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})"), REDACTED),
-    (re.compile(r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{20,}"), REDACTED),
-    (re.compile(r"(?<![A-Za-z0-9])xox[abposr]-[A-Za-z0-9-]{10,}"), REDACTED),  # Slack
-    (re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"), REDACTED),  # AWS
-    (
-        re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-        REDACTED,
-    ),  # JWT
-    (re.compile(r"(?i)\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{16,}"), rf"\1 {REDACTED}"),
-    (
-        re.compile(r"(?i)\b(x-api-key|api-key|x-goog-api-key)([\"']?\s*[:=]\s*[\"']?)[^\s\"',;]{8,}"),
-        rf"\1\2{REDACTED}",
-    ),
-    (
-        re.compile(r"([a-z][a-z0-9+.-]{0,30}://)[^\s/@:]{0,256}:[^\s/@]{1,256}@"),
-        rf"\1{REDACTED}@",
-    ),  # user:password in a URL
-)
-
-
-_KEY_EDGE = re.compile(r"-----(BEGIN|END) [A-Z ]{0,40}PRIVATE KEY-----")
 
 
 def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
@@ -89,23 +58,7 @@ def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] |
     for value in sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True):
         if value in text:
             text = text.replace(value, REDACTED)
-    text = _without_private_keys(text)
-    for pattern, replacement in _FORMATS:
-        text = pattern.sub(replacement, text)
-    return text
-
-
-def _without_private_keys(text: str) -> str:
-    # Pairs the edges in one pass: one pattern from edge to edge would search anew from every beginning.
-    kept: list[str] = []
-    done, opened = 0, -1
-    for edge in _KEY_EDGE.finditer(text):
-        if edge[1] == "BEGIN":
-            opened = edge.start() if opened < 0 else opened
-        elif opened >= 0:
-            kept += (text[done:opened], REDACTED)
-            done, opened = edge.end(), -1
-    return "".join((*kept, text[done:]))
+    return hide(text, find_secrets(text, pii=False))
 
 
 def _is_word(value: str) -> bool:

@@ -11,11 +11,12 @@ from typing import Any
 
 from rlm_mem.chunk import Chunk, check_chunk_id, new_chunk_id
 from rlm_mem.config import Config
-from rlm_mem.store.drafts import Given, draft_chunk, revise_chunk
+from rlm_mem.store.drafts import Given, check_complete, draft_chunk, revise_chunk
 from rlm_mem.store.history import Version
 from rlm_mem.store.queries import ConversationInfo, LinkedChunk, Summary
 from rlm_mem.store.reader import ChunkReader
 from rlm_mem.store.sync import SyncReport
+from rlm_mem.text.secrets import Screened, log_secrets, screen
 
 __all__ = ["ChunkStore", "ConversationInfo", "LinkedChunk", "Summary", "Version", "init_storage"]
 
@@ -46,6 +47,8 @@ class ChunkStore(ChunkReader):
             chunk_types=chunk_types, link_types=link_types, confined=confined,
         )  # fmt: skip
         self._written = False
+        self.on_secret: Callable[[str, Screened], None] = log_secrets
+        """Called with a chunk id and what was found in its content; by default it says so in the log."""
 
     def __enter__(self) -> ChunkStore:
         return self
@@ -124,10 +127,11 @@ class ChunkStore(ChunkReader):
             links = None
         place = self._other(namespace)
         # Everything is checked before the lock is taken: bad input costs nobody a wait.
+        screened = self._screened(content)
         chunk = draft_chunk(
             chunk_id=new_chunk_id(self.clock()) if chunk_id is None else check_chunk_id(chunk_id),
             namespace=place,
-            content=content,
+            content=screened.text if screened else content,
             given=given,
             metadata=metadata,
             links=links,
@@ -137,7 +141,38 @@ class ChunkStore(ChunkReader):
             max_bytes=self.config.store.max_content_bytes,
         )
         self._written = True
-        return self._writer.create(chunk, fixed_id=chunk_id is not None, check_targets=check_targets)
+        made = self._writer.create(chunk, fixed_id=chunk_id is not None, check_targets=check_targets)
+        if screened and screened.found:
+            self.on_secret(made.id, screened)
+        return made
+
+    def _screened(self, content: object) -> Screened | None:
+        """The text after ``config.secrets`` was applied; None where it is no text, which is refused later."""
+        return screen(content, self.config.secrets) if isinstance(content, str) else None
+
+    def adopt(self, chunk: Chunk, *, archived: bool = False) -> Chunk:
+        """Write a complete chunk as it is: id, namespace, revision, times, access count and links (for imports).
+
+        A chunk with this id in this namespace is replaced; its former version is kept. Links may lead to chunks that
+        are not there yet, types need not be registered here.
+
+        Raises:
+            InvalidChunk, InvalidLink: a field does not validate, or the id belongs to another namespace.
+            NamespaceError: this store is confined to another namespace.
+        """
+        self._other(chunk.namespace)
+        screened = self._screened(chunk.content)
+        checked = check_complete(
+            chunk,
+            content=screened.text if screened else chunk.content,
+            count_tokens=_count_tokens,
+            max_bytes=self.config.store.max_content_bytes,
+        )
+        self._written = True
+        self._writer.adopt(checked, archived=archived)
+        if screened and screened.found:
+            self.on_secret(checked.id, screened)
+        return checked
 
     def update_chunk(
         self,
@@ -162,6 +197,10 @@ class ChunkStore(ChunkReader):
         given = Given()
         given.add("confidence", confidence)
         given.add("type", chunk_type)
+        screened = self._screened(content)
+        if screened and screened.found:
+            content = screened.text
+            self.on_secret(chunk_id, screened)
         self._written = True
         return self._writer.change(
             chunk_id,

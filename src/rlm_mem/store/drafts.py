@@ -27,7 +27,7 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidLink
 
-__all__ = ["Given", "check_links", "draft_chunk", "revise_chunk"]
+__all__ = ["Given", "check_complete", "check_links", "draft_chunk", "revise_chunk"]
 
 _TIMES = ("created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to")
 _METADATA = tuple(item.name for item in fields(ChunkMetadata))
@@ -216,6 +216,26 @@ def draft_chunk(
         tags=check_tags(given.get("tags")),
         namespace=namespace,
     )
+
+
+def check_complete(
+    chunk: Chunk, *, content: str, count_tokens: Callable[[str], int], max_bytes: int
+) -> Chunk:
+    """A copy of a complete chunk with every field checked and ``content`` in its place; raises InvalidChunk."""
+    checked = Chunk.from_dict(chunk.to_dict())
+    check_fields({name: getattr(checked.metadata, name) for name in _METADATA})
+    for value, where in (
+        (checked.extra, "the chunk"),
+        (checked.metadata.extra, "metadata"),
+        *((link.extra, "link") for link in checked.links),
+    ):
+        _check_plain(value, where)
+    if checked.content != content or checked.metadata.content_hash != content_hash(content):
+        checked.content = content
+        checked.tokens = count_tokens(content)
+        checked.metadata.content_hash = content_hash(content)
+    check_content(content, max_bytes=max_bytes)
+    return checked
 
 
 def revise_chunk(

@@ -164,7 +164,12 @@ class RowWriter:
         assert doc is not None
         if status == ACTIVE:
             self._put_tags_and_links(doc, ns, chunk)
-            if former is None or former.content_hash != chunk.metadata.content_hash:
+            # A chunk that came into the archive from elsewhere was not analysed there.
+            if (
+                former is None
+                or former.content_hash != chunk.metadata.content_hash
+                or not self._has_segments(doc)
+            ):
                 self._put_segments(doc, chunk)
         self._connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (ns, doc))
         return doc
@@ -178,6 +183,10 @@ class RowWriter:
                 "INSERT INTO links VALUES (?,?,?,?,?,?,?)",
                 [_link_row(doc, position, link) for position, link in enumerate(chunk.links)],
             )
+
+    def _has_segments(self, doc: int) -> bool:
+        found = self._connection.execute("SELECT 1 FROM segments WHERE doc = ?", (doc,)).fetchone()
+        return found is not None
 
     def _put_segments(self, doc: int, chunk: Chunk) -> None:
         overlap = chunk.metadata.provenance.get("overlap", 0)

@@ -80,6 +80,16 @@ class Writer:
             self._log(transaction, "create", chunk)
         return chunk
 
+    def adopt(self, chunk: Chunk, *, archived: bool) -> None:
+        """Store a complete chunk as it is, in place of the one with its id in its namespace."""
+        with self._backend.transaction() as transaction:
+            row = self._backend.find(chunk.id)
+            if row is not None and not self._mine(row, chunk.namespace):
+                raise InvalidChunk(f"the id {chunk.id} belongs to a chunk of another namespace")
+            former = self._read(row)
+            transaction.put(chunk, status=ARCHIVED if archived else ACTIVE)
+            self._log(transaction, "import", chunk, former=former)
+
     def _claim_id(self, chunk: Chunk, *, fixed: bool) -> None:
         while self._backend.id_taken(chunk):
             if fixed:
