@@ -267,6 +267,50 @@ def test_threads_that_write_search_and_merge_at_once_all_see_their_writes(base: 
         assert len(search(store, "wrote", limit=100)) == 36
 
 
+WRITER = """
+import random, sys
+from pathlib import Path
+from rlm_mem.search import search
+from rlm_mem.store import schema
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.postings import PostingsIndex
+base, name = Path(sys.argv[1]), sys.argv[2]
+rng = random.Random(name)
+with ChunkStore(base) as store:
+    mine = []
+    for number in range(25):
+        word = name + chr(97 + number) * 3 + "zo"
+        mine.append(store.create_chunk(f"{word} is what {name} wrote, {rng.choice(['red', 'green', 'blue'])}").id)
+        assert [hit.chunk_id for hit in search(store, word)][:1] == [mine[-1]], word
+        if number % 5 == 4:
+            assert store.delete_chunk(mine.pop(rng.randrange(len(mine))))
+        if number % 6 == 5:
+            connection = schema.connect(base / "index" / "index.sqlite", wait_seconds=60)
+            PostingsIndex(base / "index" / "postings", 1).merge(connection)
+            connection.close()
+"""
+
+
+def test_processes_that_write_delete_search_and_merge_at_once_leave_an_exact_index(base: Path) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("The first memory.")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(base), name], env=environment)
+        for name in ("ann", "ben", "cem")
+    ]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    questions = ["red wrote", "blue green", "ann wrote red", "ben", "first memory cem"]
+    with ChunkStore(base) as store:
+        grown = [[(h.chunk_id, h.score) for h in search(store, q, limit=100)] for q in questions]
+        assert len(store.list_chunks()) == 61
+    shutil.rmtree(base / "index")
+    with ChunkStore(base) as store:
+        fresh = [[(h.chunk_id, h.score) for h in search(store, q, limit=100)] for q in questions]
+    assert grown == fresh
+    assert all(grown)
+
+
 def test_namespaces_have_postings_of_their_own(base: Path) -> None:
     with ChunkStore(base, namespace="one") as one, ChunkStore(base, namespace="two") as two:
         one.create_chunk("The secret of one is a walnut.")
