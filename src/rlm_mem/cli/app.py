@@ -11,7 +11,20 @@ from typing import Annotated
 import typer
 
 from rlm_mem import __version__
-from rlm_mem.cli import ask, care, change, demo, look, options, records, remember, settings
+from rlm_mem.cli import (
+    ask,
+    care,
+    change,
+    continuum,
+    demo,
+    look,
+    options,
+    records,
+    remember,
+    review,
+    settings,
+    traces,
+)
 from rlm_mem.cli.opening import Where
 from rlm_mem.errors import InputError, RlmMemError
 
@@ -33,6 +46,9 @@ remember.add_to(app)
 ask.add_to(app)
 look.add_to(app)
 change.add_to(app)
+continuum.add_to(app)
+review.add_to(app)
+traces.add_to(app)
 records.add_to(app)
 care.add_to(app)
 settings.add_to(app)

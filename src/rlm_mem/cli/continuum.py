@@ -1,0 +1,229 @@
+"""`rlm-mem query`, `consolidate`, `prune`: memories that change tier by what they prove."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_mem.cli import options
+from rlm_mem.cli.opening import open_memory
+from rlm_mem.cli.terminal import (
+    amount,
+    indented,
+    note,
+    one_line,
+    print_json,
+    progress,
+    screen,
+    text,
+)
+from rlm_mem.errors import InvalidQuery
+
+if TYPE_CHECKING:
+    from rlm_mem.continuum.query import MemoryHit
+    from rlm_mem.memory import Memory
+
+PANEL = "Continuum"
+
+Goal = Annotated[str, typer.Argument(metavar="GOAL", help="What is to be done, in any words.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command("query", rich_help_panel=PANEL)(query)
+    app.command("consolidate", rich_help_panel=PANEL)(consolidate)
+    app.command("prune", rich_help_panel=PANEL)(prune)
+
+
+def consolidate(
+    ctx: typer.Context,
+    dry_run: Annotated[bool, options.flag("--dry-run", help="Only say what would be done.")] = False,
+    held: Annotated[bool, options.flag("--held", help="Also show what stays, and why.")] = False,
+    llm: options.Llm = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Promote what has proved itself. Safe to run from cron or a hook, and to repeat."""
+    with (
+        open_memory(ctx, brain, namespace, llm=llm) as memory,
+        progress("consolidating", unit="memories") as seen,
+    ):
+        worded_by = memory.llm if llm and llm != "offline" else None
+        report = memory.continuum.consolidate(dry_run=dry_run, llm=worded_by, progress=seen)
+    if as_json:
+        print_json(report)
+        return
+    console = screen()
+    for title, steps in (
+        ("promoted", report.promoted),
+        ("merged", report.merged),
+        ("for review", report.queued),
+    ):
+        for step in steps:
+            head = text(title, "green") + text(f"  {step['key']}", "cyan")
+            console.print(head + text(f" → {step['to']}" if "to" in step else ""))
+            console.print(indented(step["reason"], 4, "dim"))
+    for step in report.held if held else ():
+        console.print(text("stays", "dim") + text(f"  {step['key']}", "cyan"))
+        console.print(indented(step["reason"], 4, "dim"))
+    _problems(report.problems)
+    for remark in report.notes:
+        note(remark)
+    done = f"{len(report.promoted)} promoted, {len(report.merged)} merged, {len(report.queued)} queued for review"
+    would = "would be: " if dry_run else ""
+    console.print(text(f"{would}{done}; {amount(report.considered, 'memory')} considered", "dim"))
+
+
+def prune(
+    ctx: typer.Context,
+    apply: Annotated[bool, options.flag("--apply", help="Do it; without this it is only reported.")] = False,
+    restore: Annotated[
+        str | None, typer.Option("--restore", metavar="NAME", help="Bring this archived memory back.")
+    ] = None,
+    archived: Annotated[bool, options.flag("--archived", help="List the archive.")] = False,
+    delete_days: Annotated[
+        int | None,
+        typer.Option(
+            "--delete-archived", metavar="DAYS", min=0,
+            help="Delete for good what was archived longer ago than this; needs --apply too.",
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:  # fmt: skip
+    """Apply retention: archive, downgrade, flag for review. A report first; --apply does it."""
+    console = screen()
+    with open_memory(ctx, brain, namespace) as memory, progress("pruning", unit="memories") as seen:
+        pruner = memory.continuum.pruner
+        if restore is not None:
+            change = pruner.restore(restore)
+            console.print(text(f"restored {change.entry}"))
+            return
+        if archived or delete_days is not None:
+            limit = memory.store.clock() - timedelta(days=delete_days or 0)
+            names = (
+                pruner.archived() if delete_days is None else pruner.delete_archived(limit, dry_run=not apply)
+            )
+            if as_json:
+                print_json(names)
+                return
+            for name in names:
+                console.print(text(name, "cyan"))
+            verb = "in the archive" if delete_days is None else "deleted" if apply else "would be deleted"
+            console.print(text(f"{amount(len(names), 'memory')} {verb}", "dim"))
+            return
+        report = memory.continuum.prune(dry_run=not apply, progress=seen)
+    if as_json:
+        print_json(report)
+        return
+    for step in report.steps:
+        console.print(text(step.action.replace("_", " "), "yellow") + text(f"  {step.key}", "cyan"))
+        console.print(indented(step.reason, 4, "dim"))
+    _problems(report.problems)
+    count = amount(len(report.steps), "step")
+    tail = "done" if apply else "not done: --apply does it" if report.steps else "nothing to do"
+    console.print(text(f"{count} of {amount(report.considered, 'memory')}; {tail}", "dim"))
+
+
+def query(
+    ctx: typer.Context,
+    goal: Goal,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind", metavar="KIND", help="weighted, recent (24 hours), proven (mid) or stable (low)."
+        ),
+    ] = "weighted",
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weight", metavar="TIER=W", help="Weight of a tier; may be given again. Default .1, .6, .3."
+        ),
+    ] = None,
+    min_confidence: Annotated[
+        float, typer.Option("--min-confidence", metavar="0..1", help="At least this confident.")
+    ] = 0.0,
+    task_type: Annotated[
+        str | None, typer.Option("--task", metavar="TYPE", help="research, development, creative, analysis.")
+    ] = None,
+    no_core: Annotated[bool, options.flag("--no-core", help="Leave the ultra-low preamble out.")] = False,
+    hints: Annotated[bool, options.flag("--hints", help="Show risks and success patterns instead.")] = False,
+    explain: Annotated[bool, options.flag("--explain", help="Show the parts of each score.")] = False,
+    limit: Limit = 10,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Find proven work for a goal across the tiers."""
+    with open_memory(ctx, brain, namespace) as memory:
+        if hints:
+            _show_hints(memory, goal, limit, as_json)
+            return
+        queries = memory.continuum.queries
+        core: list[MemoryHit] = []
+        if kind == "weighted":
+            result = queries.query(
+                goal, tier_weights=_weights(weight), min_confidence=min_confidence, task_type=task_type,
+                include_core=not no_core, limit=limit,
+            )  # fmt: skip
+            hits, core = result.hits, result.core
+        elif kind == "recent":
+            hits = queries.recent(goal, limit=limit)
+        elif kind == "proven":
+            hits = queries.proven(goal, limit=limit)
+        elif kind == "stable":
+            hits = queries.stable(task_type, goal=goal, limit=limit)
+        else:
+            raise InvalidQuery(f"--kind {kind} is not known: use weighted, recent, proven or stable")
+    if as_json:
+        print_json({"hits": hits, "core": core})
+        return
+    console = screen()
+    for hit in core:
+        console.print(text("core  ", "magenta") + text(one_line(hit.title, 80)))
+    for hit in hits:
+        rate = "–" if hit.success_rate is None else f"{hit.success_rate:.0%}"
+        console.print(text(f"{hit.score:.3f}  ", "green") + text(one_line(hit.title, 80), "bold"))
+        figures = f"{hit.tier} · confidence {hit.confidence:.2f} · {rate} of {amount(hit.usage_count, 'use')}"
+        console.print(indented(f"{hit.key}\n{figures}", 7, "dim"))
+        if explain:
+            console.print(indented(" · ".join(f"{name} {value:.3f}" for name, value in hit.parts.items()), 7))
+    if not hits:
+        console.print(text("no memory matches", "dim"))
+
+
+def _show_hints(memory: Memory, goal: str, limit: int, as_json: bool) -> None:
+    found = memory.continuum.hints(goal, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    console = screen()
+    for hint in found:
+        console.print(text(f"{hint.kind}  ", "yellow" if hint.kind == "risk" else "green") + text(hint.text))
+        for one in hint.evidence:
+            console.print(indented(one, 4, "dim"))
+    if not found:
+        console.print(text("no hints", "dim"))
+
+
+def _weights(given: list[str] | None) -> dict[str, float] | None:
+    if not given:
+        return None
+    found = {}
+    for item in given:
+        name, _, number = item.partition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            raise InvalidQuery(f"--weight {item} is not TIER=NUMBER, for example mid=0.6") from None
+    return found
+
+
+def _problems(problems: list[Any]) -> None:
+    for problem in problems:
+        note(f"left alone: {problem.message}")

@@ -1,0 +1,305 @@
+"""`rlm-mem trace` and `rlm-mem state`: logs and traces of work and their uses, and the state of work in progress."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rlm_mem.cli import options
+from rlm_mem.cli.continuum import PANEL, Goal, Limit
+from rlm_mem.cli.opening import open_memory
+from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, table, text
+from rlm_mem.errors import InvalidQuery
+
+Key = Annotated[
+    str, typer.Argument(metavar="KEY", help="A memory: its file, or FILE#ENTRY, or its chunk id.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    traces = typer.Typer(help="Logs and traces of work: record, use, list, undo.", no_args_is_help=True)
+    traces.command("record")(trace_record)
+    traces.command("use")(trace_use)
+    traces.command("list")(trace_list)
+    traces.command("show")(trace_show)
+    traces.command("log")(trace_log)
+    traces.command("undo")(trace_undo)
+    traces.command("health")(trace_health)
+    traces.command("check")(trace_check)
+    app.add_typer(traces, name="trace", rich_help_panel=PANEL)
+    state = typer.Typer(help="The working state of the present execution.", no_args_is_help=True)
+    state.command("show")(state_show)
+    state.command("set")(state_set)
+    state.command("step")(state_step)
+    state.command("clear")(state_clear)
+    app.add_typer(state, name="state", rich_help_panel=PANEL)
+
+
+# --- traces ----------------------------------------------------------------------------------------------------------
+
+
+def trace_record(
+    ctx: typer.Context,
+    goal: Goal,
+    steps: Annotated[
+        Path | None,
+        typer.Option(
+            "--steps", metavar="FILE", help="JSON: a list of steps with tool, call, validation, on_error, …"
+        ),
+    ] = None,
+    success: Annotated[
+        bool | None, typer.Option("--success/--failure", help="How it went, if known.")
+    ] = None,
+    indicator: Annotated[
+        list[str] | None,
+        typer.Option("--indicator", metavar="TEXT", help="What showed success; again for more."),
+    ] = None,
+    precondition: Annotated[
+        list[str] | None,
+        typer.Option("--precondition", metavar="TEXT", help="What it needs; again for more."),
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="NAME", help="Where it was done.")
+    ] = None,
+    task_type: Annotated[str | None, typer.Option("--task", metavar="TYPE", help="Kind of task.")] = None,
+    notes: Annotated[str, typer.Option("--notes", metavar="TEXT", help="Anything else.")] = "",
+    session: Annotated[bool, options.flag("--session", help="Into the day's session log.")] = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Write the short-term log of an interaction or a session."""
+    with open_memory(ctx, brain, namespace, create=True) as memory:
+        entry = memory.continuum.traces.record(
+            goal, _steps(steps), success=success, indicators=indicator or (), preconditions=precondition or (),
+            project=project, task_type=task_type, notes=notes, session=session,
+        )  # fmt: skip
+    screen().print(text(entry.key, "cyan"))
+
+
+def _steps(path: Path | None) -> list[dict[str, Any]]:
+    if path is None:
+        return []
+    try:
+        loaded = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidQuery(f"--steps {path} cannot be read: {error}") from None
+    if not isinstance(loaded, list) or not all(isinstance(step, dict) for step in loaded):
+        raise InvalidQuery(f"--steps {path} does not hold a JSON list of objects")
+    return loaded
+
+
+def trace_use(
+    ctx: typer.Context,
+    key: Key,
+    success: Annotated[bool, typer.Option("--success/--failure", help="How it went.")],
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="NAME", help="Where it was used.")
+    ] = None,
+    error: Annotated[str | None, typer.Option("--error", metavar="TEXT", help="What went wrong.")] = None,
+    step: Annotated[int | None, typer.Option("--step", metavar="N", help="At which step.")] = None,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Record that a memory, or a plain chunk, was applied, and how it went."""
+    with open_memory(ctx, brain, namespace) as memory:
+        used = memory.continuum.traces.use(key, success, project=project, error=error, step=step)
+        if hasattr(used, "meta"):
+            meta = used.meta
+            figures = f"{meta.successes} of {meta.usage_count} uses went well, confidence {meta.confidence_score:.2f}"
+        else:
+            figures = f"confidence {used.metadata.confidence:.2f}"
+    screen().print(text(figures))
+
+
+def trace_list(
+    ctx: typer.Context,
+    tier: Annotated[
+        str | None, typer.Option("--tier", metavar="TIER", help="high, mid, low or ultra-low.")
+    ] = None,
+    limit: Limit = 50,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """List tiered memories, the most reliable first."""
+    with open_memory(ctx, brain, namespace) as memory:
+        found = memory.continuum.queries.memories(tier, limit)
+    if as_json:
+        print_json(found)
+        return
+    made = table("tier", "uses", "success", "reliable", ("memory", {"no_wrap": False, "overflow": "fold"}))
+    for hit in found:
+        rate = "–" if hit.success_rate is None else f"{hit.success_rate:.0%}"
+        made.add_row(
+            hit.tier, f"{hit.usage_count:,}", rate, f"{hit.parts['reliability']:.2f}", text(hit.key, "cyan")
+        )
+    screen().print(made if found else text("no memories", "dim"))
+
+
+def trace_show(
+    ctx: typer.Context,
+    key: Key,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show a memory whole; counted as an access, not as a use."""
+    with open_memory(ctx, brain, namespace) as memory:
+        entry = memory.continuum.traces.read(key)
+    if as_json:
+        print_json(
+            {"key": entry.key, "frontmatter": entry.raw, "body": entry.body, "chunk_id": entry.chunk_id}
+        )
+    else:
+        screen().print(text(entry.text.rstrip()))
+
+
+def trace_log(
+    ctx: typer.Context,
+    entry: Annotated[
+        str | None, typer.Option("--entry", metavar="KEY", help="Only what concerns this memory.")
+    ] = None,
+    limit: Limit = 50,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show transitions and other changes with their reasons, the latest last; uses are left out."""
+    with open_memory(ctx, brain, namespace) as memory:
+        steps = [step for step in memory.continuum.changes.journal(entry=entry) if step["op"] != "use"][
+            -limit:
+        ]
+        undoable = set(memory.continuum.changes.transitions())
+    if as_json:
+        print_json(steps)
+        return
+    console = screen()
+    for step in steps:
+        tiers = " → ".join(str(one) for one in (step["from"], step["to"]) if one)
+        console.print(
+            text(f"{moment(step['ts'])}  ", "dim")
+            + text(f"{step['op']} {tiers}")
+            + text(f"  {step['entry']}", "cyan")
+        )
+        mark = f"{step['id']}: " if step["id"] in undoable else ""
+        console.print(indented(f"{mark}{step['reason']}", 4, "dim"))
+    if not steps:
+        console.print(text("nothing has changed yet", "dim"))
+
+
+def trace_undo(
+    ctx: typer.Context,
+    transition: Annotated[str, typer.Argument(metavar="ID", help="A transition of rlm-mem trace log.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why.")] = "undone by hand",
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Put the files of a transition back as they were, byte for byte."""
+    with open_memory(ctx, brain, namespace) as memory:
+        change = memory.continuum.undo(transition, reason)
+    screen().print(text(f"undone: {change.entry} is {change.tier_to or 'as it was'} again"))
+
+
+def trace_health(
+    ctx: typer.Context,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show the health of the tiers: populations, consolidation rate, reuse, promotions per month."""
+    with open_memory(ctx, brain, namespace) as memory:
+        found = memory.continuum.health()
+    if as_json:
+        print_json(found)
+        return
+    made = table(("figure", {"style": "dim"}), ("value", {"no_wrap": False}))
+    for name, value in found.items():
+        shown = (
+            ", ".join(f"{key} {count}" for key, count in value.items()) if isinstance(value, dict) else value
+        )
+        made.add_row(name.replace("_", " "), "–" if shown in (None, "") else str(shown))
+    screen().print(made)
+
+
+def trace_check(
+    ctx: typer.Context,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Say which memory files break a rule; take up what was edited by hand. Ends with 1 if any does."""
+    with open_memory(ctx, brain, namespace) as memory:
+        memory.continuum.sync()
+        problems = memory.continuum.check()
+    if as_json:
+        print_json(problems)
+    else:
+        for problem in problems:
+            screen().print(text(problem.message))
+        screen().print(text(f"{amount(len(problems), 'problem')}", "dim"))
+    if problems:
+        raise typer.Exit(1)
+
+
+# --- state -----------------------------------------------------------------------------------------------------------
+
+
+def state_show(
+    ctx: typer.Context,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show plan, context, variables, history and constraints."""
+    with open_memory(ctx, brain, namespace) as memory:
+        entries = memory.continuum.workspace.entries()
+    if as_json:
+        print_json({entry.file.rpartition("/")[2]: entry.body for entry in entries})
+        return
+    for entry in entries:
+        screen().print(text(entry.file, "cyan"))
+        screen().print(indented(entry.body.strip() or "(empty)", 2))
+    if not entries:
+        screen().print(text("no state", "dim"))
+
+
+def state_set(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="plan, context, history or constraints.")],
+    content: Annotated[str, typer.Argument(metavar="TEXT", help="Its new text.")],
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Replace one text of the working state."""
+    with open_memory(ctx, brain, namespace, create=True) as memory:
+        memory.continuum.workspace.put(name, content)
+    screen().print(text(f"{name} set"))
+
+
+def state_step(
+    ctx: typer.Context,
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool that was called.")],
+    call: Annotated[str, typer.Option("--call", metavar="TEXT", help="What it was called with.")] = "",
+    result: Annotated[str, typer.Option("--result", metavar="TEXT", help="What came out.")] = "",
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Bring the working state up to date after a tool call."""
+    with open_memory(ctx, brain, namespace, create=True) as memory:
+        memory.continuum.workspace.after_tool_call(tool, call, result)
+    screen().print(text(f"noted {tool}"))
+
+
+def state_clear(
+    ctx: typer.Context,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Clear the working state: on boot, or to begin anew. Nothing else is touched."""
+    with open_memory(ctx, brain, namespace) as memory:
+        gone = memory.continuum.workspace.clear()
+    screen().print(text(f"cleared {amount(len(gone), 'file')}"))
