@@ -223,14 +223,15 @@ class Memory:
         """Follow links across memories to a conclusion with its path (seed 003, REASON)."""
         from rlm_mem.recall.reason import ReasonOperation
 
-        return ReasonOperation(self.store, self.llm, engine=engine).reason(
-            question, limits=limits, on_step=on_step
-        )
+        return ReasonOperation(
+            self.store, self.llm, engine=engine, functions=self.continuum.functions()
+        ).reason(question, limits=limits, on_step=on_step)
 
     def recall_session(self, query: str, **options: Any) -> RecallSession:
         """Open a recall in which the caller is the model: no key is needed (see ``RecallSession``)."""
         from rlm_mem.recall.host_session import recall_session
 
+        options["functions"] = {**self.continuum.functions(), **(options.get("functions") or {})}
         return recall_session(self.store, query, **options)
 
     def search(

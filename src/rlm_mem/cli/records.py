@@ -153,7 +153,7 @@ def trajectories_replay(
     with open_memory(ctx, brain, namespace) as memory:
         from rlm_mem.recall.replay import replay
 
-        result = replay(memory.store, trajectory_id)
+        result = replay(memory.store, trajectory_id, functions=memory.continuum.functions())
     if as_json:
         print_json(result)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from rlm_mem.recall.grounding import answer_text, confidence_of, existing, suppo
 from rlm_mem.recall.run import HostFunctions, Run, Runner
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.repl.loop import LoopStep
+from rlm_mem.store.standing import standing
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -38,6 +39,8 @@ class RecallResult:
         evidence: ids of the chunks that the programs read, in order.
         concluded: FINAL was called.
         seconds: wall clock of the run.
+        standing: for each of ``chunk_ids`` that is there: ``chunk_id``, ``tier`` (None for a plain chunk),
+            ``reliability``, ``confidence``, ``usage_count``, ``success_rate``.
     """
 
     content: str | None
@@ -51,6 +54,7 @@ class RecallResult:
     evidence: list[str]
     concluded: bool
     seconds: float
+    standing: list[dict[str, Any]] = field(default_factory=list)
 
 
 class RecallOperation:
@@ -147,6 +151,10 @@ def conclude(store: ChunkStore, run: Run) -> RecallResult:
         usage=run.spent.usage,
         cost=run.spent.cost,
         seconds=run.spent.seconds,
+        standing=[
+            {"chunk_id": chunk.id, **standing(chunk)}
+            for chunk in store.get_many(values["chunk_ids"], track=False).values()
+        ],
         **values,
     )
 

@@ -14,6 +14,7 @@ from rlm_mem.chunk import format_time
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.repl.engine import HostCallFailed
 from rlm_mem.repl.values import Bounds, TooLarge, plain
+from rlm_mem.store.standing import standing
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -222,6 +223,7 @@ class StoreFunctions:
             "occurred_at": metadata.occurred_at,
             "conversation_id": metadata.conversation_id,
             "confidence": metadata.confidence,
+            **{name: value for name, value in standing(chunk).items() if name in ("tier", "reliability")},
             "links": [
                 {"target_id": link.target_id, "type": link.type, "strength": link.strength}
                 for link in chunk.links[:MAX_LINKS]
