@@ -155,7 +155,7 @@ def check_order(rows: IndexRows, source: CandidateSource) -> None:
     for number in range(1, 6):
         members = [made for made in by_time if made.conversation == number]
         for place, made in enumerate(members):
-            hood = source.around(np.array([made.doc]), 1, 2)
+            hood = source.around(np.array([made.doc]), np.zeros(0, np.int64), 1, 2)
             assert set(hood.run.tolist()) == {0}
             expected, near = neighbourhood(members, place)
             assert hood.doc.tolist() == expected
@@ -164,6 +164,16 @@ def check_order(rows: IndexRows, source: CandidateSource) -> None:
                 ahead = members[: [m.doc for m in members].index(doc)]
                 assert before in (sum(len(m.segments) for m in ahead), FAR)
                 assert before < FAR or len(ahead) > 2
+
+
+def test_chunks_asked_for_alone_come_without_neighbours_but_in_their_run(rows: IndexRows) -> None:
+    for doc in range(1, 11):
+        rows.put(Made(doc, 1, float(doc), [Spoken(["word"])] * 3))
+    source = PostingsIndex(rows.folder / "postings", NS).source(rows.connection)
+    hood = source.around(np.array([4]), np.array([6, 9]), 1, 3)
+    assert hood.doc.tolist() == [3, 4, 5, 6, 9]
+    assert hood.run.tolist() == [0, 0, 0, 0, 1]
+    assert hood.near.tolist() == [True] * 5
 
 
 def neighbourhood(members: list[Made], place: int) -> tuple[list[int], set[int]]:

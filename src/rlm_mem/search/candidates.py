@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.arrays import contained, distinct, union
-from rlm_mem.store.lookup import CandidateSource, Filters
+from rlm_mem.store.lookup import CandidateSource, CorpusStatistics, Filters
 from rlm_mem.store.segments import DecodedSegments
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ FIRST_FEW = 30
 LEAST_SHARE = 0.2
 #: Chunks that a period named in the question brings in, whatever their words.
 PERIOD_CHUNKS = 50
+#: Neighbours come along for the best candidates of this many segments together, and for so many chunks at least. For
+#: single turns that is all of them; long chunks hold their context themselves.
+NEIGHBOURED_SEGMENTS = 300
+NEIGHBOURED_CHUNKS = 30
 #: What happened on a day is often told some days later.
 TOLD_LATER = timedelta(days=7)
 
@@ -131,13 +135,14 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     docs, scores = source.best(terms, weights, limit, filters)
     worthwhile = (scores >= LEAST_SHARE * scores[:1]) | (np.arange(len(scores)) < FIRST_FEW)
     docs, scores = docs[worthwhile], scores[worthwhile]
-    chosen = [docs, *(_of_period(source, query, terms, weights, filters))]
-    together = distinct(np.concatenate(chosen))
+    figures = source.statistics(terms)
+    first = _with_neighbours(figures)
+    together = distinct(np.concatenate([docs[:first], *_of_period(source, query, terms, weights, filters)]))
     # What was replaced ranks below what replaced it, so that has to be there; unless all are to be ranked alike.
     alike = filters.include_superseded or filters.valid_at is not None
     if not alike:
-        together = union(together, source.successors(together))
-    hood = source.around(together, NEAR_SEGMENTS, READ_SEGMENTS)
+        together = union(together, source.successors(union(together, docs)))
+    hood = source.around(together, docs[first:], NEAR_SEGMENTS, READ_SEGMENTS)
     rows, decoded = source.rows(hood.doc)
     there = np.array(rows.doc, np.int64)
     # A chunk may have been removed since the postings were read: it is simply not there any more.
@@ -155,7 +160,6 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     at = np.array(rows.at, np.float64)
     authors = distinct(decoded.author)
     names = source.author_names(authors[authors >= 0])
-    figures = source.statistics(terms)
     return CandidateSet(
         chunk_ids=list(rows.chunk_id),
         doc=there,
@@ -194,6 +198,12 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         conv_tf=conv_tf,
         conv_length=conv_length,
     )
+
+
+def _with_neighbours(figures: CorpusStatistics) -> int:
+    """How many of the best chunks get their neighbours."""
+    usual_size = max(1.0, figures.segments / max(figures.chunks, 1))
+    return max(NEIGHBOURED_CHUNKS, round(NEIGHBOURED_SEGMENTS / usual_size))
 
 
 def _of_period(

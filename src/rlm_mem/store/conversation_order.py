@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.arrays import contained, distinct
+from rlm_mem.store.arrays import contained, distinct, union
 from rlm_mem.store.lookup import FAR, Neighbourhood
 from rlm_mem.store.postings import View
 from rlm_mem.store.snapshot import NO_CONVERSATION
@@ -35,16 +35,17 @@ def in_order(view: View, first: float, last: float) -> Ints:
     return slots[np.lexsort((view.take("doc", slots), view.take("at", slots)))]
 
 
-def around(view: View, slots: Ints, near: int, reach: int) -> Neighbourhood:
-    """Neighbours on both sides until they cover `near` and `reach` segments; `doc` of the result holds slots.
+def around(view: View, slots: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
+    """Neighbours of `slots` on both sides until they cover `near` and `reach` segments (`doc` holds slots).
 
-    A chunk without a conversation has no neighbours.
+    A chunk without a conversation has no neighbours; those `alone` come as they are.
     """
-    line = _Line(view, distinct(slots))
+    line = _Line(view, union(slots, alone))
     place, is_near = line.place, np.ones(len(line.place), np.bool_)
+    asked = np.flatnonzero(contained(line.asked, slots))
     for step in (-1, 1):
         at, covered = line.place.copy(), np.zeros(len(line.place), np.int64)
-        racing = np.arange(len(at))
+        racing = asked
         for _ in range(_MOST):
             at[racing] += step
             inside = (at[racing] >= line.first[racing]) & (at[racing] < line.last[racing])
@@ -66,6 +67,7 @@ class _Line:
 
     def __init__(self, view: View, slots: Ints) -> None:
         self._view = view
+        self.asked = slots
         size = view.snapshot.size
         conversation = view.take("conversation", slots)
         self.place = slots.copy()

@@ -186,10 +186,10 @@ class LocalSource:
         slots = self._slots(docs)
         return (slots >= 0) & mask[slots]
 
-    def around(self, docs: Ints, near: int, reach: int) -> Neighbourhood:
+    def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
         """See `CandidateSource.around`."""
-        slots = self._slots(docs)
-        found = around(self._view, slots[slots >= 0], near, reach)
+        slots, lone = self._slots(docs), self._slots(alone)
+        found = around(self._view, slots[slots >= 0], lone[lone >= 0], near, reach)
         return Neighbourhood(self._docs(found.doc), found.run, found.near, found.segments_before)
 
     def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:

@@ -162,8 +162,11 @@ class CandidateSource(Protocol):
         """Whether each document passes `filters`."""
         ...
 
-    def around(self, docs: Ints, near: int, reach: int) -> Neighbourhood:
-        """The documents with enough neighbours on each side to cover `near` and `reach` segments (near <= reach)."""
+    def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
+        """Documents with enough neighbours on each side to cover `near` and `reach` segments (near <= reach).
+
+        Those in `alone` come without neighbours of their own; they may be neighbours of others.
+        """
         ...
 
     def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
