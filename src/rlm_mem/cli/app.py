@@ -19,9 +19,11 @@ from rlm_mem.cli import (
     demo,
     look,
     options,
+    persona,
     records,
     remember,
     review,
+    server,
     settings,
     traces,
 )
@@ -51,7 +53,9 @@ review.add_to(app)
 traces.add_to(app)
 records.add_to(app)
 care.add_to(app)
+persona.add_to(app)
 settings.add_to(app)
+server.add_to(app)
 demo.add_to(app)
 
 

@@ -1,0 +1,172 @@
+"""The doctor: what is right and what is wrong with an installation and a brain, in words, each with its "
+"remedy."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlm_mem.errors import RlmMemError
+
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+
+__all__ = ["FAIL", "OK", "WARN", "Finding", "examine"]
+
+OK, WARN, FAIL = "ok", "warning", "wrong"
+
+_EXTRAS = {
+    "llm": ("pydantic_ai", "other models than the built-in one"),
+    "server": ("mcp", "the MCP server"),
+    "keyring": ("keyring", "keys from the system's keyring"),
+}
+_NEEDED_WITH = {"server": FAIL}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: `state` is ok, warning or wrong; `remedy` says what to do about it."""
+
+    subject: str
+    state: str
+    message: str
+    remedy: str | None = None
+
+
+def examine(brain: Path | None = None, namespace: str | None = None) -> Iterator[Finding]:
+    """Look at the environment, the brain, its index, the model and the sandbox; nothing is changed.
+
+    Args:
+        brain: the folder; None: where the command line would look.
+        namespace: whose memory; None: the configured one.
+
+    Yields:
+        One finding after the other, as each look ends.
+    """
+    from rlm_mem.config import Config, locate_brain
+
+    yield _python()
+    yield from _extras()
+    folder = locate_brain(brain)
+    try:
+        Config.load(folder)
+    except RlmMemError as error:
+        yield _failed("settings", error)
+        return
+    if not (folder / "memory").is_dir():
+        yield Finding(
+            "brain",
+            WARN,
+            f"there is no memory at {folder}",
+            "rlm-mem init makes one; so does the first rlm-mem remember.",
+        )
+        return
+    writable = os.access(folder / "memory", os.W_OK)
+    yield Finding(
+        "brain",
+        OK if writable else WARN,
+        f"found at {folder}" + ("" if writable else ", and it cannot be written"),
+        None if writable else "Give yourself the right to write there, or work read-only.",
+    )
+    try:
+        from rlm_mem.memory import Memory
+
+        memory = Memory.open(folder, namespace=namespace, read_only=not writable, actor="doctor")
+    except RlmMemError as error:
+        yield _failed("store", error)
+        return
+    with memory:
+        looks: tuple[tuple[str, Callable[[Memory], Finding]], ...] = (
+            ("store", _store),
+            ("search", _search),
+            ("model", _model),
+            ("sandbox", _sandbox),
+        )
+        for subject, look in looks:
+            try:
+                yield look(memory)
+            except RlmMemError as error:
+                yield _failed(subject, error)
+            except Exception as error:  # noqa: BLE001 - a look that breaks is itself the finding
+                yield Finding(
+                    subject, FAIL, f"{type(error).__name__}: {error}", "RLM_MEM_DEBUG=1 tells more."
+                )
+
+
+def _failed(subject: str, error: RlmMemError) -> Finding:
+    return Finding(subject, FAIL, str(error), error.hint)
+
+
+def _python() -> Finding:
+    from rlm_mem import __version__
+
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("installation", OK, f"rlm-mem {__version__} on Python {version}, {sys.platform}")
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, (module, purpose) in _EXTRAS.items():
+        if find_spec(module) is not None:
+            yield Finding(f"extra {extra}", OK, f"installed: {purpose}")
+        else:
+            yield Finding(
+                f"extra {extra}",
+                _NEEDED_WITH.get(extra, OK),
+                f"not installed: {purpose}",
+                f'pip install "rlm-mem[{extra}]"',
+            )
+
+
+def _store(memory: Memory) -> Finding:
+    figures = memory.stats()
+    unreadable = figures.get("unreadable_files", 0)
+    message = (
+        f"{figures['chunk_count']:,} memories in namespace {memory.store.namespace}, "
+        f"index of {figures.get('index_size_mb', 0)} MB"
+    )
+    if unreadable:
+        return Finding(
+            "store", FAIL, f"{message}; {unreadable} files cannot be read", "rlm-mem check names them."
+        )
+    return Finding("store", OK, f"{message} (rlm-mem check looks at every file)")
+
+
+def _search(memory: Memory) -> Finding:
+    newest = memory.store.latest(1)
+    if not newest:
+        return Finding("search", OK, "nothing is remembered yet")
+    chunk = memory.store.get_chunk(newest[0].id, track=False)
+    if chunk is None:
+        return Finding(
+            "search", FAIL, f"the file of {newest[0].id} is gone", "rlm-mem check, then rlm-mem repair."
+        )
+    memory.search(chunk.content[:200], limit=1)
+    return Finding("search", OK, "the index answers")
+
+
+def _model(memory: Memory) -> Finding:
+    configured = memory.config.llm.model
+    name = memory.llm.name  # resolving it finds a missing extra or key; nothing is sent
+    note = " (built in: no key, no network)" if configured == "offline" else ""
+    return Finding("model", OK, f"{name}{note}")
+
+
+def _sandbox(memory: Memory) -> Finding:
+    from rlm_mem.repl.session import REPLSession
+
+    with REPLSession(memory.store, config=memory.config) as session:
+        worked = session.run("print(6 * 7)")
+        escaped = session.run("open('/etc/hostname').read()")
+        engine = session.engine_name
+    if worked.error is not None or "42" not in worked.output:
+        return Finding(
+            "sandbox", FAIL, f"{engine} cannot run a program: {worked.error}", "Try sandbox.engine."
+        )
+    if escaped.error is None:
+        return Finding("sandbox", FAIL, f"{engine} let a program open a file", "Use the engine monty.")
+    return Finding("sandbox", OK, f"{engine} runs programs and keeps them from files")

@@ -1,0 +1,42 @@
+"""The types of arguments that several tools share, with their bounds and the words that a model reads."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+__all__ = [
+    "ChunkId",
+    "ChunkIds",
+    "Confidence",
+    "Conversation",
+    "Handle",
+    "MaybeIds",
+    "MaybeText",
+    "Question",
+    "Tags",
+    "Text",
+    "Time",
+    "TypeName",
+]
+
+_Id = Annotated[str, Meta(min_length=1, max_length=200)]
+_Word = Annotated[str, Meta(min_length=1, max_length=200)]
+
+Text = Annotated[str, Meta(min_length=1, max_length=8_388_608)]
+MaybeText = Annotated[str, Meta(max_length=100_000)] | None
+Question = Annotated[str, Meta(min_length=1, max_length=20_000)]
+ChunkId = Annotated[str, Meta(min_length=1, max_length=200, description="Id of a memory (chunk-…).")]
+ChunkIds = Annotated[
+    list[_Id], Meta(min_length=1, max_length=20, description="Ids of memories (chunk-…), at most 20.")
+]
+MaybeIds = Annotated[list[_Id], Meta(max_length=100)] | None
+Tags = Annotated[list[_Word], Meta(max_length=50)] | None
+Conversation = Annotated[str, Meta(max_length=500)] | None
+TypeName = Annotated[str, Meta(max_length=100)] | None
+Time = Annotated[str, Meta(max_length=40)] | None
+Confidence = Annotated[float, Meta(ge=0, le=1)]
+Handle = Annotated[
+    str, Meta(min_length=1, max_length=100, description="The handle that recall_open returned.")
+]

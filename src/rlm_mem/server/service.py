@@ -1,0 +1,186 @@
+"""The service behind every transport: one confined memory, its tools, and how a call is carried out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.errors import NotFoundError, RlmMemError
+from rlm_mem.server.arguments import decode
+from rlm_mem.server.handles import Handles
+from rlm_mem.server.tool import Tool
+from rlm_mem.server.toolset import tools_for
+
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+
+__all__ = ["Answer", "Call", "CallCancelled", "Service", "Settings", "in_words"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the start of a server fixes for all its clients.
+
+    Attributes:
+        brain: the brain folder; None: where the command line would look.
+        namespace: the only one that clients reach; None: the configured one.
+        llm: who writes the programs of recall and reason; None: the configured model.
+        read_only: offer only tools that change no memory.
+        every_tool: offer the further tools too.
+        actor: who writes, for the audit log.
+    """
+
+    brain: Path | None = None
+    namespace: str | None = None
+    llm: str | None = None
+    read_only: bool = False
+    every_tool: bool = False
+    actor: str = "mcp"
+
+
+class CallCancelled(Exception):
+    """The client gave a call up; raised between two steps of a recall."""
+
+
+def _silent(done: float, total: float | None, message: str) -> None:
+    """Progress that nobody asked for."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a tool may use while it runs.
+
+    Attributes:
+        memory: the open memory, confined to its namespace.
+        handles: open host-driven recalls.
+        settings: of the server.
+        progress: report (done, total, message).
+        given_up: set when the client no longer waits.
+    """
+
+    memory: Memory
+    handles: Handles
+    settings: Settings
+    progress: Callable[[float, float | None, str], None] = _silent
+    given_up: threading.Event = field(default_factory=threading.Event)
+
+    def check(self) -> None:
+        """Stop here when the client no longer waits.
+
+        Raises:
+            CallCancelled: it does not.
+        """
+        if self.given_up.is_set():
+            raise CallCancelled("the client no longer waits for this call")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The outcome of a call: plain data and the same as text, or an error in words."""
+
+    text: str
+    data: dict[str, Any] | None = None
+
+    @property
+    def failed(self) -> bool:
+        """The text is an error."""
+        return self.data is None
+
+
+class Service:
+    """Carries out the calls of clients on one memory; safe for several threads.
+
+    The memory is opened with the first call: what a client waits for first must not wait for it.
+    """
+
+    def __init__(self, settings: Settings, handles: Handles | None = None) -> None:
+        self.settings = settings
+        self.handles = handles or Handles()
+        self.tools: dict[str, Tool] = {
+            tool.name: tool for tool in tools_for(every=settings.every_tool, read_only=settings.read_only)
+        }
+        self._memory: Memory | None = None
+        self._guard = threading.Lock()
+
+    @property
+    def memory(self) -> Memory:
+        """The memory, opened when first asked for.
+
+        Raises:
+            RlmMemError: it cannot be opened.
+        """
+        with self._guard:
+            if self._memory is None:
+                from rlm_mem.memory import Memory
+
+                self._memory = Memory.open(
+                    self.settings.brain,
+                    namespace=self.settings.namespace,
+                    llm=self.settings.llm,
+                    read_only=self.settings.read_only,
+                    actor=self.settings.actor,
+                    confined=True,
+                )
+            return self._memory
+
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str | None,
+        *,
+        progress: Callable[[float, float | None, str], None] = _silent,
+        given_up: threading.Event | None = None,
+    ) -> Answer:
+        """Run a tool. Whatever goes wrong with it is in the answer, so that the calling model can react.
+
+        Raises:
+            NotFoundError: there is no such tool.
+        """
+        tool = self.tools.get(name)
+        if tool is None:
+            raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"There are: {', '.join(self.tools)}.")
+        try:
+            decoded = decode(tool.takes, tool.aliases, arguments)
+            call = Call(self.memory, self.handles, self.settings, progress, given_up or threading.Event())
+            data = plain(tool.run(call, decoded))
+        except RlmMemError as error:
+            return Answer(in_words(error))
+        except CallCancelled as error:
+            return Answer(str(error))
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the server: log it, say it
+            _log.exception("tool %s failed", name)
+            return Answer(in_words(RlmMemError(f"internal error: {type(error).__name__}: {error}"[:500])))
+        return Answer(json.dumps(data, ensure_ascii=False), data)
+
+    def close(self) -> None:
+        """End open recalls and close the memory."""
+        self.handles.close()
+        with self._guard:
+            if self._memory is not None:
+                self._memory.close()
+                self._memory = None
+
+
+def in_words(error: RlmMemError) -> str:
+    """The message of an error and the remedy, as one text; what UTF-8 cannot hold is replaced."""
+    message = f"{str(error).rstrip('.')}. {error.hint}" if error.hint else str(error)
+    return message.encode("utf-8", "replace").decode()
+
+
+def plain(result: msgspec.Struct) -> dict[str, Any]:
+    """The result as plain data whose text UTF-8 can hold: remembered text may be anything."""
+    data: dict[str, Any] = msgspec.to_builtins(result)
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+    return data
