@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.system import Continuum
     from rlm_mem.llm.base import LLM
     from rlm_mem.llm.budget import Limits
+    from rlm_mem.persona import Persona
     from rlm_mem.recall.costs import CostLine
     from rlm_mem.recall.host_session import RecallSession
     from rlm_mem.recall.reason import ReasoningResult
@@ -351,6 +352,27 @@ class Memory:
     def checkpoint(self) -> dict[str, Any]:
         """Fold access counts into the files and write the JSON views."""
         return self.store.checkpoint()
+
+    # --- persona ---------------------------------------------------------------------------------------
+
+    def persona(self, session: str = "default", *, mode: str = "BASE", keep: bool = False) -> Persona:
+        """Mode and sliders of a session (seed 002); ``keep`` reads and writes its state in the brain folder."""
+        from rlm_mem.persona import Persona
+
+        return Persona(Path(self.store.base_path).parent, session, mode=mode, keep=keep)
+
+    def hud(self, persona: Persona | None = None) -> dict[str, Any]:
+        """The figures of LIVEHUD (keys: ``rlm_mem.persona.figures.KEYS``); None: the kept default session's."""
+        from rlm_mem.persona.figures import figures_of
+        from rlm_mem.recall.trajectory import list_trajectories, read_trajectory
+
+        last = list_trajectories(self.store, limit=1)
+        return figures_of(
+            self.store,
+            persona or self.persona(keep=True),
+            last_run=read_trajectory(last[0].path) if last else None,
+            spent_today=self.costs(since=f"{self.store.clock().astimezone(UTC):%Y-%m-%d}"),
+        )
 
     # --- records ---------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from rlm_mem.errors import MaxIterationsError, SandboxViolation, TimeoutError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.ingest.linking import AutoLinker, add_manual_link
 from rlm_mem.ingest.remember import RememberOperation
+from rlm_mem.persona.library import load_personality, load_slider
 from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
 from rlm_mem.recall.recall import RecallOperation, RecallResult
 from rlm_mem.repl.session import REPLSession
@@ -45,4 +46,6 @@ __all__ = [
     "TimeoutError",
     "add_manual_link",
     "init_storage",
+    "load_personality",
+    "load_slider",
 ]

@@ -49,8 +49,9 @@ def init(
     brain: options.Brain = None,
     namespace: options.Namespace = None,
 ) -> None:
-    """Make a memory: the folder, and a file with the settings. What is there already stays."""
+    """Make a memory: the folder, its settings, personalities, sliders and gauges. What is there already stays."""
     from rlm_mem.cli.settings import settings_file
+    from rlm_mem.persona.library import Library
 
     asked = os.environ.get("RLM_MEM_BRAIN")
     target = folder or named_brain(ctx, brain) or Path(asked or "brain")
@@ -61,6 +62,7 @@ def init(
             target / ".gitignore",
             "# derived from the files of the chunks, and rebuilt from them\n/memory/index/\n",
         )
+        Library(target).copy_defaults()
     if as_json:
         print_json({"brain": str(target), "created": not existed})
     else:

@@ -12,7 +12,7 @@ import msgspec
 
 from rlm_mem.store.files import make_folder
 
-__all__ = ["EventLog"]
+__all__ = ["EventLog", "parse_event"]
 
 _logger = logging.getLogger("rlm_mem.audit")
 
@@ -72,7 +72,7 @@ class EventLog:
                 continue
             with path.open("rb") as lines:
                 for line in lines:
-                    event = _parse(line)
+                    event = parse_event(line)
                     if event is None or (since is not None and str(event.get("ts", "")) < since):
                         continue
                     if op is not None and event.get("op") != op:
@@ -84,7 +84,8 @@ class EventLog:
                     yield event
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+def parse_event(line: bytes) -> dict[str, Any] | None:
+    """One line of the log, or None where it is torn."""
     try:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,0 +1,334 @@
+"""Persona on the command line: `rlm-mem persona …`, and the HUD, `rlm-mem hud`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_mem.cli import options
+from rlm_mem.cli.opening import brain_folder, open_memory
+from rlm_mem.cli.terminal import indented, note, print_json, safe, screen, table, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.text import Text
+
+    from rlm_mem.persona.commands import Command
+    from rlm_mem.persona.session import Persona
+
+PANEL = "Persona"
+
+Session = Annotated[
+    str,
+    typer.Option("--session", "-s", metavar="NAME", help="Whose mode and sliders: the name of a session."),
+]
+_FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    group = typer.Typer(help="The personality: modes and sliders.", no_args_is_help=True)
+    for name, command in (
+        ("show", show),
+        ("list", list_),
+        ("slider", slider),
+        ("use", use),
+        ("set", set_),
+        ("reset", reset),
+        ("say", say),
+    ):
+        group.command(name)(command)
+    app.add_typer(group, name="persona", rich_help_panel=PANEL)
+    app.command("hud", rich_help_panel=PANEL)(hud)
+
+
+def show(
+    ctx: typer.Context,
+    mode: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODE]", help="A mode as its file says it; else the session's.", show_default=False
+        ),
+    ] = None,
+    user: Annotated[str, typer.Option("--user", metavar="NAME", help="Who the agent speaks with.")] = "",
+    project: Annotated[str, typer.Option("--project", metavar="NAME", help="What they work on.")] = "",
+    session: Session = "default",
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+) -> None:
+    """Show the composed system prompt, and the sliders that it comes from."""
+    persona = _persona(ctx, brain, session)
+    if mode is not None:
+        from rlm_mem.persona.session import Persona
+
+        persona = Persona(persona.library.brain, session, mode=mode)
+    prompt = persona.prompt({"user": user, "project": project})
+    if as_json:
+        print_json({**_state(persona), "prompt": prompt})
+        return
+    console = screen()
+    console.print(text(prompt.rstrip("\n")), soft_wrap=not console.is_terminal)
+
+
+def list_(ctx: typer.Context, as_json: options.Json = False, brain: options.Brain = None) -> None:
+    """List the modes, the sliders and the gauges that there are."""
+    from rlm_mem.persona.library import Library
+
+    library = Library(brain_folder(ctx, brain))
+    modes = [library.personality(name) for name in library.modes()]
+    sliders = library.sliders()
+    defaults = library.defaults()
+    if as_json:
+        print_json(
+            {
+                "modes": [
+                    {"mode": one.name, "activated_when": one.activated_when, "configuration": one.values}
+                    for one in modes
+                ],
+                "sliders": [one.to_dict() for one in sliders.values()],
+                "gauges": library.gauges(),
+            }
+        )
+        return
+    console = screen()
+    shown = table(("mode", {"style": "cyan"}), ("when", _FOLDED))
+    for one in modes:
+        shown.add_row(text(one.name), text(one.activated_when or one.description.split("\n", 1)[0]))
+    console.print(shown)
+    rows = table(
+        ("slider", {"style": "cyan"}), ("range", {}), ("default", {"justify": "right"}), ("controls", _FOLDED)
+    )
+    for name, known in sliders.items():
+        rows.add_row(
+            text(known.title), f"{known.low}-{known.high}", str(defaults[name]), text(known.description)
+        )
+    console.print()
+    console.print(rows)
+    console.print()
+    console.print(text(f"gauges  {', '.join(library.gauges())}"))
+
+
+def slider(
+    ctx: typer.Context,
+    dimension: Annotated[str, typer.Argument(metavar="SLIDER", help="Its name.", show_default=False)],
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+) -> None:
+    """Show what a slider controls and what its values mean."""
+    from rlm_mem.persona.library import Library
+
+    known = Library(brain_folder(ctx, brain)).slider(dimension)
+    if as_json:
+        print_json(known.to_dict())
+        return
+    console = screen()
+    console.print(text(f"{known.title}  {known.low}-{known.high}, default {known.default}", "bold"))
+    console.print(indented(known.description, 2))
+    meanings = [(str(value), said) for value, said in known.examples]
+    meanings += [(f"{one.low}-{one.high}", f"{one.mode}: {one.behavior}") for one in known.levels]
+    rows = table(("value", {"justify": "right", "style": "cyan"}), ("means", _FOLDED))
+    for value, said in meanings:
+        rows.add_row(value, text(said))
+    console.print(rows)
+
+
+def use(
+    ctx: typer.Context,
+    mode: Annotated[str, typer.Argument(metavar="MODE", help="For example research.", show_default=False)],
+    session: Session = "default",
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+) -> None:
+    """Change the mode of a session; it sets the sliders that it names."""
+    persona = _persona(ctx, brain, session)
+    persona.use(mode)
+    _tell(persona, as_json)
+
+
+def set_(
+    ctx: typer.Context,
+    dimension: Annotated[str, typer.Argument(metavar="SLIDER", help="Its name.", show_default=False)],
+    value: Annotated[int, typer.Argument(metavar="VALUE", help="Within its range.", show_default=False)],
+    session: Session = "default",
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+) -> None:
+    """Set a slider of a session by hand."""
+    persona = _persona(ctx, brain, session)
+    persona.set(dimension, value)
+    _tell(persona, as_json)
+
+
+def reset(
+    ctx: typer.Context,
+    dimension: Annotated[
+        str | None, typer.Argument(metavar="[SLIDER]", help="Only this one.", show_default=False)
+    ] = None,
+    session: Session = "default",
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+) -> None:
+    """Let go of what was set by hand: the values of the mode hold again."""
+    persona = _persona(ctx, brain, session)
+    persona.reset(dimension)
+    _tell(persona, as_json)
+
+
+def say(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="WORDS", help='For example "Set humor to 20%".', show_default=False),
+    ],
+    session: Session = "default",
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+) -> None:
+    """Do what a chat message asks: "Set humor to 20%", "Max directness", "Reset sliders", "Research mode"."""
+    from rlm_mem.errors import InvalidQuery
+
+    persona = _persona(ctx, brain, session)
+    message = " ".join(words)
+    done = persona.say(message)
+    if not done:
+        raise InvalidQuery(
+            f"{message!r:.80} is no command for the persona",
+            hint='Say "Set humor to 20%", "Max directness", "Min humor", "Reset sliders" or "Research mode".',
+        )
+    _tell(persona, as_json, done)
+
+
+def hud(
+    ctx: typer.Context,
+    gauge: Annotated[
+        str, typer.Argument(metavar="[GAUGE]", help="A gauge of brain/gauges.", show_default=False)
+    ] = "LIVEHUD",
+    watch: Annotated[
+        bool, options.flag("--watch", "-w", help="Keep it on the screen, up to date, until Ctrl-C.")
+    ] = False,
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval", metavar="S", min=0.2, max=3600, help="Seconds between looks, with --watch."
+        ),
+    ] = 2.0,
+    width: Annotated[
+        int | None,
+        typer.Option("--width", metavar="N", min=24, max=500, help="Cells across.", show_default=False),
+    ] = None,
+    ascii_only: Annotated[
+        bool, options.flag("--ascii", help="Draw frame and bars with + - | # and dots.")
+    ] = False,
+    session: Session = "default",
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show the live figures: sliders, memory, system, store, tiers, cost."""
+    with open_memory(ctx, brain, namespace) as memory:
+
+        def look() -> dict[str, Any]:
+            return memory.hud(memory.persona(session, keep=True))
+
+        if as_json:
+            print_json(look())
+            return
+        draw = _drawing(memory.persona(session, keep=True), gauge, width, ascii_only=ascii_only)
+        if watch:
+            _watch(lambda: draw(look()), interval)
+        else:
+            screen().print(draw(look()), soft_wrap=True)
+
+
+def _drawing(
+    persona: Persona, gauge: str, width: int | None, *, ascii_only: bool
+) -> Callable[[dict[str, Any]], Text]:
+    """From figures to the box, as wide as the terminal is at that moment."""
+    from rich.text import Text
+
+    from rlm_mem.persona.gauges import render_gauge
+
+    console = screen()
+    plain_frame = ascii_only or not _can_show("│─█░")
+    template = persona.library.gauge(gauge)
+
+    def draw(figures: dict[str, Any]) -> Text:
+        across = width or min(console.size.width, 120)
+        drawn = Text(safe(render_gauge(template, figures, across, ascii_only=plain_frame)), no_wrap=True)
+        drawn.highlight_regex(r"^[│|]|[│|]$|[┌├└+].*[┐┤┘+]$", "dim")
+        drawn.highlight_regex(r"(?m)^[│|]|[│|]$", "dim")
+        drawn.highlight_regex("█+", "cyan")
+        drawn.highlight_regex("░+", "dim")
+        return drawn
+
+    return draw
+
+
+def _can_show(signs: str) -> bool:
+    import sys
+
+    try:
+        signs.encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _watch(frame: Callable[[], Text], interval: float) -> None:
+    """Show a frame after the other in place; off a terminal, print each that differs from the one before."""
+    import time
+
+    console = screen()
+    if not console.is_terminal:
+        before = None
+        while True:
+            made = frame()
+            if made.plain != before:
+                console.print(made, soft_wrap=True)
+                before = made.plain
+            time.sleep(interval)
+    from rich.live import Live
+
+    with Live(frame(), console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
+        while True:
+            time.sleep(interval)
+            live.update(frame(), refresh=True)
+
+
+def _persona(ctx: typer.Context, brain: Any, session: str) -> Persona:
+    from rlm_mem.persona.session import Persona
+
+    return Persona(brain_folder(ctx, brain), session, keep=True)
+
+
+def _state(persona: Persona) -> dict[str, Any]:
+    return {
+        "session": persona.session,
+        "mode": persona.mode,
+        "sliders": persona.sliders,
+        "by_hand": persona.by_hand,
+        "defaults": persona.defaults,
+    }
+
+
+def _tell(persona: Persona, as_json: bool, done: list[Command] | None = None) -> None:
+    if as_json:
+        print_json(_state(persona) | ({"commands": done} if done is not None else {}))
+        return
+    defaults, by_hand = persona.defaults, persona.by_hand
+    rows = table(
+        ("slider", {"style": "cyan"}), ("value", {"justify": "right"}), ("default", {"justify": "right"}), ""
+    )
+    for name, value in persona.sliders.items():
+        rows.add_row(
+            text(persona.library.slider(name).title),
+            str(value),
+            str(defaults[name]),
+            "by hand" if name in by_hand else "",
+        )
+    console = screen()
+    console.print(text(f"{persona.mode}, session {persona.session}", "bold"))
+    console.print(rows)
+    note("rlm-mem persona show prints the system prompt that this makes.")

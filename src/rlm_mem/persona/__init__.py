@@ -1,0 +1,33 @@
+"""Persona: personalities, sliders and gauges, read from Markdown (seed 002, Framework Components).
+
+Here live the parsers of those files, the state of a session, the composed system prompt and the HUD. Figures of recalls
+are handed in by the caller: nothing here imports recall, continuum or interchange.
+"""
+
+from __future__ import annotations
+
+from rlm_mem.persona.commands import Command, parse_commands
+from rlm_mem.persona.gauges import Gauge, parse_gauge, render_gauge
+from rlm_mem.persona.library import Library, load_personality, load_slider
+from rlm_mem.persona.personalities import Personality, parse_personality
+from rlm_mem.persona.prompt import PromptContext, compose_prompt
+from rlm_mem.persona.session import Persona
+from rlm_mem.persona.sliders import Slider, parse_slider
+
+__all__ = [
+    "Command",
+    "Gauge",
+    "Library",
+    "Persona",
+    "Personality",
+    "PromptContext",
+    "Slider",
+    "compose_prompt",
+    "load_personality",
+    "load_slider",
+    "parse_commands",
+    "parse_gauge",
+    "parse_personality",
+    "parse_slider",
+    "render_gauge",
+]

@@ -1,0 +1,126 @@
+"""What people say in chat to change the persona: "Set humor to 20%", "Max directness", "Research mode"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rlm_mem.errors import InvalidConfig, NotFoundError
+from rlm_mem.persona.library import BASE, Library
+
+__all__ = ["Command", "parse_commands"]
+
+LONGEST = 300
+"""Characters; a longer text is talk, not a command."""
+_NUMBER = r"(?P<value>[+-]?\d+(?:\.\d+)?)\s*(?:%|percent\b)?"
+_WHAT = r"(?:my |the |your )?(?P<name>\w[\w -]*?)(?: slider| level)?"
+_FORMS: tuple[tuple[str, str], ...] = (
+    ("set", rf"(?:set|put|turn|make|change|adjust)\s+{_WHAT}\s+(?:to|at|=|:)\s*{_NUMBER}"),
+    # Without a verb the sign is asked for: "user: 12" may be somebody's data.
+    ("set", rf"{_WHAT}\s*(?:[:=\s]|\bto\b|\bat\b)\s*(?P<value>\d+(?:\.\d+)?)\s*(?:%|percent\b)"),
+    ("max", rf"(?:set\s+)?(?:max|maximum|maximize|maximise|full)\s+{_WHAT}"),
+    ("min", rf"(?:set\s+)?(?:min|minimum|minimize|minimise|zero)\s+{_WHAT}"),
+    ("max", rf"(?:set|turn)\s+{_WHAT}\s+to\s+(?:max|maximum|full)"),
+    ("min", rf"(?:set|turn)\s+{_WHAT}\s+to\s+(?:min|minimum|zero)"),
+    ("more", rf"(?:raise|increase)\s+{_WHAT}\s+by\s+{_NUMBER}"),
+    ("less", rf"(?:lower|reduce|decrease)\s+{_WHAT}\s+by\s+{_NUMBER}"),
+    ("reset", r"reset\s+(?:all\s+|the\s+|my\s+)*(?P<name>\w[\w -]*?)(?: slider)?"),
+    ("mode", r"(?:switch to |enter |use |go into |activate )?(?:the )?(?P<name>\w[\w -]*?) mode"),
+    ("mode", r"(?:switch to|mode)\s*:?\s+(?P<name>\w[\w -]*?)"),
+)
+_COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _FORMS)
+_POLITE = re.compile(
+    r"^(?:please|ok(?:ay)?|hey|now|and|then)\b[,\s]*|[,\s]*\b(?:please|now|thanks|thank you)$", re.I
+)
+_BETWEEN = re.compile(r"\s*(?:[,;\n]|\band\b|\bthen\b)\s*", re.IGNORECASE)
+_ALL = ("sliders", "everything", "all", "persona", "personality", "all sliders", "")
+_PLAIN = ("base", "normal", "default", "standard")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One change.
+
+    Attributes:
+        kind: ``set`` (slider, value), ``change`` (slider, value is the difference), ``reset`` (slider, or None for all)
+            or ``mode`` (mode).
+    """
+
+    kind: str
+    slider: str | None = None
+    value: int | None = None
+    mode: str | None = None
+
+
+def parse_commands(text: str, library: Library) -> list[Command]:
+    """The commands that a message consists of; none when it is ordinary talk.
+
+    Several may stand in one message, with commas or "and" between them; when one part is no command, the message is
+    none at all, so that talk which happens to hold such words changes nothing.
+
+    Raises:
+        InvalidConfig: it is a command for a slider that exists, with a value outside its range, or for a mode that
+            could be several.
+    """
+    if len(text) > LONGEST:
+        return []
+    bare = _bare(text)
+    whole = _command(bare, library)
+    if whole is not None:
+        return [whole]
+    found = [_command(_bare(part), library) for part in _BETWEEN.split(bare) if part]
+    made = [one for one in found if one is not None]
+    return made if len(made) == len(found) else []
+
+
+def _bare(text: str) -> str:
+    bare = " ".join(text.split()).strip("\"'“”‘’`")
+    while True:
+        shorter = _POLITE.sub("", bare).strip(" .!/")
+        if shorter == bare:
+            return bare
+        bare = shorter
+
+
+def _command(text: str, library: Library) -> Command | None:
+    for kind, pattern in _COMPILED:
+        match = pattern.fullmatch(text)
+        made = _made(kind, match.groupdict(), library) if match else None
+        if made is not None:
+            return made
+    return None
+
+
+def _made(kind: str, parts: dict[str, str], library: Library) -> Command | None:
+    name = parts["name"].strip().lower()
+    if kind == "mode":
+        return _mode(name, library)
+    if kind == "reset" and name in _ALL:
+        return Command("reset")
+    slider = library.sliders().get(re.sub(r"[\s-]+", "_", name))
+    if slider is None:
+        return None
+    if kind == "reset":
+        return Command("reset", slider.name)
+    if kind in ("max", "min"):
+        return Command("set", slider.name, slider.high if kind == "max" else slider.low)
+    value = _whole(parts["value"], slider.title)
+    if kind in ("more", "less"):
+        return Command("change", slider.name, value if kind == "more" else -value)
+    return Command("set", slider.name, slider.checked(value))
+
+
+def _mode(name: str, library: Library) -> Command | None:
+    if name in _PLAIN:
+        return Command("mode", mode=BASE)
+    try:
+        return Command("mode", mode=library.find_mode(name))
+    except NotFoundError:
+        return None  # "dark mode" is talk about something else
+
+
+def _whole(said: str, what: str) -> int:
+    value = float(said)
+    if not value.is_integer():
+        raise InvalidConfig(f"{what} must be a whole number, not {said}")
+    return int(value)

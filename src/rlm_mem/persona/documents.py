@@ -1,0 +1,166 @@
+"""The little Markdown that persona files are made of: title, quotes, sections, list items, table rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlm_mem.errors import InvalidConfig
+
+__all__ = ["Document", "Section", "parse_document", "read_document_text", "whole_number"]
+
+MAX_BYTES = 262_144
+"""A persona file is read whole and goes into prompts: one larger than this is a mistake."""
+
+_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_ITEM = re.compile(r"\s*[-*+]\s+(.*\S)\s*$")
+_RULE_ROW = re.compile(r"[\s|:-]+$")
+_NUMBER = re.compile(r"\s*(\d+)(?:\.0+)?\s*%?\s*$")
+
+
+@dataclass
+class Section:
+    """What stands below one heading.
+
+    Attributes:
+        title: the heading's text before a colon.
+        value: its text after the colon (``## Default: 55%``), else empty.
+        line: number of the heading's line, from 1.
+        lines: the body, with line numbers.
+    """
+
+    title: str
+    value: str
+    line: int
+    lines: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The body as text, without blank lines around it."""
+        return "\n".join(text for _, text in self.lines).strip()
+
+    def items(self) -> list[tuple[int, str]]:
+        """List items with their line numbers; a line indented below an item belongs to it."""
+        found: list[tuple[int, str]] = []
+        for number, text in self.lines:
+            match = _ITEM.match(text)
+            if match:
+                found.append((number, match[1]))
+            elif found and text.startswith("  ") and text.strip():
+                found[-1] = (found[-1][0], f"{found[-1][1]} {text.strip()}")
+        return found
+
+    def rows(self) -> list[tuple[int, list[str]]]:
+        """Rows of the tables, without the lines under their headings; each cell stripped of space."""
+        found = []
+        for number, text in self.lines:
+            bare = text.strip()
+            if bare.startswith("|") and not _RULE_ROW.fullmatch(bare):
+                found.append((number, [cell.strip().strip("*`") for cell in bare.strip("|").split("|")]))
+        return found
+
+
+@dataclass
+class Document:
+    """A parsed file.
+
+    Attributes:
+        title: the first heading, or empty.
+        quotes: the ``>`` lines before the first section.
+        intro: prose before the first section.
+        sections: by title in lower case, in order.
+        fences: fenced blocks of the whole file: (info word, line of the opening fence, lines).
+    """
+
+    title: str = ""
+    quotes: list[str] = field(default_factory=list)
+    intro: str = ""
+    sections: dict[str, Section] = field(default_factory=dict)
+    fences: list[tuple[str, int, list[str]]] = field(default_factory=list)
+
+    def section(self, *titles: str) -> Section | None:
+        """The first of the sections with such a title (lower case)."""
+        return next((self.sections[title] for title in titles if title in self.sections), None)
+
+    def quoted(self, label: str) -> str | None:
+        """What follows ``> Label:`` among the quotes."""
+        for line in self.quotes:
+            name, colon, rest = line.partition(":")
+            if colon and name.strip().strip("*").lower() == label:
+                return rest.strip().strip("*").strip()
+        return None
+
+
+def parse_document(text: str) -> Document:
+    """Take a Markdown text apart; nothing is refused here. A frontmatter block at the top is passed over."""
+    lines = text.removeprefix("\ufeff").splitlines()
+    document, current, intro = Document(), None, []
+    fence: str | None = None
+    start = _after_frontmatter(lines)
+    for number, line in enumerate(lines[start:], start + 1):
+        opening = _FENCE.match(line)
+        if fence is not None:
+            if opening and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                fence = None
+            else:
+                document.fences[-1][2].append(line)
+        elif opening:
+            fence = opening[1]
+            info = line.strip().strip(fence[0]).split()
+            document.fences.append((info[0].lower() if info else "", number, []))
+        heading = _HEADING.match(line) if fence is None and not opening else None
+        if heading and len(heading[1]) == 1 and not document.title and current is None:
+            document.title = heading[2]
+        elif heading and len(heading[1]) <= 2:
+            title, _, value = heading[2].partition(":")
+            current = Section(title.strip(), value.strip(), number)
+            # Of two sections with one title the first one counts, as a reader would expect of settings.
+            document.sections.setdefault(title.strip().lower(), current)
+        elif current is not None:
+            current.lines.append((number, line))
+        elif fence is None and line.lstrip().startswith(">"):
+            document.quotes.append(line.lstrip().removeprefix(">").strip())
+        else:
+            intro.append(line)
+    document.intro = "\n".join(intro).strip()
+    return document
+
+
+def _after_frontmatter(lines: list[str]) -> int:
+    if not lines or lines[0].strip() != "---":
+        return 0
+    return next((number + 1 for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), 0)
+
+
+def whole_number(text: str, where: str) -> int:
+    """The whole number that a text is, with or without ``%``.
+
+    Raises:
+        InvalidConfig: it is none.
+    """
+    match = _NUMBER.match(text)
+    if match is None:
+        raise InvalidConfig(
+            f"{where} must be a whole number, not {text.strip()!r:.60}", hint="Write it as 75 or 75%."
+        )
+    return int(match[1])
+
+
+def read_document_text(path: Path) -> str:
+    """The text of a persona file.
+
+    Raises:
+        InvalidConfig: it is too large, not UTF-8 text, or cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidConfig(f"{path} cannot be read: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise InvalidConfig(f"{path} has {len(data):,} bytes; a persona file has at most {MAX_BYTES:,}")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidConfig(f"{path} is not UTF-8 text") from None

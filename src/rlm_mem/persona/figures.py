@@ -1,0 +1,366 @@
+"""The figures of LIVEHUD: one schema with canonical keys, from a store and what its caller knows of recalls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlm_mem.chunk import format_time
+from rlm_mem.persona.cells import steady
+from rlm_mem.store.standing import TIER_TAG
+from rlm_mem.store.vitals import Vitals, last_event, vitals
+from rlm_mem.text.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from rlm_mem.persona.session import Persona
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["KEYS", "SCHEMA", "SLIDER_KEYS", "Run", "Spending", "figures_of", "paths"]
+
+SCHEMA = "livehud/1"
+"""The first key of every set of figures; the number rises when a key changes its meaning or goes."""
+
+KEYS: Mapping[str, str] = {
+    "schema": "name and number of this schema",
+    "at": "when the figures were taken (UTC)",
+    "session.id": "the session",
+    "session.namespace": "whose memory",
+    "mode.name": "the personality",
+    "mode.label": "the same, with a note when sliders were set by hand",
+    "mode.adjusted": "whether sliders were set by hand",
+    "sliders": "a list, see below",
+    "memory.past": "the last recall, 3-9 words",
+    "memory.present": "the last write, 3-9 words",
+    "memory.future": "the next dated memory ahead, else what waits, 3-9 words",
+    "memory.past_at": "when the last recall began, or null",
+    "memory.present_at": "when the last write was, or null",
+    "memory.future_at": "the date that lies ahead, or null",
+    "system.context.used": "tokens of the largest prompt of the last recall",
+    "system.context.limit": "tokens that the model takes (llm.context_tokens)",
+    "system.context.percent": "used of limit",
+    "system.context.persona": "tokens of the persona's system prompt",
+    "system.tools": "names of the functions that programs have",
+    "system.tools_count": "how many",
+    "system.chunks_loaded": "chunks that the last recall read",
+    "system.writes_pending": "access counts and files not yet written",
+    "system.model": "who writes the programs",
+    "system.vibe": "how the sliders depart from their defaults",
+    "store.chunks": "active chunks of the namespace",
+    "store.archived": "archived ones",
+    "store.tokens": "tokens of the active ones",
+    "store.links": "links",
+    "store.conversations": "conversations",
+    "store.tags": "different tags",
+    "store.size_mb": "megabytes of chunk files",
+    "store.index_mb": "megabytes of the index",
+    "health.state": "well, busy or attention",
+    "health.text": "the same in words",
+    "health.unreadable_files": "chunk files that do not validate",
+    "health.unfinished_files": "files on their way in or out",
+    "tiers.high": "memories in the tier high",
+    "tiers.mid": "in mid",
+    "tiers.low": "in low",
+    "tiers.ultra_low": "in ultra-low",
+    "cost.day": "the day that the costs are of (UTC)",
+    "cost.runs": "recalls and reasonings",
+    "cost.calls": "calls of models",
+    "cost.tokens": "tokens of models, in and out",
+    "cost.usd": "US dollars of the priced calls; null when none had a price",
+    "cost.unpriced_calls": "calls whose price is not known",
+    "cost.text": "the costs in words",
+}
+"""Every key outside of the list of sliders, and what it holds."""
+
+SLIDER_KEYS: Mapping[str, str] = {
+    "name": "in lower case",
+    "title": "as it is shown",
+    "value": "now",
+    "default": "in BASE",
+    "low": "least value",
+    "high": "greatest value",
+    "percent": "how far along the range the value is",
+    "by_hand": "whether it was set by hand",
+    "mark": "* where it was set by hand, else a space",
+    "behavior": "what the value means",
+}
+"""The keys of each item of ``sliders``."""
+
+WORDS = 9
+_WRITES: Mapping[str, str] = {
+    "create": "wrote a",
+    "update": "revised a",
+    "restore": "restored a",
+    "undo": "undid a",
+    "import": "imported a",
+    "link": "linked a",
+    "unlink": "unlinked a",
+    "delete": "archived a",
+    "erase": "erased a",
+}
+
+
+class Run(Protocol):
+    """What is asked of a recorded recall (``recall.trajectory.Trajectory`` is one)."""
+
+    @property
+    def query(self) -> str: ...
+    @property
+    def operation(self) -> str: ...
+    @property
+    def started_at(self) -> str: ...
+    @property
+    def steps(self) -> Sequence[Any]: ...
+
+
+class Spending(Protocol):
+    """What is asked of a line of costs (``recall.costs.CostLine`` is one)."""
+
+    @property
+    def runs(self) -> int: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def usage(self) -> Any: ...
+    @property
+    def cost(self) -> Decimal | None: ...
+    @property
+    def unpriced_calls(self) -> int: ...
+
+
+def figures_of(
+    store: ChunkStore,
+    persona: Persona,
+    *,
+    last_run: Run | None = None,
+    spent_today: Iterable[Spending] = (),
+) -> dict[str, Any]:
+    """Take every figure of the schema, as plain data.
+
+    Args:
+        store: the memory.
+        persona: mode and sliders.
+        last_run: the latest recall or reasoning, None when there was none.
+        spent_today: what recalls cost today, by line.
+    """
+    now = store.clock().astimezone(UTC)
+    state = vitals(store)
+    prompt = persona.prompt()
+    sliders = _sliders(persona)
+    return {
+        "schema": SCHEMA,
+        "at": format_time(now),
+        "session": {"id": persona.session, "namespace": store.namespace},
+        "mode": {
+            "name": persona.mode,
+            "label": persona.mode + (" (adjusted)" if persona.by_hand else ""),
+            "adjusted": bool(persona.by_hand),
+        },
+        "sliders": sliders,
+        "memory": _memory(store, now, last_run, state),
+        "system": _system(store, count_tokens(prompt), last_run, state, sliders),
+        "store": _store(store),
+        "health": _health(state),
+        "tiers": _tiers(store),
+        "cost": _cost(now, spent_today),
+    }
+
+
+def paths(figures: Mapping[str, Any], before: str = "") -> list[str]:
+    """The dotted keys of a set of figures; lists are one key."""
+    found: list[str] = []
+    for key, value in figures.items():
+        found += paths(value, f"{before}{key}.") if isinstance(value, Mapping) else [before + key]
+    return found
+
+
+def _sliders(persona: Persona) -> list[dict[str, Any]]:
+    known, defaults, by_hand = persona.library.sliders(), persona.defaults, persona.by_hand
+    return [
+        {
+            "name": name,
+            "title": known[name].title,
+            "value": value,
+            "default": defaults[name],
+            "low": known[name].low,
+            "high": known[name].high,
+            "percent": known[name].percent(value),
+            "by_hand": name in by_hand,
+            "mark": "*" if name in by_hand else " ",
+            "behavior": known[name].behavior(value),
+        }
+        for name, value in persona.sliders.items()
+    ]
+
+
+# --- memory: past, present, future ---------------------------------------------------------------------
+
+
+def _memory(store: ChunkStore, now: datetime, run: Run | None, state: Vitals) -> dict[str, Any]:
+    written = last_event(store, frozenset(_WRITES))
+    ahead = store.timeline(format_time(now + timedelta(seconds=1)), None, 1)
+    future_at = ahead[0].occurred_at or ahead[0].created_at if ahead else None
+    return {
+        "past": _past(run),
+        "present": _present(store, written),
+        "future": _future(store, ahead[0].id if ahead else None, future_at, state),
+        "past_at": run.started_at if run else None,
+        "present_at": str(written["ts"]) if written else None,
+        "future_at": future_at,
+    }
+
+
+def _past(run: Run | None) -> str:
+    if run is None:
+        return "nothing has been recalled yet"
+    read = len(_read_by(run))
+    verb = "reasoned over" if run.operation == "reason" else "read"
+    return _words(f"{verb} {read} {'chunk' if read == 1 else 'chunks'} for:", run.query)
+
+
+def _present(store: ChunkStore, event: Mapping[str, Any] | None) -> str:
+    if event is None:
+        return "nothing has been written lately"
+    chunk_id = str(event.get("chunk_id"))
+    chunk = store.get_chunk(chunk_id, track=False) if event.get("op") not in ("delete", "erase") else None
+    verb = _WRITES[str(event["op"])]
+    return _words(f"{verb} {chunk.type}:", chunk.content) if chunk else f"{verb} chunk, {chunk_id}"
+
+
+def _future(store: ChunkStore, chunk_id: str | None, at: str | None, state: Vitals) -> str:
+    chunk = store.get_chunk(chunk_id, track=False) if chunk_id else None
+    if chunk is not None and at is not None:
+        return _words(f"on {at[:10]}:", chunk.content)
+    waiting = state.unsaved_reads
+    return (
+        f"{waiting} access {'count waits' if waiting == 1 else 'counts wait'} for the next checkpoint"
+        if waiting
+        else "nothing dated ahead, nothing waiting"
+    )
+
+
+def _words(beginning: str, text: str) -> str:
+    """Nine words at most, of bounded length: writing without spaces is one word."""
+    room = WORDS - len(beginning.split())
+    words = steady(re.sub(r"[#*_`>|]+", " ", text[:2000])).split()
+    said = " ".join(words[:room])
+    short = said if len(said) <= 60 else said[:59].rstrip() + "…"
+    return f"{beginning} {short}" + ("…" if len(words) > room and not short.endswith("…") else "")
+
+
+def _read_by(run: Run) -> set[str]:
+    return {chunk_id for step in run.steps for chunk_id in step.chunks_read}
+
+
+# --- system, store, health, tiers, cost ----------------------------------------------------------------
+
+
+def _system(
+    store: ChunkStore,
+    persona_tokens: int,
+    run: Run | None,
+    state: Vitals,
+    sliders: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    limit = store.config.llm.context_tokens
+    used = max((step.prompt_tokens for step in run.steps), default=0) if run else 0
+    tools = _tools()
+    return {
+        "context": {
+            "used": used,
+            "limit": limit,
+            "percent": round(100 * used / limit),
+            "persona": persona_tokens,
+        },
+        "tools": tools,
+        "tools_count": len(tools),
+        "chunks_loaded": len(_read_by(run)) if run else 0,
+        "writes_pending": state.unsaved_reads + state.unfinished_files,
+        "model": store.config.llm.model,
+        "vibe": _vibe(sliders),
+    }
+
+
+def _tools() -> list[str]:
+    from rlm_mem.repl.functions import STORE_FUNCTIONS
+
+    return [*STORE_FUNCTIONS, "llm_query", "llm_query_batched", "rlm_query"]
+
+
+def _vibe(sliders: Sequence[Mapping[str, Any]]) -> str:
+    """The three sliders that are furthest from their defaults, as a share of their range."""
+    apart = [
+        (abs(slider["value"] - slider["default"]) / (slider["high"] - slider["low"]), slider)
+        for slider in sliders
+        if slider["value"] != slider["default"]
+    ]
+    far = sorted(apart, key=lambda one: -one[0])[:3]
+    said = [f"{'more' if one['value'] > one['default'] else 'less'} {one['name']}" for _, one in far]
+    return ", ".join(said) or "as by default"
+
+
+def _store(store: ChunkStore) -> dict[str, Any]:
+    stats = store.get_stats()
+    return {
+        "chunks": stats["chunk_count"],
+        "archived": stats["archived_count"],
+        "tokens": stats["total_tokens"],
+        "links": stats["links"],
+        "conversations": stats["conversations"],
+        "tags": stats["tags"],
+        "size_mb": stats["storage_size_mb"],
+        "index_mb": stats.get("index_size_mb", 0.0),
+    }
+
+
+def _health(state: Vitals) -> dict[str, Any]:
+    if state.unreadable_files:
+        files = state.unreadable_files
+        said = f"{files} unreadable {'file' if files == 1 else 'files'}, rlm-mem check says why"
+        name = "attention"
+    elif state.unfinished_files:
+        name, said = "busy", f"{state.unfinished_files} files on their way"
+    else:
+        name, said = "well", "every known file is readable"
+    return {
+        "state": name,
+        "text": said,
+        "unreadable_files": state.unreadable_files,
+        "unfinished_files": state.unfinished_files,
+    }
+
+
+def _tiers(store: ChunkStore) -> dict[str, int]:
+    """Tiered memories by the tags of their chunks; what went into another memory does not count any more."""
+
+    def count(tier: str) -> int:
+        ids = store.list_chunks(tags=[TIER_TAG + tier])
+        return sum(1 for summary in store.summaries(ids) if not summary.superseded_by)
+
+    return {tier.replace("-", "_"): count(tier) for tier in ("high", "mid", "low", "ultra-low")}
+
+
+def _cost(now: datetime, spent: Iterable[Spending]) -> dict[str, Any]:
+    lines = list(spent)
+    calls, unpriced = sum(one.calls for one in lines), sum(one.unpriced_calls for one in lines)
+    priced = [one.cost for one in lines if one.cost is not None]
+    # No call costs nothing; a call without a price costs we do not know what.
+    usd = sum(priced, Decimal(0)) if priced or not calls else None
+    parts = [] if usd is None else [_money(usd)]
+    if unpriced:
+        parts.append(f"{unpriced} {'call' if unpriced == 1 else 'calls'} unpriced")
+    return {
+        "day": f"{now:%Y-%m-%d}",
+        "runs": sum(one.runs for one in lines),
+        "calls": calls,
+        "tokens": sum(one.usage.input_tokens + one.usage.output_tokens for one in lines),
+        "usd": None if usd is None else float(usd),
+        "unpriced_calls": unpriced,
+        "text": " and ".join(parts) + f", {calls} {'call' if calls == 1 else 'calls'} of models",
+    }
+
+
+def _money(usd: Decimal) -> str:
+    return f"${usd:.2f}" if usd >= 1 or not usd else f"${usd:.4f}"

@@ -1,0 +1,288 @@
+"""Gauges: templates in Markdown, filled with figures and drawn as an aligned box (seed 002, Gauges)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlm_mem.errors import InvalidConfig
+from rlm_mem.persona.boxes import Part, Row, Rule, draw
+from rlm_mem.persona.cells import cut, left, right, steady, width_of
+from rlm_mem.persona.documents import parse_document
+
+__all__ = ["Gauge", "parse_gauge", "render_gauge"]
+
+_PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
+_BLOCK = re.compile(r"\{\{\s*([#/])\s*(\w+)\s*([\w.]*)\s*(columns)?\s*\}\}\s*$")
+_PATH = re.compile(r"\w+(?:\.\w+)*$")
+_RULE = re.compile(r"-{3,}\s*(.*)$")
+_FILL = "\x00"  # stands for {{fill}} in a filled line; no figure can hold it
+_WITH_NUMBER = ("bar", "left", "right", "cut")
+_FILTERS = (*_WITH_NUMBER, "count", "moment", "money", "join")
+_GAP = 3
+"""Cells between columns."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
+class _Block:
+    number: int
+    kind: str
+    path: str
+    columns: bool
+    body: tuple[_Line | _Block, ...]
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """A template.
+
+    Attributes:
+        name: in upper case; the title of the box.
+        description: the file's prose.
+        body: lines and blocks.
+        where: the file, for messages.
+    """
+
+    name: str
+    description: str
+    body: tuple[_Line | _Block, ...]
+    where: str = ""
+
+
+def parse_gauge(text: str, name: str, where: str = "") -> Gauge:
+    """Read a gauge file: Markdown with the template in a fenced block named ``gauge`` (or in its only block).
+
+    Raises:
+        InvalidConfig: there is no such block, or its template is malformed; names the line.
+    """
+    where = where or name
+    document = parse_document(text)
+    named = [fence for fence in document.fences if fence[0] in ("gauge", "hud")]
+    blocks = named or (document.fences if len(document.fences) == 1 else [])
+    if not blocks:
+        raise InvalidConfig(
+            f"{where} holds no template",
+            hint="Put it into a block that begins with ```gauge and ends with ```.",
+        )
+    _, opening, lines = blocks[0]
+    numbered = list(enumerate(lines, opening + 1))
+    body, rest = _body(numbered, where, None)
+    assert not rest
+    about = document.section("description")
+    return Gauge(name.upper(), about.text if about else document.intro, body, where)
+
+
+def _body(
+    lines: list[tuple[int, str]], where: str, within: tuple[int, str] | None
+) -> tuple[tuple[_Line | _Block, ...], list[tuple[int, str]]]:
+    """Nodes up to the end of the block that is open (``within``: its line and kind), and the lines after it."""
+    made: list[_Line | _Block] = []
+    while lines:
+        (number, text), lines = lines[0], lines[1:]
+        match = _BLOCK.match(text.strip())
+        if match is None:
+            _check_places(text, f"{where} line {number}")
+            made.append(_Line(number, text.rstrip()))
+            continue
+        sign, kind, path, columns = match.groups()
+        if kind not in ("each", "if"):
+            raise InvalidConfig(
+                f"{where} line {number}: there is no block {kind!r}", hint="Blocks: each, if."
+            )
+        if sign == "/":
+            if within is None or within[1] != kind:
+                raise InvalidConfig(f"{where} line {number}: {{{{/{kind}}}}} closes nothing")
+            return tuple(made), lines
+        if not _PATH.match(path):
+            raise InvalidConfig(f"{where} line {number}: {{{{#{kind}}}}} names no figure")
+        inner, lines = _body(lines, where, (number, kind))
+        made.append(_Block(number, kind, path, bool(columns), inner))
+    if within is not None:
+        raise InvalidConfig(f"{where} line {within[0]}: {{{{#{within[1]}}}}} is never closed")
+    return tuple(made), []
+
+
+def _check_places(text: str, where: str) -> None:
+    for inside in _PLACE.findall(text):
+        path, *filters = [part.strip() for part in inside.split("|")]
+        if not _PATH.match(path):
+            raise InvalidConfig(f"{where}: {{{{{inside}}}}} names no figure", hint="Write {{store.chunks}}.")
+        for said in filters:
+            name, *numbers = said.split()
+            wanted = 1 if name in _WITH_NUMBER else 0
+            if name not in _FILTERS:
+                raise InvalidConfig(
+                    f"{where}: there is no filter {name!r:.40}", hint=f"Filters: {', '.join(_FILTERS)}."
+                )
+            if len(numbers) != wanted or any(not one.isdecimal() or int(one) > 500 for one in numbers):
+                raise InvalidConfig(f"{where}: the filter {name} takes {wanted or 'no'} number, up to 500")
+
+
+def render_gauge(
+    gauge: Gauge, figures: Mapping[str, Any], width: int = 80, *, ascii_only: bool = False
+) -> str:
+    """Draw a gauge.
+
+    Args:
+        figures: what the places name (see ``rlm_mem.persona.figures``).
+        width: of the box in cells, frame included; at least 24.
+        ascii_only: draw frame and bars in ASCII, for terminals that show the usual ones in two cells.
+
+    Returns:
+        Lines of exactly ``width`` cells each, without an end of line after the last.
+
+    Raises:
+        InvalidConfig: the template names a figure that is not there.
+    """
+    return "\n".join(
+        draw(_parts(gauge, figures, width, ascii_only), gauge.name, width, ascii_only=ascii_only)
+    )
+
+
+def _parts(gauge: Gauge, figures: Mapping[str, Any], width: int, ascii_only: bool) -> list[Part]:
+    filling = _Filling(gauge.where or gauge.name, max(width, 24) - 4, "#." if ascii_only else "█░")
+    return filling.nodes(gauge.body, [figures])
+
+
+@dataclass(frozen=True)
+class _Filling:
+    """Fills a template.
+
+    Attributes:
+        where: the file, for messages.
+        inner: cells between the frame's sides.
+        ink: what a bar is made of, full and empty.
+    """
+
+    where: str
+    inner: int
+    ink: str
+
+    def nodes(self, nodes: Sequence[_Line | _Block], scopes: list[Mapping[str, Any]]) -> list[Part]:
+        made: list[Part] = []
+        for node in nodes:
+            made += self._line(node, scopes) if isinstance(node, _Line) else self._block(node, scopes)
+        return made
+
+    def _line(self, line: _Line, scopes: list[Mapping[str, Any]]) -> list[Part]:
+        rule = _RULE.match(line.text)
+        if rule:
+            return [Rule(self._filled(rule[1], line.number, scopes).replace(_FILL, " "))]
+        before, _, after = self._filled(line.text, line.number, scopes).partition(_FILL)
+        return [Row(before, after.replace(_FILL, " "))]
+
+    def _block(self, block: _Block, scopes: list[Mapping[str, Any]]) -> list[Part]:
+        value = self._figure(block.path, block.number, scopes)
+        if block.kind == "if":
+            return self.nodes(block.body, scopes) if value else []
+        if not isinstance(value, list | tuple):
+            raise InvalidConfig(f"{self.where} line {block.number}: {block.path} is not a list")
+        items = [
+            self.nodes(block.body, [*scopes, item if isinstance(item, Mapping) else {"item": item}])
+            for item in value
+        ]
+        if block.columns and all(len(parts) == 1 and isinstance(parts[0], Row) for parts in items):
+            return list(self._columns([part for parts in items for part in parts if isinstance(part, Row)]))
+        return [part for parts in items for part in parts]
+
+    def _columns(self, rows: list[Row]) -> list[Row]:
+        """The rows side by side, as many as fit, read downwards."""
+        texts = [" ".join(part for part in (row.text, row.end) if part).rstrip() for row in rows]
+        if not texts:
+            return []
+        widest = max(width_of(text) for text in texts)
+        across = max(1, (self.inner + _GAP) // (widest + _GAP))
+        if across == 1:
+            return rows
+        down = -(-len(texts) // across)
+        return [
+            Row((" " * _GAP).join(left(text, widest) for text in texts[at::down]).rstrip())
+            for at in range(down)
+        ]
+
+    def _filled(self, text: str, number: int, scopes: list[Mapping[str, Any]]) -> str:
+        # Every second part is what stood between braces. The template is a file from anywhere as well.
+        return "".join(
+            self._place(part, number, scopes) if at % 2 else _template(part)
+            for at, part in enumerate(_PLACE.split(text))
+        )
+
+    def _place(self, inside: str, number: int, scopes: list[Mapping[str, Any]]) -> str:
+        path, *filters = [part.strip() for part in inside.split("|")]
+        if path == "fill":
+            return _FILL
+        found = self._figure(path, number, scopes)
+        for said in filters:
+            found = self._filter(found, *said.split())
+        return found if isinstance(found, _Shaped) else _shown(found)
+
+    def _figure(self, path: str, number: int, scopes: list[Mapping[str, Any]]) -> Any:
+        first, *rest = path.split(".")
+        scope = next((one for one in reversed(scopes) if first in one), None)
+        value: Any = scope[first] if scope is not None else None
+        known = scope is not None
+        for name in rest:
+            known = known and isinstance(value, Mapping) and name in value
+            value = value[name] if known else None
+        if not known:
+            raise InvalidConfig(
+                f"{self.where} line {number}: there is no figure {path!r:.60}",
+                hint="rlm-mem hud --json shows all that there are.",
+            )
+        return value
+
+    def _filter(self, value: Any, name: str, number: str = "0") -> Any:
+        size = int(number)
+        if name == "bar":
+            share = min(100.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.0
+            full = round(size * share / 100)
+            return _Shaped(self.ink[0] * full + self.ink[1] * (size - full))
+        if name == "count":
+            return f"{value:,}" if isinstance(value, int | float) else value
+        if name == "money":
+            return (
+                "unpriced"
+                if value is None
+                else f"${value:,.2f}"
+                if value >= 0.01 or not value
+                else f"${value:.4f}"
+            )
+        if name == "moment":
+            return str(value)[:16].replace("T", " ") if value else value
+        if name == "join":
+            return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+        text = _shown(value)
+        return _Shaped({"left": left, "right": right, "cut": cut}[name](text, size))
+
+
+class _Shaped(str):
+    """Text whose spaces count."""
+
+    __slots__ = ()
+
+
+def _template(text: str) -> str:
+    """Text of the template, its spaces kept and its characters of one width everywhere."""
+    return "".join(steady(part) if part.strip() else " " * len(part) for part in re.split(r"(\s+)", text))
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_shown(item) for item in value)
+    return steady(str(value))

@@ -1,0 +1,271 @@
+"""Where personalities, sliders and gauges come from: the folders of a brain over the defaults of the package."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from rlm_mem.config import locate_brain
+from rlm_mem.errors import InvalidConfig, NotFoundError
+from rlm_mem.persona.documents import read_document_text
+from rlm_mem.persona.gauges import Gauge, parse_gauge
+from rlm_mem.persona.personalities import Personality, parse_personality
+from rlm_mem.persona.sliders import Slider, parse_slider
+
+__all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider"]
+
+BASE = "BASE"
+KINDS = ("personalities", "sliders", "gauges")
+"""The folders of a brain."""
+ORDER = (
+    *("verbosity", "humor", "creativity", "morality", "directness", "technicality"),
+    *("soul", "identity", "tools", "user"),
+)
+"""Sliders of the package as they are shown; those of a brain follow by name."""
+_NAME = re.compile(r"\w(?:[\w -]{0,62}\w)?")
+
+
+class Library:
+    """Personalities, sliders and gauges of one brain.
+
+    A file in the brain's folder counts before the package's of the same name, letter case aside, so a mode dropped
+    into ``brain/personalities/`` is there at once and a changed copy holds. Files are read when asked for.
+
+    Args:
+        brain: the brain folder, which need not exist; None: the defaults of the package alone.
+    """
+
+    def __init__(self, brain: Path | str | None = None) -> None:
+        self.brain = None if brain is None else Path(brain)
+        self._sliders: dict[str, Slider] | None = None
+
+    # --- what there is --------------------------------------------------------------------------------
+
+    def modes(self) -> list[str]:
+        """Names of the personalities, BASE first."""
+        return sorted(self._files("personalities"), key=lambda name: (name != BASE, name))
+
+    def sliders(self) -> dict[str, Slider]:
+        """Every slider by name, in the order they are shown.
+
+        Raises:
+            InvalidConfig: a slider file is at fault.
+        """
+        if self._sliders is None:
+            made = {
+                name.lower(): parse_slider(read_document_text(path), name, str(path))
+                for name, path in self._files("sliders").items()
+            }
+            self._sliders = {
+                name: made[name]
+                for name in sorted(made, key=lambda one: (ORDER.index(one) if one in ORDER else 99, one))
+            }
+        return self._sliders
+
+    def gauges(self) -> list[str]:
+        """Names of the gauges, LIVEHUD first."""
+        return sorted(self._files("gauges"), key=lambda name: (name != "LIVEHUD", name))
+
+    # --- one of them ----------------------------------------------------------------------------------
+
+    def slider(self, dimension: str) -> Slider:
+        """One slider, by its name in any letter case.
+
+        Raises:
+            InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such slider.
+        """
+        wanted = _checked_name(dimension, "slider").lower()
+        found = self.sliders().get(wanted)
+        if found is None:
+            raise _missing("slider", dimension, self.sliders())
+        return found
+
+    def personality(self, mode: str) -> Personality:
+        """One personality as its file says it (see ``find_mode`` for names), its values checked.
+
+        Raises:
+            InvalidConfig: the name is none, a value is outside its range, or a slider is unknown.
+            NotFoundError: there is no such personality.
+        """
+        name = self.find_mode(mode)
+        path = self._files("personalities")[name]
+        made = parse_personality(read_document_text(path), name, str(path))
+        for slider, value in made.values.items():
+            place = f"{made.where} line {made.lines[slider]}"
+            known = self.sliders().get(slider)
+            if known is None:
+                raise InvalidConfig(
+                    f"{place}: there is no slider {slider!r:.60}", hint=_hint(slider, self.sliders())
+                )
+            known.checked(value, f"{place}: {known.title}")
+        return made
+
+    def find_mode(self, mode: str) -> str:
+        """The full name of a mode: in any letter case, or by one of its words where that is clear (``research``).
+
+        Raises:
+            InvalidConfig: the name is none, or could be several. NotFoundError: there is no such mode.
+        """
+        wanted = _checked_name(mode, "mode")
+        names = self._files("personalities")
+        if wanted in names:
+            return wanted
+        partly = [name for name in names if _within(name.split("_"), wanted)]
+        if len(partly) > 1:
+            raise InvalidConfig(
+                f"mode {mode!r:.60} could be {' or '.join(sorted(partly))}", hint="Write the whole name."
+            )
+        if not partly:
+            raise _missing("mode", mode, names)
+        return partly[0]
+
+    def gauge(self, name: str) -> Gauge:
+        """One gauge, by its name in any letter case.
+
+        Raises:
+            InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such gauge.
+        """
+        wanted = _checked_name(name, "gauge")
+        path = self._files("gauges").get(wanted)
+        if path is None:
+            raise _missing("gauge", name, self.gauges())
+        return parse_gauge(read_document_text(path), wanted, str(path))
+
+    # --- modes over BASE ------------------------------------------------------------------------------
+
+    def defaults(self) -> dict[str, int]:
+        """Every slider's value in BASE, else its own default."""
+        own = self.personality(BASE).values
+        return {name: own.get(name, slider.default) for name, slider in self.sliders().items()}
+
+    def values(self, mode: str) -> dict[str, int]:
+        """Every slider's value in a mode: the mode over BASE over the sliders' defaults."""
+        return {**self.defaults(), **self.personality(mode).values}
+
+    # --- files ----------------------------------------------------------------------------------------
+
+    def _files(self, kind: str) -> dict[str, Path]:
+        """Name → file; the brain's own in place of the package's."""
+        found = {path.stem: path for path in _markdown(_package_folder(kind))}
+        if self.brain is not None:
+            folder = self.brain / kind
+            for path in _markdown(folder):
+                if not _NAME.fullmatch(path.stem) or path.stem.upper() == "README":
+                    continue  # nobody could call it, or it is about the folder
+                # A brain is cloned and shared: a link in it must not bring another file into a prompt.
+                if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+                    raise InvalidConfig(
+                        f"{path} leads out of {folder}", hint="Put the file itself there instead of a link."
+                    )
+                found[_upper(path.stem)] = path
+        return found
+
+    def copy_defaults(self) -> list[Path]:
+        """Copy the package's files into the brain, leaving alone what is there; returns what was written."""
+        if self.brain is None:
+            raise InvalidConfig("there is no brain to copy the defaults to")
+        written = []
+        for kind in KINDS:
+            folder = self.brain / kind
+            folder.mkdir(parents=True, exist_ok=True)
+            there = {path.stem.upper() for path in _markdown(folder)}
+            for path in _markdown(_package_folder(kind)):
+                if path.stem.upper() not in there:
+                    # One that somebody makes at this very moment stays theirs.
+                    with contextlib.suppress(FileExistsError), (folder / path.name).open("xb") as file:
+                        file.write(path.read_bytes())
+                        written.append(folder / path.name)
+        return written
+
+
+def load_personality(mode: str, brain: Path | str | None = None) -> dict[str, Any]:
+    """Load a personality from its Markdown file (seed 004, Personalities).
+
+    Args:
+        mode: ``BASE``, ``RESEARCH_ANALYST``, …; any file of ``brain/personalities/``.
+        brain: the brain folder; None: where the command line looks (``RLM_MEM_BRAIN``, the nearest ``brain/``).
+
+    Returns:
+        ``mode``, ``title``, ``sliders`` (every slider's value, laid over BASE), ``configuration`` (what the file itself
+        sets), ``description``, ``instructions``, ``activated_when``, ``path``.
+
+    Raises:
+        InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such mode.
+    """
+    library = Library(locate_brain(brain))
+    made = library.personality(mode)
+    return {
+        "mode": made.name,
+        "title": made.title,
+        "sliders": library.values(made.name),
+        "configuration": dict(made.values),
+        "description": made.description,
+        "instructions": made.instructions,
+        "activated_when": made.activated_when,
+        "path": made.where,
+    }
+
+
+def load_slider(dimension: str, brain: Path | str | None = None) -> dict[str, Any]:
+    """Load a slider from its Markdown file (seed 004, Sliders).
+
+    Args:
+        dimension: ``Creativity``, …, in any letter case; any file of ``brain/sliders/``.
+        brain: as in ``load_personality``.
+
+    Returns:
+        ``dimension``, ``name``, ``range`` (low, high), ``default``, ``description``, ``examples`` (value → meaning),
+        ``levels``, ``shotgun_tokens``.
+
+    Raises:
+        InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such slider.
+    """
+    return Library(locate_brain(brain)).slider(dimension).to_dict()
+
+
+def _package_folder(kind: str) -> Path:
+    return Path(str(files("rlm_mem") / "persona" / "defaults" / kind))
+
+
+def _markdown(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(
+        path for path in folder.iterdir() if path.suffix.lower() == ".md" and not path.name.startswith(".")
+    )
+
+
+def _upper(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name.strip()).upper()
+
+
+def _checked_name(name: str, what: str) -> str:
+    """The name in upper case with underscores; never anything that could be a path."""
+    bare = name.strip().removesuffix(".md") if isinstance(name, str) else ""
+    if not _NAME.fullmatch(bare):
+        raise InvalidConfig(
+            f"{name!r:.80} is no name of a {what}",
+            hint="A name has letters, digits, spaces, - and _, at most 64 of them.",
+        )
+    return _upper(bare)
+
+
+def _within(words: list[str], wanted: str) -> bool:
+    """Whether the wanted words stand one after the other among the words of a name."""
+    asked = wanted.split("_")
+    return any(words[at : at + len(asked)] == asked for at in range(len(words)))
+
+
+def _missing(what: str, name: str, known: Iterable[str]) -> NotFoundError:
+    return NotFoundError(f"there is no {what} {name.strip()!r:.60}", hint=_hint(name, known))
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    names = {one.upper(): one for one in known}
+    close = difflib.get_close_matches(_upper(name), names, n=1)
+    return f"Did you mean {names[close[0]]}?" if close else f"There are {', '.join(names.values())}."

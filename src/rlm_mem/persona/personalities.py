@@ -1,0 +1,122 @@
+"""One personality: a mode with its slider values and its words for the system prompt (seed 002, Personalities)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rlm_mem.errors import InvalidConfig
+from rlm_mem.persona.documents import Document, Section, parse_document, whole_number
+
+__all__ = ["Personality", "parse_personality"]
+
+_BETWEEN = re.compile(r"(\d+)\s*%?\s*(?:-|–|—|to)\s*(\d+)\s*%?\s*$")
+_PLACEHOLDER = re.compile(r"[.…\s]*$|\[.*\]$")
+
+
+@dataclass(frozen=True)
+class Personality:
+    """A mode as its file says it, before it is laid over BASE.
+
+    Attributes:
+        name: ``RESEARCH_ANALYST``, the file's name.
+        values: slider (lower case) → value, only those that the file sets.
+        lines: slider → line of the file, for messages.
+        activated_when: when to use it.
+        text: what it adds to the system prompt.
+        where: the file.
+    """
+
+    name: str
+    values: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    activated_when: str = ""
+    description: str = ""
+    instructions: str = ""
+    where: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name as people read it: ``Research Analyst``."""
+        return self.name.replace("_", " ").title() if "_" in self.name else self.name
+
+    @property
+    def text(self) -> str:
+        """What it adds to the system prompt: description and instructions."""
+        return "\n\n".join(part for part in (self.description, self.instructions) if part)
+
+
+def parse_personality(text: str, name: str, where: str = "") -> Personality:
+    """Read a personality file in either of its forms.
+
+    Seed 002's: ``## Configuration`` with ``- Creativity: 75``, ``## Description``. The other: ``> Activated when: …``
+    and ``## Slider Adjustments``, a table Slider | Adjustment | Reason, where an adjustment is ``→ 55%``, ``↓ 25%`` or
+    ``↑ 75-90%``; of a span the middle is taken.
+
+    Args:
+        name: the mode, mostly the file's name without its ending.
+        where: the file, for messages.
+
+    Raises:
+        InvalidConfig: a value that is no number, or one slider set twice.
+    """
+    where = where or name
+    document = parse_document(text)
+    values: dict[str, int] = {}
+    lines: dict[str, int] = {}
+    for line, slider, value in _settings(document, where):
+        if slider in values:
+            raise InvalidConfig(f"{where} line {line}: {slider} is set a second time")
+        values[slider], lines[slider] = value, line
+    about = document.section("description", "core function")
+    told = document.section("instructions")
+    return Personality(
+        name=name,
+        values=values,
+        lines=lines,
+        activated_when=document.quoted("activated when") or "",
+        description=about.text if about else document.intro,
+        instructions=told.text if told else "",
+        where=where,
+    )
+
+
+def _settings(document: Document, where: str) -> Iterator[tuple[int, str, int]]:
+    """(line, slider, value)."""
+    listed = document.section("configuration")
+    if listed is not None:
+        yield from _listed(listed, where)
+    table = document.section("slider adjustments")
+    if table is not None:
+        for line, cells in table.rows():
+            if len(cells) < 2 or cells[0].lower() in ("slider", ""):
+                continue
+            yield line, _slider(cells[0]), _adjustment(cells[1], f"{where} line {line}: {cells[0]}")
+
+
+def _listed(section: Section, where: str) -> Iterator[tuple[int, str, int]]:
+    for line, item in section.items():
+        slider, colon, said = item.partition(":")
+        if not colon:
+            if _PLACEHOLDER.match(item):
+                continue  # "- ..." of the template
+            raise InvalidConfig(
+                f"{where} line {line}: {item!r:.60} sets nothing", hint="Write it as - Creativity: 75."
+            )
+        yield line, _slider(slider), _adjustment(said, f"{where} line {line}: {slider.strip(' *`')}")
+
+
+def _slider(said: str) -> str:
+    return said.strip().strip("*`").strip().lower().replace(" ", "_")
+
+
+def _adjustment(said: str, where: str) -> int:
+    bare = said.strip().strip("*").lstrip("↑↓→⬆⬇➡= ~").strip()
+    between = _BETWEEN.match(bare)
+    if between is None:
+        return whole_number(bare, where)
+    low, high = int(between[1]), int(between[2])
+    if low > high:
+        raise InvalidConfig(f"{where}: the span {low}-{high} must lead upwards")
+    return (low + high + 1) // 2

@@ -1,0 +1,201 @@
+"""The persona of one session: its mode, what was set by hand, and the file that keeps both between runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlm_mem.errors import InvalidConfig
+from rlm_mem.persona.commands import Command, parse_commands
+from rlm_mem.persona.library import BASE, Library
+from rlm_mem.persona.prompt import PromptContext, compose_prompt
+from rlm_mem.store.files import make_folder, write_atomic
+
+__all__ = ["FOLDER", "SESSION", "Persona"]
+
+SESSION = "default"
+FOLDER = "persona"
+"""Below the brain: one small JSON file a session."""
+_VERSION = 1
+_SESSION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
+
+
+class Persona:
+    """Mode and sliders of one session.
+
+    What was said last holds: a mode sets the sliders that it names, and a slider set by hand keeps its value until it
+    is reset, set again, or named by a mode chosen later.
+
+    Args:
+        brain: the brain folder; None: the package's defaults, nothing kept.
+        session: name of the session.
+        mode: the mode to begin with where nothing is kept.
+        keep: write every change to ``persona/SESSION.json`` of the brain, and read it at the start.
+
+    Raises:
+        InvalidConfig: a name, or the kept file, is at fault. NotFoundError: there is no such mode.
+    """
+
+    def __init__(
+        self,
+        brain: Path | str | None = None,
+        session: str = SESSION,
+        *,
+        mode: str = BASE,
+        keep: bool = False,
+    ) -> None:
+        if not isinstance(session, str) or not _SESSION.fullmatch(session):
+            raise InvalidConfig(
+                f"{session!r:.80} is no name of a session",
+                hint="Use letters, digits, . - and _ (at most 64).",
+            )
+        self.library = Library(brain)
+        self.session = session
+        self._path = (
+            self.library.brain / FOLDER / f"{session}.json"
+            if keep and self.library.brain is not None
+            else None
+        )
+        self._by_hand: dict[str, int] = {}
+        self._mode = self.library.personality(mode).name
+        if self._path is not None and self._path.exists():
+            self._load(self._path)
+
+    # --- what holds -----------------------------------------------------------------------------------
+
+    @property
+    def mode(self) -> str:
+        """The name of the mode."""
+        return self._mode
+
+    @property
+    def by_hand(self) -> dict[str, int]:
+        """Sliders that were set by hand."""
+        return dict(self._by_hand)
+
+    @property
+    def defaults(self) -> dict[str, int]:
+        """Every slider's value in BASE."""
+        return self.library.defaults()
+
+    @property
+    def sliders(self) -> dict[str, int]:
+        """Every slider's value now."""
+        return {**self.library.values(self._mode), **self._by_hand}
+
+    def prompt(self, context: PromptContext | Mapping[str, object] | None = None) -> str:
+        """The composed system prompt (see ``compose_prompt``)."""
+        library = self.library
+        return compose_prompt(
+            library.personality(self._mode),
+            library.personality(BASE),
+            self.sliders,
+            library.sliders(),
+            context,
+        )
+
+    # --- changing it ----------------------------------------------------------------------------------
+
+    def say(self, text: str) -> list[Command]:
+        """Do what a chat message asks, if it is a command; returns what was done, nothing for ordinary talk.
+
+        Raises:
+            InvalidConfig: a command with a value out of range; nothing was changed.
+        """
+        commands = parse_commands(text, self.library)
+        before = self._mode, dict(self._by_hand)
+        try:
+            for command in commands:
+                self._apply(command)
+        except InvalidConfig:
+            self._mode, self._by_hand = before
+            raise
+        if commands:
+            self._save()
+        return commands
+
+    def set(self, slider: str, value: int) -> None:
+        """Set a slider by hand.
+
+        Raises:
+            InvalidConfig: the value is no whole number within the range. NotFoundError: there is no such slider.
+        """
+        found = self.library.slider(slider)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InvalidConfig(f"{found.title} must be a whole number, not {value!r:.60}")
+        self._by_hand[found.name] = found.checked(value)
+        self._save()
+
+    def use(self, mode: str) -> str:
+        """Change the mode; returns its full name.
+
+        Raises:
+            InvalidConfig: the name is none, or its file is at fault. NotFoundError: there is no such mode.
+        """
+        self._use(mode)
+        self._save()
+        return self._mode
+
+    def reset(self, slider: str | None = None) -> None:
+        """Let go of what was set by hand, of one slider or of all: the mode's values hold again."""
+        if slider is None:
+            self._by_hand.clear()
+        else:
+            self._by_hand.pop(self.library.slider(slider).name, None)
+        self._save()
+
+    def _use(self, mode: str) -> None:
+        chosen = self.library.personality(mode)
+        self._mode = chosen.name
+        # BASE names the sliders' defaults and is what "normal" means; it too has the last word on what it sets.
+        self._by_hand = {name: value for name, value in self._by_hand.items() if name not in chosen.values}
+
+    def _apply(self, command: Command) -> None:
+        if command.kind == "mode":
+            self._use(str(command.mode))
+        elif command.kind == "reset":
+            if command.slider is None:
+                self._by_hand.clear()
+            else:
+                self._by_hand.pop(command.slider, None)
+        else:
+            slider = self.library.slider(str(command.slider))
+            value = int(command.value or 0)
+            if command.kind == "change":
+                # "Raise by 30" near the end means as far as it goes.
+                value = min(slider.high, max(slider.low, self.sliders[slider.name] + value))
+            self._by_hand[slider.name] = slider.checked(value)
+
+    # --- keeping it -----------------------------------------------------------------------------------
+
+    def _save(self) -> None:
+        if self._path is None:
+            return
+        state = {"version": _VERSION, "session": self.session, "mode": self._mode, "sliders": self._by_hand}
+        data = json.dumps(state, ensure_ascii=False, indent=2).encode("utf-8") + b"\n"
+        make_folder(self._path.parent)
+        write_atomic(self._path, data, durable=False)
+
+    def _load(self, path: Path) -> None:
+        try:
+            state: Any = json.loads(path.read_text(encoding="utf-8"))
+            mode, sliders = state["mode"], state["sliders"]
+            if not isinstance(mode, str) or not isinstance(sliders, dict):
+                raise TypeError("mode or sliders")
+        except OSError as error:
+            raise InvalidConfig(f"{path} cannot be read: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError):
+            raise InvalidConfig(
+                f"{path} does not hold the state of a session", hint="Delete it: the session begins anew."
+            ) from None
+        self._mode = self.library.personality(mode).name
+        known = self.library.sliders()
+        for name, value in sliders.items():
+            # A slider whose file is gone since has nothing to say any more.
+            if name in known:
+                if isinstance(value, bool) or not isinstance(value, int):
+                    raise InvalidConfig(f"{path}: {name} must be a whole number, not {value!r:.60}")
+                self._by_hand[name] = known[name].checked(value, f"{path}: {known[name].title}")

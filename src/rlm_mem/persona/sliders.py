@@ -1,0 +1,223 @@
+"""One slider: a dimension of behaviour with its range, its default and what its values mean (seed 002, Sliders)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from rlm_mem.errors import InvalidConfig
+from rlm_mem.persona.documents import Document, Section, parse_document, whole_number
+
+__all__ = ["Level", "Slider", "parse_slider"]
+
+LARGEST = 1_000_000
+_RANGE = re.compile(r"(\d+)\s*%?\s*(?:\([^)]*\))?\s*(?:-|–|—|−|→|->|\.\.|…|to)\s*(\d+)")
+_EXAMPLE = re.compile(r"\**\s*(\d+)\s*%?\s*\**\s*(?::|—|–|-|=)\s*\**\s*(.+)$")
+
+
+@dataclass(frozen=True)
+class Level:
+    """A band of values with one behaviour; both ends belong to it."""
+
+    low: int
+    high: int
+    mode: str
+    behavior: str
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A dimension of behaviour.
+
+    Attributes:
+        name: in lower case, ``humor``; what settings and commands call it.
+        title: as it is shown, ``Humor``.
+        low, high: the range, both ends included.
+        default: where it stands when nothing sets it.
+        description: what it controls.
+        examples: (value, what that value means), by value.
+        levels: bands, where the file has a table of them.
+        tokens: words that go with the slider ("Shotgun Tokens"), in order.
+    """
+
+    name: str
+    title: str
+    low: int = 0
+    high: int = 100
+    default: int = 50
+    description: str = ""
+    examples: tuple[tuple[int, str], ...] = ()
+    levels: tuple[Level, ...] = ()
+    tokens: tuple[str, ...] = ()
+
+    def checked(self, value: int, where: str = "") -> int:
+        """The value, if it lies in the range.
+
+        Args:
+            where: what is being set, for the message; empty names the slider.
+
+        Raises:
+            InvalidConfig: it does not.
+        """
+        if not self.low <= value <= self.high:
+            raise InvalidConfig(
+                f"{where or self.title} must be from {self.low} to {self.high}, not {value}",
+                hint=f"rlm-mem persona slider {self.name} says what its values mean.",
+            )
+        return value
+
+    def percent(self, value: int) -> int:
+        """How far along its range a value stands, 0-100."""
+        return round(100 * (value - self.low) / (self.high - self.low))
+
+    def behavior(self, value: int) -> str:
+        """What a value means: the band it lies in, else the nearest example (the higher of two), else the description's
+        first sentence.
+        """
+        if self.levels:
+            band = min(self.levels, key=lambda one: max(one.low - value, value - one.high, 0))
+            return ": ".join(part for part in (band.mode, band.behavior) if part)
+        if self.examples:
+            return min(self.examples, key=lambda one: (abs(one[0] - value), -one[0]))[1]
+        return re.split(r"(?<=[.!?])\s", self.description, maxsplit=1)[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data (seed 004, load_slider: "range, description, examples")."""
+        return {
+            "dimension": self.title,
+            "name": self.name,
+            "range": [self.low, self.high],
+            "default": self.default,
+            "description": self.description,
+            "examples": dict(self.examples),
+            "levels": [
+                {"range": [one.low, one.high], "mode": one.mode, "behavior": one.behavior}
+                for one in self.levels
+            ],
+            "shotgun_tokens": list(self.tokens),
+        }
+
+
+def parse_slider(text: str, name: str, where: str = "") -> Slider:
+    """Read a slider file in either of its forms.
+
+    Seed 002's: ``## Range``, ``## Default``, ``## Description``, ``## Examples`` with ``- 50: …``. The other:
+    ``> Slider Range: 0% (…) → 100% (…)``, ``## Core Function``, ``## Calibration Levels``, ``## Default: 55%``. A file
+    that is prose without a range goes from 0 to 100.
+
+    Args:
+        name: the dimension, mostly the file's name without its ending.
+        where: the file, for messages.
+
+    Raises:
+        InvalidConfig: a range that is none, a value outside of it, or a number that is none.
+    """
+    where = where or name
+    document = parse_document(text)
+    low, high = _range(document, where)
+    examples, levels = _examples(document, where), _levels(document, where)
+    for value, line in [(value, line) for line, value, _ in examples]:
+        _inside(value, low, high, f"{where} line {line}: the example")
+    for line, level in levels:
+        _inside(level.low, low, high, f"{where} line {line}: the level")
+        _inside(level.high, low, high, f"{where} line {line}: the level")
+    about = document.section("description", "core function")
+    tokens = document.section("shotgun tokens")
+    return Slider(
+        name=name.lower(),
+        title=name.replace("_", " ").title(),
+        low=low,
+        high=high,
+        default=_default(document, low, high, where),
+        description=_prose(about.text if about else document.intro or _first_prose(document)),
+        examples=tuple(sorted((value, said) for _, value, said in examples)),
+        levels=tuple(level for _, level in levels),
+        tokens=_tokens(tokens) if tokens else (),
+    )
+
+
+def _range(document: Document, where: str) -> tuple[int, int]:
+    section = document.section("range")
+    said = (section.value or section.text) if section else document.quoted("slider range")
+    if said is None:
+        return 0, 100
+    match = _RANGE.search(said)
+    if match is None:
+        raise InvalidConfig(f"{where}: the range is {said!r:.60}, not two numbers", hint="Write it as 0-100.")
+    low, high = int(match[1]), int(match[2])
+    if not low < high <= LARGEST:
+        raise InvalidConfig(f"{where}: the range {low}-{high} must lead upwards, to {LARGEST:,} at most")
+    return low, high
+
+
+def _default(document: Document, low: int, high: int, where: str) -> int:
+    section = document.section("default")
+    if section is None:
+        return (low + high) // 2
+    said = section.value or section.text.split("\n", 1)[0].lstrip("-* ")
+    value = whole_number(said, f"{where} line {section.line}: the default")
+    return _inside(value, low, high, f"{where} line {section.line}: the default")
+
+
+def _inside(value: int, low: int, high: int, what: str) -> int:
+    if not low <= value <= high:
+        raise InvalidConfig(f"{what} must be from {low} to {high}, not {value}")
+    return value
+
+
+def _examples(document: Document, where: str) -> list[tuple[int, int, str]]:
+    """(line, value, meaning)."""
+    section = document.section("examples")
+    if section is None:
+        return []
+    found = []
+    for line, item in section.items():
+        match = _EXAMPLE.match(item)
+        if match is None:
+            raise InvalidConfig(
+                f"{where} line {line}: an example must name its value, not {item!r:.60}",
+                hint="Write it as - 50: what the middle means.",
+            )
+        found.append((line, int(match[1]), _unbracketed(match[2])))
+    return found
+
+
+def _levels(document: Document, where: str) -> list[tuple[int, Level]]:
+    section = document.section("calibration levels")
+    if section is None:
+        return []
+    found = []
+    for line, cells in section.rows():
+        if not re.search(r"\d", cells[0]):
+            continue  # the row of headings
+        match = _RANGE.search(cells[0])
+        if match is None:
+            low = high = whole_number(cells[0], f"{where} line {line}: the level")
+        else:
+            low, high = int(match[1]), int(match[2])
+        if low > high:
+            raise InvalidConfig(f"{where} line {line}: the level {low}-{high} must lead upwards")
+        rest = [*cells[1:], "", ""]
+        found.append((line, Level(low, high, rest[0], rest[1])))
+    return found
+
+
+def _tokens(section: Section) -> tuple[str, ...]:
+    listed = [item for _, item in section.items()] or section.text.splitlines()
+    words = [word.strip(" `*\"'") for item in listed for word in re.split(r"[,;·|]", item)]
+    return tuple(word for word in words if word and not word.startswith("```"))
+
+
+def _prose(text: str) -> str:
+    return _unbracketed(" ".join(text.split()))
+
+
+def _unbracketed(text: str) -> str:
+    """Templates put placeholders into brackets, and some writers keep them."""
+    bare = text.strip()
+    return bare[1:-1].strip() if bare.startswith("[") and bare.endswith("]") and "](" not in bare else bare
+
+
+def _first_prose(document: Document) -> str:
+    return next((section.text for section in document.sections.values() if section.text), "")
