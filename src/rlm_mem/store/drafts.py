@@ -222,6 +222,7 @@ def check_complete(
     chunk: Chunk, *, content: str, count_tokens: Callable[[str], int], max_bytes: int
 ) -> Chunk:
     """A copy of a complete chunk with every field checked and ``content`` in its place; raises InvalidChunk."""
+    check_content(content, max_bytes=max_bytes)
     checked = Chunk.from_dict(chunk.to_dict())
     check_fields({name: getattr(checked.metadata, name) for name in _METADATA})
     for value, where in (
@@ -234,7 +235,6 @@ def check_complete(
         checked.content = content
         checked.tokens = count_tokens(content)
         checked.metadata.content_hash = content_hash(content)
-    check_content(content, max_bytes=max_bytes)
     return checked
 
 

@@ -1,0 +1,281 @@
+"""Chat exports: ChatGPT and Claude data exports, Claude Code transcripts, plain lines of role and content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rlm_mem.interchange.places import Unreadable
+from rlm_mem.interchange.reading import json_entries, json_lines
+from rlm_mem.interchange.records import Dialogue, Message, Problem, Record
+from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
+
+__all__ = ["read_array", "read_message_lines", "read_transcript"]
+
+_MESSAGES = 200  # of one part: parts end at the same messages however much longer the conversation grew
+_CHARS = 200_000
+_INSIDE = ("conversations", "messages", "chat_messages")
+_AUTHORS = {
+    "human": "User",
+    "user": "User",
+    "assistant": "Assistant",
+    "ai": "Assistant",
+    "model": "Assistant",
+}
+
+
+def read_array(file: SourceFile) -> Iterator[Record]:
+    """A JSON array of conversations (ChatGPT, Claude) or of messages; each entry is read by its own shape."""
+    run = _Run(file)
+    with file.opened() as handle:
+        for number, entry in json_entries(handle, inside=_INSIDE):
+            where = f"{file.where}, entry {number}"
+            if isinstance(entry, Unreadable):
+                yield Problem(where, str(entry))
+            elif not isinstance(entry, dict):
+                yield Problem(where, f"an object was expected, not {type(entry).__name__}")
+            elif isinstance(entry.get("mapping"), dict):
+                yield from _conversation(
+                    file, where, entry, _chatgpt_messages(entry), entry.get("create_time")
+                )
+            elif isinstance(entry.get("chat_messages"), list):
+                yield from _conversation(
+                    file, where, entry, _claude_messages(entry["chat_messages"]), entry.get("created_at")
+                )
+            elif isinstance(entry.get("messages"), list):
+                yield from _conversation(
+                    file, where, entry, _plain_messages(entry["messages"]), entry.get("created_at")
+                )
+            else:
+                yield from _one_message(run, where, entry)
+    yield from run.end()
+
+
+def read_message_lines(file: SourceFile) -> Iterator[Record]:
+    """Lines of ``{role, content, timestamp}``, of one conversation or of several (``conversation_id``)."""
+    run = _Run(file)
+    with file.opened() as handle:
+        for number, entry in json_lines(handle):
+            where = f"{file.where}, line {number}"
+            if isinstance(entry, Unreadable):
+                yield Problem(where, str(entry))
+            elif not isinstance(entry, dict):
+                yield Problem(where, f"an object was expected, not {type(entry).__name__}")
+            elif isinstance(entry.get("messages"), list):
+                yield from _conversation(
+                    file, where, entry, _plain_messages(entry["messages"]), entry.get("created_at")
+                )
+            else:
+                yield from _one_message(run, where, entry)
+    yield from run.end()
+
+
+def read_transcript(file: SourceFile) -> Iterator[Record]:
+    """A Claude Code transcript: what the user and the assistant said; tool calls and their output are left out."""
+    run = _Run(file)
+    with file.opened() as handle:
+        for number, entry in json_lines(handle):
+            where = f"{file.where}, line {number}"
+            if isinstance(entry, Unreadable):
+                yield Problem(where, str(entry))
+                continue
+            if (
+                not isinstance(entry, dict)
+                or entry.get("type") not in ("user", "assistant")
+                or entry.get("isMeta")
+            ):
+                continue
+            said = entry.get("message")
+            if not isinstance(said, dict):
+                yield Problem(where, "a message without its text")
+                continue
+            text = _content(said.get("content"))
+            if text:
+                author = _AUTHORS.get(str(said.get("role") or entry["type"]), "User")
+                extra = {"project": text_lines(entry.get("cwd"))} if entry.get("cwd") else {}
+                session = text_lines(entry.get("sessionId")) or file.conversation
+                yield from run.add(
+                    session, Message(author, text, moment(entry.get("timestamp"))), where, extra
+                )
+    yield from run.end()
+
+
+class _Run:
+    """Collects messages that follow each other in one conversation into parts of bounded size."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self.fallback = file.conversation
+        self._parts: dict[str, int] = {}
+        self._conversation = ""
+        self._messages: list[Message] = []
+        self._chars = 0
+        self._where = ""
+        self._extra: dict[str, Any] = {}
+        self._tags: list[str] = []
+
+    def add(
+        self,
+        conversation: str,
+        message: Message,
+        where: str,
+        extra: Mapping[str, Any] | None = None,
+        tags: Iterable[str] = (),
+    ) -> Iterator[Dialogue]:
+        """Take a message; yields the part that is complete by now, if one is."""
+        full = len(self._messages) >= _MESSAGES or self._chars + len(message.text) > _CHARS
+        if self._messages and (conversation != self._conversation or full):
+            yield from self.end()
+        if not self._messages:
+            self._conversation, self._where = conversation, where
+            self._extra, self._tags = dict(extra or {}), list(tags)
+        # One message of a book's length is several: a part stays within what one remember takes.
+        while len(message.text) > _CHARS:
+            head, rest = message.text[:_CHARS], message.text[_CHARS:]
+            self._messages.append(Message(message.author, head, message.at))
+            yield from self.end()
+            self._conversation, self._where = conversation, where
+            self._extra, self._tags = dict(extra or {}), list(tags)
+            message = Message(message.author, rest, message.at)
+        self._messages.append(message)
+        self._chars += len(message.text)
+
+    def end(self) -> Iterator[Dialogue]:
+        """Yield what is left."""
+        if not self._messages:
+            return
+        part = self._parts.get(self._conversation, 0)
+        self._parts[self._conversation] = part + 1
+        yield Dialogue(
+            key=f"{self._conversation}#{part}",
+            conversation_id=self._conversation,
+            messages=self._messages,
+            where=self._where,
+            part=part,
+            tags=self._tags,
+            extra=self._extra,
+        )
+        self._messages, self._chars = [], 0
+
+
+def _conversation(
+    file: SourceFile, where: str, entry: dict[str, Any], messages: Iterator[Message], created: Any
+) -> Iterator[Record]:
+    title = text_lines(entry.get("title") or entry.get("name"))
+    own = entry.get("conversation_id") or entry.get("uuid") or entry.get("id")
+    conversation = text_lines(own) if isinstance(own, str) else ""
+    if not conversation:
+        conversation = f"{file.conversation}:{title or where.rsplit(' ', 1)[-1]}"[:1000]
+    run = _Run(file)
+    started = moment(created)
+    for message in messages:
+        message.at = message.at or started
+        yield from run.add(
+            conversation, message, where, {"title": title} if title else {}, plain_tags(entry.get("tags"))
+        )
+    yield from run.end()
+
+
+def _one_message(run: _Run, where: str, entry: dict[str, Any]) -> Iterator[Record]:
+    role = entry.get("role", entry.get("sender", entry.get("author")))
+    content = entry.get("content", entry.get("text"))
+    if role is None or content is None:
+        yield Problem(where, "neither a conversation nor a message with role and content")
+        return
+    message = _plain_message(entry)
+    if message is not None:
+        own = entry.get("conversation_id", entry.get("session_id"))
+        conversation = text_lines(own) or run.fallback
+        yield from run.add(conversation, message, where, tags=plain_tags(entry.get("tags")))
+
+
+# --- the shapes of messages ------------------------------------------------------------------------
+
+
+def _plain_messages(entries: list[Any]) -> Iterator[Message]:
+    for entry in entries:
+        message = _plain_message(entry) if isinstance(entry, dict) else None
+        if message is not None:
+            yield message
+
+
+def _plain_message(entry: dict[str, Any]) -> Message | None:
+    role = entry.get("role", entry.get("sender", entry.get("author")))
+    if role in ("system", "tool", "developer"):
+        return None
+    text = _content(entry.get("content", entry.get("text")))
+    when = entry.get("timestamp", entry.get("created_at", entry.get("create_time", entry.get("time"))))
+    return Message(_author(role), text, moment(when)) if text else None
+
+
+def _author(role: Any) -> str:
+    name = text_lines(role if isinstance(role, str) else "", 60).replace(":", " ")
+    return _AUTHORS.get(name.lower(), name) or "User"
+
+
+def _content(content: Any) -> str:
+    """The text of a message whose content is a text, or a list of blocks of which some are text."""
+    if isinstance(content, str):
+        return clean(content).strip()
+    if isinstance(content, dict):
+        content = content.get("parts") or [content]
+    parts = []
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, str):
+            parts.append(block)
+        elif (
+            isinstance(block, dict)
+            and isinstance(block.get("text"), str)
+            and block.get("type", "text") in ("text", "code")
+        ):
+            parts.append(block["text"])
+    return clean("\n".join(part for part in parts if part.strip())).strip()
+
+
+def _claude_messages(entries: list[Any]) -> Iterator[Message]:
+    for entry in entries:
+        if not isinstance(entry, dict):
+            continue
+        text = _content(entry.get("content")) or _content(entry.get("text"))
+        attached = [
+            clean(item["extracted_content"])
+            for item in entry.get("attachments") or []
+            if isinstance(item, dict) and isinstance(item.get("extracted_content"), str)
+        ]
+        text = "\n".join([text, *attached]).strip()
+        if text:
+            yield Message(
+                _author(entry.get("sender", entry.get("role"))), text, moment(entry.get("created_at"))
+            )
+
+
+def _chatgpt_messages(entry: dict[str, Any]) -> Iterator[Message]:
+    """What the user saw: from the current node back to the root; answers that were replaced are left out."""
+    for node in _thread(entry["mapping"], entry.get("current_node")):
+        said = node.get("message")
+        if not isinstance(said, dict):
+            continue
+        author = said.get("author")
+        role = author.get("role") if isinstance(author, dict) else author
+        content = said.get("content")
+        if role not in ("user", "assistant") or not isinstance(content, dict):
+            continue
+        if content.get("content_type", "text") not in ("text", "multimodal_text", "code"):
+            continue
+        text = _content(content.get("parts")) or _content(content.get("text"))
+        if text:
+            yield Message(_author(role), text, moment(said.get("create_time")))
+
+
+def _thread(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
+    nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
+    if not isinstance(current, str) or current not in nodes:
+        parents = {node.get("parent") for node in nodes.values() if isinstance(node.get("parent"), str)}
+        leaves = [key for key in nodes if key not in parents]
+        current = leaves[-1] if leaves else None
+    path: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    while isinstance(current, str) and current in nodes and current not in seen:
+        seen.add(current)
+        path.append(nodes[current])
+        current = nodes[current].get("parent")
+    return path[::-1]

@@ -1,0 +1,160 @@
+"""Chunks as JSON: our own JSON lines, and chunk files of every documented layout (seeds 000, 002, 003)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from rlm_mem.chunk import Chunk, check_namespace, is_chunk_id
+from rlm_mem.errors import InputError
+from rlm_mem.interchange.places import Unreadable
+from rlm_mem.interchange.reading import json_lines, read_text
+from rlm_mem.interchange.records import Memory, Problem, Record, mapped_id
+from rlm_mem.interchange.source_file import SourceFile, moment
+
+__all__ = ["lenient_chunk", "read_chunk_file", "read_chunk_lines"]
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
+_DATED = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-")
+
+
+def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
+    """Our own JSON lines: a chunk a line, those of the archive as ``{"archived": true, "chunk": {…}}``."""
+    with file.opened() as handle:
+        for number, entry in json_lines(handle):
+            where = f"{file.where}, line {number}"
+            if isinstance(entry, Unreadable):
+                yield Problem(where, str(entry))
+                continue
+            archived = False
+            if isinstance(entry, dict) and entry.keys() == {"archived", "chunk"}:
+                archived, entry = entry["archived"] is True, entry["chunk"]
+            yield lenient_chunk(entry, where, file.modified_at, archived=archived)
+
+
+def read_chunk_file(file: SourceFile) -> Iterator[Record]:
+    """One chunk file of any documented shape."""
+    with file.opened() as handle:
+        text = read_text(handle, 4 * file.max_text)
+    try:
+        raw = json.loads(text)
+    except RecursionError:
+        yield Problem(file.where, "JSON that is nested too deeply")
+        return
+    except ValueError as error:
+        yield Problem(file.where, f"not JSON: {error}")
+        return
+    folders = PurePosixPath(file.entry.name).parts[:-1]
+    archived = bool(folders) and folders[-1] == "archive"
+    scope = _Days(file).scope
+    yield lenient_chunk(raw, file.where, file.modified_at, archived=archived, rename=scope)
+
+
+class _Days:
+    """The day layout counts chunks anew every day: ``chunk-001`` of two days are two chunks."""
+
+    def __init__(self, file: SourceFile) -> None:
+        path = PurePosixPath(file.entry.name)
+        self._day = path.parent.name if _DAY.match(path.parent.name) else ""
+        self._above = path.parent.parent
+        self._names = file.names
+
+    def scope(self, chunk_id: str) -> str:
+        """The id by which a chunk is known in the store."""
+        if not self._day or _DATED.match(chunk_id):
+            return chunk_id
+        here = str(self._above / self._day / f"{chunk_id}.json") in self._names
+        # A link to a chunk that is not there on the same day is one to another day: which one cannot be told.
+        return f"chunk-{self._day}-{chunk_id.removeprefix('chunk-')}" if here else chunk_id
+
+
+def lenient_chunk(
+    raw: Any, where: str, default_time: str, *, archived: bool = False, rename: Any = None
+) -> Memory | Problem:
+    """A chunk of any documented shape; an id or time that is not valid is mapped, anything else is a problem.
+
+    Args:
+        default_time: ``created_at`` where none is given or it is no time.
+        rename: called with each valid id; returns the one to use.
+    """
+    if not isinstance(raw, Mapping):
+        return Problem(where, f"a chunk was expected, not {type(raw).__name__}")
+    original = raw.get("id")
+    if not isinstance(original, str | int) or original == "":
+        return Problem(where, "a chunk without an id")
+
+    def known_as(value: Any) -> str:
+        mapped = mapped_id(value)
+        return rename(mapped) if rename else mapped
+
+    metadata = raw.get("metadata")
+    metadata = dict(metadata) if isinstance(metadata, Mapping) else {}
+    extra: dict[str, Any] = {}
+    for names in (("created_at", "created"), ("modified_at", "updated"), ("accessed_at", "last_accessed")):
+        _mend_time(metadata, names, extra, default_time if names[0] == "created_at" else None)
+    if isinstance(metadata.get("superseded_by"), str):
+        metadata["superseded_by"] = known_as(metadata["superseded_by"])
+    if extra:
+        former = metadata.get("extra")
+        metadata["extra"] = {**(former if isinstance(former, Mapping) else {}), **extra}
+    changed = {
+        **raw,
+        "id": known_as(original),
+        "metadata": metadata,
+        "links": _renamed(raw.get("links"), known_as),
+    }
+    try:
+        chunk = Chunk.from_dict(changed)
+        check_namespace(chunk.namespace)
+    except InputError as error:
+        return Problem(where, str(error))
+    except RecursionError:
+        return Problem(where, "nested too deeply")
+    if not chunk.tokens and chunk.content:
+        from rlm_mem.text.tokens import count_tokens
+
+        chunk.tokens = count_tokens(chunk.content)
+    named = raw.get("schema") == "2.0" or "namespace" in raw  # older schemas know no namespaces
+    original_id = None if chunk.id == original else str(original)
+    return Memory(chunk, where, archived, original_id, names_namespace=named)
+
+
+def _mend_time(
+    metadata: dict[str, Any], names: tuple[str, str], extra: dict[str, Any], default: str | None
+) -> None:
+    name = names[0] if metadata.get(names[0]) else names[1]
+    value = metadata.get(name)
+    if moment(value) is not None:
+        metadata[name] = moment(value)
+        return
+    if value not in (None, ""):
+        extra[f"original_{names[0]}"] = str(value)[:200]
+    metadata.pop(name, None)
+    metadata.pop(names[0], None)
+    if default:
+        metadata[names[0]] = default
+
+
+def _renamed(links: Any, known_as: Any) -> Any:
+    """Links in any documented shape, with every target's id mapped."""
+
+    def one(link: Any) -> Any:
+        if not isinstance(link, Mapping):
+            return link
+        key = "target_id" if "target_id" in link else "target"
+        return {**link, key: known_as(link[key])} if isinstance(link.get(key), str) else link
+
+    if isinstance(links, Mapping):
+        if "outgoing" in links or "incoming" in links:
+            outgoing = links.get("outgoing") or []
+            return {"outgoing": [one(link) for link in outgoing] if isinstance(outgoing, list) else outgoing}
+        return {
+            kind: [known_as(target) if is_chunk_id(target) else target for target in targets]
+            if isinstance(targets, list)
+            else targets
+            for kind, targets in links.items()
+        }
+    return [one(link) for link in links] if isinstance(links, list) else links

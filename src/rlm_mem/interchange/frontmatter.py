@@ -1,0 +1,173 @@
+"""YAML frontmatter of Markdown files: written one field a line as JSON (which is YAML), read whatever wrote it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+from rlm_mem.chunk import format_time
+from rlm_mem.errors import InvalidChunk
+
+__all__ = ["frontmatter_line", "read_frontmatter", "split_frontmatter"]
+
+_MAX_CHARS = 4_000_000
+_MAX_NODES = 200_000
+
+_FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: (.*))?\Z", re.DOTALL)
+_LIST_ITEM = re.compile(r"  - (.*)\Z", re.DOTALL)
+# Words that every YAML reader takes for text.
+_PLAIN = re.compile(
+    r"(?!(?:true|false|null|yes|no|on|off|y|n)\Z)[A-Za-z][A-Za-z0-9_-]*(?:/[A-Za-z0-9_-]+)*\Z", re.IGNORECASE
+)
+# What JSON leaves as it is, but YAML takes for a line break or refuses.
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def split_frontmatter(text: str) -> tuple[str | None, str]:
+    """The frontmatter (without its fences) and the body after it; None where the text begins with none.
+
+    The body is verbatim, whatever it holds: only the first closing fence counts.
+    """
+    start = 1 if text.startswith("\ufeff") else 0
+    for fence in ("---\n", "---\r\n"):
+        if text.startswith(fence, start):
+            first = start + len(fence)
+            break
+    else:
+        return None, text
+    if text.startswith("---", first) and (text[first + 3 : first + 4] in ("", "\n", "\r")):
+        close = first
+    else:
+        found = re.compile(r"\n(?=---[ \t]*(?:\r?\n|\Z))").search(text, first - 1)
+        if found is None:
+            return None, text
+        close = found.end()
+    end = text.find("\n", close)
+    return text[first:close], "" if end < 0 else text[end + 1 :]
+
+
+def frontmatter_line(name: str, value: Any) -> str:
+    """One field. Lists of texts and of objects take a line each, as people expect them."""
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        return f"{name}:\n" + "".join(f"  - {_scalar(item)}\n" for item in value)
+    return f"{name}: {_scalar(value)}\n"
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str) and _PLAIN.match(value):
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidChunk(f"frontmatter cannot hold {value}")
+    if isinstance(value, list) and all(isinstance(item, str) and _PLAIN.match(item) for item in value):
+        return f"[{', '.join(value)}]"
+    made = json.dumps(value, ensure_ascii=False)
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", made)
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+def read_frontmatter(header: str) -> dict[str, Any]:
+    """The fields as plain data (times as ISO text); raises InvalidChunk with the reason and line."""
+    if len(header) > _MAX_CHARS:
+        raise InvalidChunk(f"the frontmatter is longer than {_MAX_CHARS:,} characters")
+    quick = _quick(header)
+    if quick is not None:
+        return quick
+    loaded = _load(header)
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, Mapping):
+        raise InvalidChunk("the frontmatter is not a table of fields")
+    budget = [_MAX_NODES]
+    return {str(key): _plain(value, budget, 0) for key, value in loaded.items()}
+
+
+def _quick(header: str) -> dict[str, Any] | None:
+    """What this package writes, read by lines; None where a line is anything else.
+
+    The YAML library takes milliseconds for what this takes microseconds for, and stores hold many thousand files.
+    """
+    found: dict[str, Any] = {}
+    into: list[Any] | None = None
+    for line in header.split("\n"):
+        if not line:
+            continue
+        item = _LIST_ITEM.match(line)
+        try:
+            if item and into is not None:
+                into.append(_quick_value(item[1]))
+                continue
+            named = _FIELD.match(line)
+            if named is None or named[1] in found:
+                return None
+            if named[2] is None:
+                into = found[named[1]] = []
+            else:
+                into = None
+                found[named[1]] = _quick_value(named[2])
+        except (ValueError, RecursionError):
+            return None
+    return (
+        None if any(value == [] and f"{name}: []" not in header for name, value in found.items()) else found
+    )
+
+
+def _quick_value(text: str) -> Any:
+    if _PLAIN.match(text):
+        return text
+    if text[:1] == "[" and text[-1:] == "]" and '"' not in text and "{" not in text:
+        words = text[1:-1].split(", ") if len(text) > 2 else []
+        if all(_PLAIN.match(word) for word in words):
+            return words
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _load(header: str) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).load(header)
+    except YAMLError as error:
+        problem = getattr(error, "problem", None) or (str(error).splitlines() or [type(error).__name__])[0]
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 2}: " if mark is not None else ""
+        raise InvalidChunk(f"{line}the frontmatter is not valid YAML: {problem}") from None
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+        OverflowError,
+    ) as error:
+        # The library lets these through for odd numbers, dates and tags.
+        raise InvalidChunk(f"the frontmatter cannot be read: {type(error).__name__}") from None
+
+
+def _plain(value: Any, budget: list[int], depth: int) -> Any:
+    """Plain data; bounded, since aliases of aliases can stand for more than any machine holds."""
+    budget[0] -= 1
+    if budget[0] < 0 or depth > 64:
+        raise InvalidChunk(f"the frontmatter has more than {_MAX_NODES:,} values, or is nested too deeply")
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, budget, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item, budget, depth + 1) for item in value]
+    if isinstance(value, datetime):
+        return format_time(value if value.tzinfo else value.replace(tzinfo=UTC))
+    if isinstance(value, date):
+        return value.isoformat()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)

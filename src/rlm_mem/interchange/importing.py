@@ -1,0 +1,381 @@
+"""Importing: whatever is at a path goes into a store, once, with a report; nothing of the source is changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from bisect import bisect_right
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlm_mem.chunk import Chunk
+from rlm_mem.config import Config, locate_brain
+from rlm_mem.errors import InputError, StorageError
+from rlm_mem.interchange.adopting import Adopter
+from rlm_mem.interchange.detection import HEAD, detect, reader_of
+from rlm_mem.interchange.export import EXPORT_MARKER
+from rlm_mem.interchange.ledger import Ledger
+from rlm_mem.interchange.places import Entry, Place, Unreadable, open_place
+from rlm_mem.interchange.records import Asset, Dialogue, Memory, Note, Problem, Record, mapped_id
+from rlm_mem.interchange.report import ImportReport
+from rlm_mem.interchange.source_file import SourceFile
+from rlm_mem.text.secrets import Screened, screen
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["Progress", "import_from_markdown", "import_source"]
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes of the source read, bytes in all)."""
+
+_RECORDS_PER_COMMIT = 500
+_CHARS_PER_COMMIT = 1_000_000
+_STEP = 1 << 16  # bytes between two calls of a progress function
+
+
+def import_source(
+    store: ChunkStore,
+    path: str | Path,
+    *,
+    format: str | None = None,
+    dry_run: bool = False,
+    keep_namespaces: bool = True,
+    replace: bool = False,
+    again: bool = False,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Import a file, a folder or a zip archive; every file is read by what it is (``detection.FORMATS``).
+
+    It can be stopped at any time and called again: what is there is not stored twice. Ids and times of the source are
+    kept where they are valid, and mapped where not. Memory stays bounded, however large the source is.
+
+    Args:
+        store: where to. Notes and chats go into its namespace, and so do chunks that name none.
+        format: read every file as this format instead of looking at it.
+        dry_run: write nothing, report what would be done.
+        keep_namespaces: False puts chunks into the namespace of the store, whatever namespace they name.
+        replace: a chunk of the source replaces the one with its id in the store, whatever their revisions.
+        again: read what was imported before and has not changed since, too.
+        progress: called as the source is read.
+
+    Returns:
+        what was done and what could not be read. Bad files are entries of the report, never errors.
+
+    Raises:
+        NotFoundError: there is nothing at ``path``. InputError: it is no sound archive, or the format is unknown.
+        StorageError: the store cannot be written.
+    """
+    reader = reader_of(format) if format else None
+    place = open_place(path)
+    run = _Import(
+        store,
+        place,
+        dry_run=dry_run,
+        keep_namespaces=keep_namespaces,
+        replace=replace,
+        again=again,
+        progress=progress,
+    )
+    told = store.on_secret
+    store.on_secret = _counted_already
+    try:
+        run.all_files(format if reader else None)
+    finally:
+        store.on_secret = told
+        place.close()
+    return run.report
+
+
+def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None) -> list[Chunk]:
+    """Import memories from Markdown (seed 003): an exported chunk, MERIDIAN memories, notes; a file or a folder.
+
+    Args:
+        md_path: the file or folder.
+        store: where to; None opens the brain that the command line would find.
+
+    Returns:
+        the chunks as they are in the store; those that were there already are not among them.
+
+    Raises:
+        NotFoundError: there is no such path. InputError: nothing of it could be read.
+    """
+    if store is None:
+        from rlm_mem.store.api import ChunkStore
+
+        folder = locate_brain()
+        with ChunkStore(folder / "memory", config=Config.load(folder), actor="import") as opened:
+            return import_from_markdown(md_path, store=opened)
+    report = import_source(store, md_path)
+    if report.problems and not (report.created or report.updated or report.known or report.unchanged_files):
+        raise InputError(f"{report.problems[0].where}: {report.problems[0].reason}")
+    rows = (store.backend.find(chunk_id) for chunk_id in report.chunk_ids)
+    chunks = (store.backend.read(row) for row in rows if row is not None)
+    return [chunk for chunk in chunks if chunk is not None]
+
+
+def _counted_already(_chunk_id: str, _screened: Screened) -> None:
+    """Secrets are counted in the report instead of being logged one by one."""
+
+
+class _Import:
+    def __init__(
+        self,
+        store: ChunkStore,
+        place: Place,
+        *,
+        dry_run: bool,
+        keep_namespaces: bool,
+        replace: bool,
+        again: bool,
+        progress: Progress | None,
+    ) -> None:
+        self.report = ImportReport(str(place.path), dry_run)
+        self._store = store
+        self._place = place
+        self._dry_run = dry_run
+        self._again = again
+        self._progress = progress
+        self._adopter = Adopter(
+            store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces, replace=replace
+        )
+        self._ledger = Ledger(_ledger_path(store), write=not dry_run)
+        self._waiting: list[Memory | Dialogue | Note] = []
+        self._waiting_chars = 0
+        self._done = self._told = self._total = 0
+
+    # --- files -----------------------------------------------------------------------------------------
+
+    def all_files(self, format_name: str | None) -> None:
+        """Read every file of the place."""
+        entries: list[Entry] = []
+        for found in self._place.entries():
+            if isinstance(found, Problem):
+                self.report.problem(found.where, found.reason)
+            else:
+                entries.append(found)
+        names = frozenset(entry.name for entry in entries)
+        self._total = sum(entry.size for entry in entries)
+        for entry in entries:
+            before = self._done
+            try:
+                self._file(entry, names, format_name)
+            except Unreadable as error:
+                self.report.problem(self._place.name(entry), str(error))
+            finally:
+                self._flush()
+            self._moved(before + entry.size - self._done)
+        self._ledger.flush()
+        self.report.finished = True
+
+    def _file(self, entry: Entry, names: frozenset[str], format_name: str | None) -> None:
+        unit = f"file:{os.path.abspath(self._place.path)}!{entry.name}"  # noqa: PTH100 - links are kept as named
+        if not self._again and self._ledger.mark(unit) == entry.mark:
+            self.report.unchanged_files += 1
+            return
+        if entry.name == "README.md" and EXPORT_MARKER in names:  # what the export says about itself
+            self.report.passed_over += 1
+            return
+        name = format_name or detect(entry.name, self._head(entry))
+        if name is None:
+            self.report.passed_over += 1
+            return
+        self.report.files += 1
+        self.report.formats[name] = self.report.formats.get(name, 0) + 1
+        source = SourceFile(
+            self._place,
+            entry,
+            conversation=self._conversation(entry),
+            max_text=self._store.config.ingest.max_content_bytes,
+            names=names,
+            moved=self._moved,
+        )
+        problems = self.report.problem_count
+        for record in reader_of(name)(source):
+            self._take(record)
+        self._flush()
+        if self.report.problem_count == problems:  # what has problems is looked at, and reported, again
+            self._ledger.note(unit, entry.mark)
+
+    def _head(self, entry: Entry) -> bytes:
+        handle = self._place.open(entry)
+        try:
+            return handle.read(HEAD)
+        finally:
+            handle.close()
+
+    def _conversation(self, entry: Entry) -> str:
+        """As `remember --file` names it: a file's chunks belong together."""
+        path = self._place.path
+        whole = (
+            f"{path}!/{entry.name}"
+            if path.is_file() and path.name != entry.name
+            else (str(path / entry.name) if path.is_dir() else str(path))
+        )
+        cleaned = "".join(char if char.isprintable() else "\ufffd" for char in f"file:{whole}")
+        return cleaned if len(cleaned) <= 900 else f"{cleaned[:800]}~{_digest(cleaned)[:16]}"
+
+    def _moved(self, count: int) -> None:
+        self._done += count
+        if self._progress and (self._done - self._told >= _STEP or self._done >= self._total):
+            self._told = self._done
+            self._progress(min(self._done, self._total), self._total)
+
+    # --- records ---------------------------------------------------------------------------------------
+
+    def _take(self, record: Record) -> None:
+        if isinstance(record, Problem):
+            self.report.problem(record.where, record.reason)
+        elif isinstance(record, Asset):
+            self._asset(record)
+        else:
+            self._waiting.append(record)
+            self._waiting_chars += _size(record)
+            if len(self._waiting) >= _RECORDS_PER_COMMIT or self._waiting_chars >= _CHARS_PER_COMMIT:
+                self._flush()
+
+    def _flush(self) -> None:
+        waiting, self._waiting, self._waiting_chars = self._waiting, [], 0
+        if not waiting:
+            return
+        if self._dry_run:
+            for record in waiting:
+                self._store_one(record)
+            return
+        with self._store.batch():
+            for record in waiting:
+                self._store_one(record)
+        self._ledger.flush()
+
+    def _store_one(self, record: Memory | Dialogue | Note) -> None:
+        if isinstance(record, Memory):
+            self._adopter.take(record)
+        elif isinstance(record, Dialogue):
+            self._dialogue(record)
+        else:
+            self._remember(record, record.text, f"note:{record.conversation_id}", lambda _position: record.at)
+
+    def _dialogue(self, dialogue: Dialogue) -> None:
+        self.report.messages += len(dialogue.messages)
+        starts: list[int] = []
+        lines: list[str] = []
+        position = 0
+        for message in dialogue.messages:
+            starts.append(position)
+            lines.append(f"{message.author}: {message.text}\n")
+            position += len(lines[-1])
+        times = [message.at for message in dialogue.messages]
+        self._remember(
+            dialogue,
+            "".join(lines),
+            f"dialogue:{dialogue.key}",
+            lambda position: times[max(0, bisect_right(starts, position) - 1)],
+        )
+
+    def _remember(
+        self, record: Dialogue | Note, text: str, unit: str, when: Callable[[int], str | None]
+    ) -> None:
+        mark = _digest(f"{text}\0{when(0)}\0{record.tags}")
+        former = self._ledger.ids(unit)
+        if self._ledger.mark(unit) == mark and not self._again:
+            self.report.known += len(former)
+            return
+        if self._dry_run:
+            self._plan(record, text)
+            return
+        from rlm_mem.ingest.remember import RememberOperation
+
+        result = RememberOperation(self._store).remember(
+            text,
+            record.conversation_id,
+            tags=record.tags,
+            source="import",
+            occurred_at=when,
+            metadata=record.extra,
+            provenance={"path": record.where},
+        )
+        if not result["success"]:
+            self.report.problem(record.where, result["error"])
+            return
+        self.report.created += result["chunks_created"]
+        self.report.known += len(result["duplicates"])
+        self.report.tokens += result["total_tokens"]
+        self.report.found(result.get("secrets", {}))
+        known = set(result["duplicates"])
+        for chunk_id in result["chunk_ids"]:
+            if chunk_id not in known:
+                self.report.chunk(chunk_id, self._store.namespace)
+        self._retire([chunk_id for chunk_id in former if chunk_id not in result["chunk_ids"]])
+        self._ledger.note(unit, mark, result["chunk_ids"])
+
+    def _retire(self, chunk_ids: list[str]) -> None:
+        """A text that changed drops what it does not say any more; what was changed here since stays."""
+        for chunk_id in chunk_ids:
+            chunk = self._store.get_chunk(chunk_id, track=False)
+            if chunk is not None and chunk.revision == 1 and self._store.delete_chunk(chunk_id):
+                self.report.archived += 1
+
+    def _plan(self, record: Dialogue | Note, text: str) -> None:
+        from rlm_mem.ingest.chunking import ChunkingEngine
+
+        settings = self._store.config.ingest
+        try:
+            screened = screen(text, self._store.config.secrets)
+            pieces = ChunkingEngine(
+                settings.min_tokens,
+                settings.max_tokens,
+                target_tokens=settings.target_tokens,
+                overlap_tokens=settings.overlap_tokens,
+            ).chunk(screened.text, record.conversation_id, record.tags)
+        except InputError as error:
+            self.report.problem(record.where, str(error))
+            return
+        self.report.found(screened.counts())
+        for piece in pieces:
+            if self._store.find_same(piece.content, record.conversation_id):
+                self.report.known += 1
+            else:
+                self.report.created += 1
+                self.report.tokens += piece.tokens
+                self.report.chunk("", self._store.namespace)
+
+    # --- persona files ---------------------------------------------------------------------------------
+
+    def _asset(self, asset: Asset) -> None:
+        """A persona file goes into the brain folder, unless there is one of that name."""
+        target = self._store.base_path.absolute().parent / asset.folder / asset.name
+        try:
+            if target.exists():
+                if target.read_bytes() != asset.data:
+                    self.report.conflict(
+                        asset.where, f"{asset.folder}/{asset.name} is there already, and was kept"
+                    )
+                return
+            self.report.persona_files += 1
+            if not self._dry_run:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("xb") as handle:
+                    handle.write(asset.data)
+        except FileExistsError:
+            self.report.conflict(asset.where, f"{asset.folder}/{asset.name} is there already, and was kept")
+        except OSError as error:
+            raise StorageError(f"{target} cannot be written: {error.strerror}") from None
+
+
+def _ledger_path(store: ChunkStore) -> Path:
+    return (
+        store.base_path / "imports" / f"{mapped_id(store.namespace, 'ledger').removeprefix('chunk-')}.jsonl"
+    )
+
+
+def _size(record: Memory | Dialogue | Note) -> int:
+    if isinstance(record, Memory):
+        return len(record.chunk.content)
+    if isinstance(record, Dialogue):
+        return sum(len(message.text) for message in record.messages)
+    return len(record.text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

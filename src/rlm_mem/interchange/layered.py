@@ -1,0 +1,153 @@
+"""Layered JSONL memories (``.agents/memory/{agents/ID|global}/memory.jsonl``): a scope becomes a namespace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rlm_mem.chunk import CHUNK_TYPES, Chunk
+from rlm_mem.errors import InputError
+from rlm_mem.interchange.places import Unreadable
+from rlm_mem.interchange.reading import json_lines
+from rlm_mem.interchange.records import Memory, Problem, Record, mapped_id
+from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
+
+__all__ = ["SCOPES", "read_layered"]
+
+SCOPES = ("project_agent", "project_global", "user_agent", "user_global")
+
+_NEEDED = ("id", "created_at", "scope", "entry_type", "content", "project_id")
+_UNFIT = re.compile(r"[^A-Za-z0-9._@-]+")
+_RECOVERED = ("supports", "contradicts")
+
+
+def read_layered(file: SourceFile) -> Iterator[Record]:
+    """The last line of each id, with the links that only its earlier lines hold. The file is read twice."""
+    last: dict[str, int] = {}
+    recovered: dict[str, list[tuple[str, str]]] = {}
+    with file.opened() as handle:
+        for number, entry in json_lines(handle):
+            if isinstance(entry, dict) and isinstance(entry.get("id"), str) and not _missing(entry):
+                last[entry["id"]] = number
+                links = [pair for pair in _links(entry.get("links")) if pair[0] in _RECOVERED]
+                if links:
+                    recovered.setdefault(entry["id"], []).extend(links)
+    file.moved = lambda _count: None  # the second pass is no further progress
+    with file.opened() as handle:
+        for number, entry in json_lines(handle):
+            where = f"{file.where}, line {number}"
+            if isinstance(entry, Unreadable):
+                yield Problem(where, str(entry))
+            elif not isinstance(entry, dict):
+                yield Problem(where, f"an object was expected, not {type(entry).__name__}")
+            elif missing := _missing(entry):
+                yield Problem(where, f"without {', '.join(missing)}")
+            elif last.get(entry["id"]) == number:
+                yield _memory(entry, recovered.get(entry["id"], []), where)
+
+
+def _missing(entry: dict[str, Any]) -> list[str]:
+    missing = [name for name in _NEEDED if not isinstance(entry.get(name), str) or not entry[name].strip()]
+    scope = entry.get("scope")
+    if not missing and scope not in SCOPES:
+        return [f"a known scope ({str(scope)[:40]!r})"]
+    if not missing and scope in ("project_agent", "user_agent") and not text_lines(entry.get("agent_id")):
+        return ["agent_id"]
+    return missing
+
+
+def _namespace(entry: dict[str, Any]) -> str:
+    project, agent = _part(entry["project_id"]), _part(entry.get("agent_id"))
+    return {
+        "project_agent": f"project/{project}/agent/{agent}",
+        "project_global": f"project/{project}",
+        "user_agent": f"user/agent/{agent}",
+        "user_global": "user",
+    }[entry["scope"]]
+
+
+def _part(value: Any) -> str:
+    return _UNFIT.sub("-", str(value or "")).strip("-._@")[:80] or "unnamed"
+
+
+def _links(raw: Any) -> list[tuple[str, str]]:
+    """(type, target) of links as a dict of type to ids, or as a list of objects."""
+    found: list[tuple[str, str]] = []
+    if isinstance(raw, dict):
+        for kind, targets in raw.items():
+            names = [targets] if isinstance(targets, str) else targets if isinstance(targets, list) else []
+            found += [(kind, _target(name)) for name in names if _target(name)]
+    elif isinstance(raw, list):
+        for item in raw:
+            if isinstance(item, dict):
+                kind = text_lines(item.get("type") or item.get("link_type"), 64) or "related_to"
+                found.append((kind, _target(item)))
+            elif isinstance(item, str):
+                found.append(("related_to", item))
+    return [(kind, target) for kind, target in found if target and text_lines(kind, 64) == kind]
+
+
+def _target(value: Any) -> str:
+    if isinstance(value, dict):
+        value = value.get("target_id") or value.get("target") or value.get("id")
+    return value if isinstance(value, str) else ""
+
+
+def _memory(entry: dict[str, Any], recovered: list[tuple[str, str]], where: str) -> Memory | Problem:
+    namespace = _namespace(entry)
+    created = moment(entry["created_at"])
+    if created is None:
+        return Problem(where, f"created_at {entry['created_at'][:40]!r} is not a time")
+    # The same id may stand in several scopes: ids are one space in a store.
+    own = mapped_id(entry["id"], namespace)
+    content = clean(entry["content"])
+    more = entry.get("metadata")
+    extra: dict[str, Any] = {"entry_type": text_lines(entry["entry_type"]), "scope": entry["scope"]}
+    extra |= {
+        name: value for name, value in (more if isinstance(more, dict) else {}).items() if name not in extra
+    }
+    links = dict.fromkeys([*_links(entry.get("links")), *recovered])
+    try:
+        chunk = Chunk.from_dict(
+            {
+                "id": own,
+                "content": content,
+                "type": entry["entry_type"] if entry["entry_type"] in CHUNK_TYPES else "note",
+                "tokens": entry["tokens"] if _count(entry.get("tokens")) else _tokens(content),
+                "tags": plain_tags(entry.get("tags")),
+                "namespace": namespace,
+                "links": [
+                    {"target_id": mapped_id(target, namespace), "type": kind, "created_at": created}
+                    for kind, target in links
+                    if mapped_id(target, namespace) != own
+                ],
+                "metadata": {
+                    "created_at": created,
+                    "modified_at": moment(entry.get("updated")) or created,
+                    "accessed_at": moment(entry.get("last_accessed")) or created,
+                    "access_count": entry["access_count"] if _count(entry.get("access_count")) else 0,
+                    "confidence": entry.get("confidence", 0.7)
+                    if entry.get("confidence") is not None
+                    else 0.7,
+                    "conversation_id": text_lines(entry.get("conversation_id")) or None,
+                    "source": text_lines(entry.get("source")) or "unknown",
+                    "valid_to": moment(entry.get("expires_at")),
+                    "provenance": {"original_id": entry["id"]},
+                    "extra": extra,
+                },
+            }
+        )
+    except InputError as error:
+        return Problem(where, str(error))
+    return Memory(chunk, where, original_id=entry["id"], derived=True)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _tokens(text: str) -> int:
+    from rlm_mem.text.tokens import count_tokens
+
+    return count_tokens(text)

@@ -1,0 +1,206 @@
+"""One chunk as a Markdown file with YAML frontmatter, and back, losing nothing (seed 003, Backward Compatibility).
+
+The body is the content, verbatim, and one newline. Characters that editors and tools do not keep (carriage returns,
+NUL and other controls) are written as ``\\r`` and ``\\uXXXX``; the field ``content_encoding: escapes`` says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rlm_mem.chunk import (
+    DEFAULT_NAMESPACE,
+    Chunk,
+    ChunkLinks,
+    check_chunk_id,
+    is_chunk_id,
+)
+from rlm_mem.errors import InvalidChunk
+from rlm_mem.interchange.frontmatter import frontmatter_line, read_frontmatter, split_frontmatter
+
+__all__ = ["ReadChunk", "chunk_from_markdown", "chunk_to_markdown", "is_chunk_markdown"]
+
+_METADATA = (
+    "created_at", "modified_at", "accessed_at", "access_count", "confidence", "conversation_id", "source",
+    "content_hash", "occurred_at", "valid_from", "valid_to", "superseded_by", "provenance",
+)  # fmt: skip
+_TOP = ("id", "type", "tags", "namespace", "archived", "revision", "tokens", "schema")
+_OURS = frozenset(
+    {*_METADATA, *_TOP, "links", "related", "extra", "chunk_extra", "content_encoding", "aliases"}
+)
+
+# Kept out of a Markdown body: C0 controls but tab and newline, DEL, C1, BOM, and what some tools take for line ends.
+_FRAGILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_SHORT = {"\r": r"\r", "\\": r"\\"}
+_ESCAPE = re.compile(r"\\(\\|r|u[0-9a-fA-F]{4})")
+_WIKI = re.compile(r"\[\[([^\]|#]+)")
+
+
+@dataclass
+class ReadChunk:
+    """A chunk read from a file, and whether it stands in the archive."""
+
+    chunk: Chunk
+    archived: bool = False
+
+
+def chunk_to_markdown(chunk: Chunk, *, archived: bool = False) -> str:
+    """The whole chunk as one Markdown text: every field in the frontmatter, the content as the body.
+
+    Links stand in ``links`` with all they hold, and as wiki links in ``related``, which Obsidian follows.
+    """
+    meta = chunk.metadata
+    escaped = _FRAGILE.search(chunk.content) is not None
+    fields: dict[str, Any] = {"id": chunk.id, "type": chunk.type, "tags": chunk.tags}
+    fields |= {name: getattr(meta, name) for name in _METADATA}
+    if not meta.provenance:
+        del fields["provenance"]
+    fields = {name: value for name, value in fields.items() if value is not None}
+    if chunk.namespace != DEFAULT_NAMESPACE:
+        fields["namespace"] = chunk.namespace
+    if archived:
+        fields["archived"] = True
+    fields |= {"revision": chunk.revision, "tokens": chunk.tokens, "schema": chunk.schema}
+    if chunk.links:
+        fields["related"] = list(dict.fromkeys(f"[[{link.target_id}]]" for link in chunk.links))
+        fields["links"] = [_link(link) for link in chunk.links]
+    if meta.extra:
+        fields["extra"] = meta.extra
+    if chunk.extra:
+        fields["chunk_extra"] = chunk.extra
+    if escaped:
+        fields["content_encoding"] = "escapes"
+    header = "".join(frontmatter_line(name, value) for name, value in fields.items())
+    return f"---\n{header}---\n{_escape(chunk.content) if escaped else chunk.content}\n"
+
+
+def _link(link: ChunkLinks) -> dict[str, Any]:
+    made: dict[str, Any] = {"target_id": link.target_id, "type": link.type, "strength": link.strength}
+    made["created_at"] = link.created_at
+    if link.reasoning is not None:
+        made["reasoning"] = link.reasoning
+    for name, value in link.extra.items():
+        made.setdefault(name, value)
+    return made
+
+
+def _escape(content: str) -> str:
+    def written(match: re.Match[str]) -> str:
+        return _SHORT.get(match[0]) or f"\\u{ord(match[0]):04x}"
+
+    return _FRAGILE.sub(written, content.replace("\\", "\\\\"))
+
+
+def _unescape(body: str) -> str:
+    def meant(match: re.Match[str]) -> str:
+        code = match[1]
+        return {"\\": "\\", "r": "\r"}.get(code) or chr(int(code[1:], 16))
+
+    return _ESCAPE.sub(meant, body)
+
+
+def is_chunk_markdown(fields: Mapping[str, Any]) -> bool:
+    """Whether frontmatter is that of an exported chunk."""
+    return is_chunk_id(fields.get("id")) and (
+        "type" in fields or "created_at" in fields or "created" in fields
+    )
+
+
+def chunk_from_markdown(text: str, *, default_time: str | None = None) -> ReadChunk:
+    """Read what chunk_to_markdown wrote, also after a person edited it.
+
+    A wiki link added to ``related`` becomes a link ``related_to``. An edited body is no error: hash and number of
+    tokens are those of the text as it is.
+
+    Args:
+        default_time: ``created_at`` of a file that names no time.
+
+    Raises:
+        InvalidChunk: no frontmatter, or a field in it does not validate.
+    """
+    if text.startswith("---\r\n"):  # a tool turned every line end around: none of these are the content's own
+        text = text.replace("\r\n", "\n")
+    header, body = split_frontmatter(text)
+    if header is None:
+        raise InvalidChunk("the file has no frontmatter")
+    fields = read_frontmatter(header)
+    content = body.removesuffix("\n")
+    if fields.get("content_encoding") == "escapes":
+        content = _unescape(content)
+    elif fields.get("content_encoding") is not None:
+        raise InvalidChunk(f"content_encoding {fields['content_encoding']!r:.40} is not known")
+    raw = _raw(fields, content, default_time)
+    chunk = Chunk.from_dict(raw)
+    hash_given = raw["metadata"].get("content_hash")
+    if "tokens" not in fields or hash_given is None or hash_given != _hash(content):
+        _measure(chunk)
+    _add_wiki_links(chunk, fields.get("related"))
+    archived = fields.get("archived", False)
+    if not isinstance(archived, bool):
+        raise InvalidChunk(f"archived must be true or false, not {archived!r:.40}")
+    return ReadChunk(chunk, archived)
+
+
+def _raw(fields: Mapping[str, Any], content: str, default_time: str | None) -> dict[str, Any]:
+    metadata = {name: fields[name] for name in _METADATA if name in fields}
+    for old, name in (
+        ("created", "created_at"),
+        ("updated", "modified_at"),
+        ("last_accessed", "accessed_at"),
+    ):
+        if old in fields and name not in metadata:
+            metadata[name] = fields[old]
+    metadata.setdefault("created_at", default_time)
+    extra = fields.get("extra") or {}
+    if not isinstance(extra, Mapping):
+        raise InvalidChunk(f"extra must be a table, not {type(extra).__name__}")
+    known = {*_OURS, "created", "updated", "last_accessed", "token_count"}
+    # What a person added to the frontmatter is kept, beside what was there.
+    metadata["extra"] = {**{name: value for name, value in fields.items() if name not in known}, **extra}
+    more = fields.get("chunk_extra") or {}
+    if not isinstance(more, Mapping):
+        raise InvalidChunk(f"chunk_extra must be a table, not {type(more).__name__}")
+    tags = fields.get("tags")
+    if isinstance(tags, str):
+        tags = [tag for tag in re.split(r"[,\s]+", tags) if tag]
+    return {
+        **more,
+        "id": check_chunk_id(fields.get("id")),
+        "content": content,
+        "type": fields.get("type", "note"),
+        "tags": [str(tag) for tag in tags] if isinstance(tags, list) else tags,
+        "namespace": fields.get("namespace", DEFAULT_NAMESPACE),
+        "revision": fields.get("revision", 1),
+        "tokens": fields.get("tokens", 0),
+        "links": fields.get("links"),
+        "metadata": metadata,
+    }
+
+
+def _hash(content: str) -> str:
+    from rlm_mem.chunk import content_hash
+
+    try:
+        return content_hash(content)
+    except UnicodeEncodeError:
+        raise InvalidChunk("the content holds a lone surrogate") from None
+
+
+def _measure(chunk: Chunk) -> None:
+    from rlm_mem.text.tokens import count_tokens
+
+    chunk.tokens = count_tokens(chunk.content)
+    chunk.metadata.content_hash = _hash(chunk.content)
+
+
+def _add_wiki_links(chunk: Chunk, related: Any) -> None:
+    known = {link.target_id for link in chunk.links} | {chunk.id}
+    for item in related if isinstance(related, list) else []:
+        found = _WIKI.search(item) if isinstance(item, str) else None
+        target = found[1].strip().rsplit("/", 1)[-1] if found else ""
+        if is_chunk_id(target) and target not in known:
+            known.add(target)
+            chunk.links.append(ChunkLinks(target, "related_to", 0.5, chunk.metadata.modified_at))

@@ -1,0 +1,187 @@
+"""Markdown and text files: exported chunks, MERIDIAN memories and candidate lists, persona files, any other notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from rlm_mem.chunk import Chunk
+from rlm_mem.errors import InputError, InvalidChunk
+from rlm_mem.interchange.frontmatter import read_frontmatter, split_frontmatter
+from rlm_mem.interchange.markdown import chunk_from_markdown
+from rlm_mem.interchange.reading import read_text
+from rlm_mem.interchange.records import Asset, Memory, Note, Problem, Record, mapped_id
+from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
+
+__all__ = ["read_asset", "read_candidates", "read_chunk_markdown", "read_meridian", "read_note"]
+
+_FIELD = re.compile(r"\*\*(Created|Category|Tags):\*\*[ \t]*(.*)")
+_TITLE = re.compile(r"#[ \t]+(.+)")
+_DEPRECATED = re.compile(
+    r"\s*\**DEPRECATED:?\**:?\s*See\s+[\[`*\"']*([\w./ -]+?)(?:\.md)?[\]`*\"']*(?:[.,;\s]|\Z)", re.IGNORECASE
+)
+_CANDIDATE = re.compile(
+    r"^[ \t]*\d{1,4}\.[ \t]+[`*]*([\w.-]+?)(?:\.md)?[`*]*[ \t]+[—–-]+[ \t]+category:[ \t]*(\w+)"
+    r"[ \t]+[—–-]+[ \t]+tags:[ \t]*(\[[^\]\n]*\])?[^\n]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_PERSONA_FOLDERS = {"sliders": "sliders", "personalities": "personalities", "gauges": "gauges"}
+
+
+def read_chunk_markdown(file: SourceFile) -> Iterator[Record]:
+    """A file that an export wrote."""
+    with file.opened() as handle:
+        text = read_text(handle, 8 * file.max_text)
+    try:
+        found = chunk_from_markdown(text, default_time=file.modified_at)
+    except InputError as error:
+        yield Problem(file.where, str(error))
+        return
+    yield Memory(found.chunk, file.where, found.archived)
+
+
+def read_meridian(file: SourceFile) -> Iterator[Record]:
+    """A MERIDIAN memory: title, Created, Category and Tags above a rule, the text below it."""
+    with file.opened() as handle:
+        text = clean(read_text(handle, file.max_text)).replace("\r\n", "\n")
+    head, rule, body = text.partition("\n---")
+    body = body.partition("\n")[2] if rule else ""
+    fields = {match[1].lower(): match[2].strip() for match in _FIELD.finditer(head)}
+    title = _TITLE.search(head)
+    name = PurePosixPath(file.entry.name).stem
+    named = text_lines(title[1]) if title else name
+    created = moment(fields.get("created"))
+    extra: dict[str, Any] = {"title": named, "name": name, "category": text_lines(fields.get("category"))}
+    if fields.get("created") and created is None:
+        extra["original_created_at"] = fields["created"][:200]
+    if not body.strip():
+        yield Problem(file.where, "a memory without text below its rule")
+        return
+    successor = _DEPRECATED.match(body)
+    yield from _memories(
+        file,
+        name,
+        body.strip(),
+        created or file.modified_at,
+        plain_tags(fields.get("tags")),
+        extra,
+        superseded_by=PurePosixPath(successor[1].strip()).stem if successor else None,
+    )
+
+
+def read_candidates(file: SourceFile) -> Iterator[Record]:
+    """The list form ``[MEMORY_CANDIDATES]``: a numbered line a memory, then a rule and its text."""
+    with file.opened() as handle:
+        text = clean(read_text(handle, file.max_text)).replace("\r\n", "\n")
+    listed = text.partition("[MEMORY_CANDIDATES]")[2]
+    heads = list(_CANDIDATE.finditer(listed))
+    if not heads:
+        yield Problem(
+            file.where, "a list of candidates without entries `1. name.md — category: x — tags: [..]`"
+        )
+    for position, head in enumerate(heads):
+        end = heads[position + 1].start() if position + 1 < len(heads) else len(listed)
+        body = re.sub(r"\A\s*---[ \t]*\n", "", listed[head.end() : end]).strip()
+        body = re.sub(r"\n---[ \t]*\Z", "", body).split("\n[/MEMORY_CANDIDATES]")[0].strip()
+        if not body or body == "---":
+            yield Problem(f"{file.where}, {head[1]}", "a candidate without text")
+            continue
+        extra = {"title": head[1], "name": head[1], "category": head[2].lower()}
+        yield from _memories(file, head[1], body, file.modified_at, plain_tags(head[3]), extra)
+
+
+def _memories(
+    file: SourceFile,
+    name: str,
+    body: str,
+    created: str,
+    tags: list[str],
+    extra: dict[str, Any],
+    *,
+    superseded_by: str | None = None,
+) -> Iterator[Memory | Problem]:
+    """One memory, in as many chunks as its length asks for; the first has the id that its name stands for."""
+    from rlm_mem.ingest.chunking import ChunkingEngine
+
+    pieces = ChunkingEngine(100, 500, target_tokens=250, overlap_tokens=0).chunk(body)
+    own = mapped_id(name, "meridian")
+    successor = mapped_id(superseded_by, "meridian") if superseded_by else None
+    for piece in pieces:
+        part = "" if piece.index == 0 else f"-p{piece.index + 1}"
+        links = (
+            []
+            if not part
+            else [{"target_id": f"{own}{f'-p{piece.index}' if piece.index > 1 else ''}", "type": "follows"}]
+        )
+        try:
+            chunk = Chunk.from_dict(
+                {
+                    "id": own + part,
+                    "content": piece.content,
+                    "tokens": piece.tokens,
+                    "type": piece.type,
+                    "tags": tags,
+                    "links": [{**link, "created_at": created} for link in links],
+                    "metadata": {
+                        "created_at": created,
+                        "conversation_id": f"meridian:{name}" if len(pieces) > 1 else None,
+                        "source": "import",
+                        "superseded_by": successor if successor != own else None,
+                        "provenance": {"path": file.where, "span": [piece.start, piece.end]},
+                        "extra": extra,
+                    },
+                }
+            )
+        except InputError as error:
+            yield Problem(file.where, str(error))
+            return
+        yield Memory(chunk, file.where, original_id=name, derived=True, names_namespace=False)
+
+
+def read_asset(file: SourceFile) -> Iterator[Record]:
+    """A personality, slider or gauge: kept as it is, both documented forms are understood by the persona."""
+    with file.opened() as handle:
+        text = read_text(handle, 1_000_000)
+    name = PurePosixPath(file.entry.name).name
+    folder = _PERSONA_FOLDERS.get(PurePosixPath(file.entry.name).parent.name.lower()) or (
+        "personalities"
+        if re.search(r"^> Activated when:|^## Slider Adjustments", text, re.MULTILINE)
+        else "sliders"
+    )
+    if not re.fullmatch(r"[\w.-]{1,100}\.md", name):
+        yield Problem(file.where, "a name that no file of the brain can have")
+        return
+    yield Asset(folder, name, text.encode("utf-8"), file.where)
+
+
+def read_note(file: SourceFile) -> Iterator[Record]:
+    """Any other text: its frontmatter gives tags, title and time, the rest is remembered."""
+    with file.opened() as handle:
+        text = clean(read_text(handle, file.max_text))
+    if "\0" in text[:4096]:
+        yield Problem(file.where, "binary, not text")
+        return
+    fields: dict[str, Any] = {}
+    header, body = split_frontmatter(text)
+    if header is not None:
+        try:
+            fields = read_frontmatter(header)
+        except InvalidChunk as error:
+            yield Problem(file.where, f"{error}; the note is imported with it as text")
+            body = text
+    if not body.strip():
+        yield Problem(file.where, "empty")
+        return
+    named = next((fields[key] for key in ("date", "created", "created_at") if moment(fields.get(key))), None)
+    title = text_lines(fields.get("title"))
+    yield Note(
+        key=file.entry.name,
+        conversation_id=file.conversation,
+        text=body,
+        where=file.where,
+        at=moment(named) or file.modified_at,
+        tags=plain_tags(fields.get("tags") or fields.get("tag")),
+        extra={"title": title} if title else {},
+    )

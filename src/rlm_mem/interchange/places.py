@@ -1,0 +1,258 @@
+"""Where memories are read from: one file, a folder or a zip archive, all as a list of named files; nothing is changed.
+
+Hostile places are expected: names that lead out of the archive, links that lead out of the folder, archives that
+unpack to more than a disk holds. Nothing is ever unpacked to disk.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Protocol
+
+from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.interchange.records import Problem
+
+__all__ = ["Entry", "Place", "Unreadable", "open_place"]
+
+_SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX"}
+_HIDDEN_BUT_OURS = {".agents", ".claude"}
+_MAX_FILES = 2_000_000
+_MAX_UNPACKED = 1 << 36  # bytes of one archive, all files together
+_MAX_RATIO = 300  # unpacked to packed, for files over _RATIO_FROM bytes: chat exports reach 20
+_RATIO_FROM = 50_000_000
+
+
+class Unreadable(Exception):
+    """A file of the place cannot be read; the message says why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of a place: its name there (with ``/``), its size in bytes, and a mark that changes with the file."""
+
+    name: str
+    size: int
+    mark: str
+    modified: float
+
+
+class Place(Protocol):
+    """Files that can be listed and read."""
+
+    path: Path
+
+    def entries(self) -> Iterator[Entry | Problem]:
+        """Every file in a steady order, and what had to be passed over."""
+        ...
+
+    def open(self, entry: Entry) -> BinaryIO:
+        """The bytes of a file; raises Unreadable."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        ...
+
+    def name(self, entry: Entry) -> str:
+        """How a person would name the file."""
+        ...
+
+
+def open_place(path: Path | str) -> Place:
+    """The place at ``path``; raises NotFoundError, or InputError for what is no file, folder or sound archive."""
+    path = Path(path)
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError(f"there is nothing at {path} to import") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if stat.S_ISDIR(mode):
+        return _Folder(path)
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} is neither a file nor a folder")
+    with path.open("rb") as handle:
+        magic = handle.read(4)
+    if magic in (b"PK\x03\x04", b"PK\x05\x06"):
+        return _Archive(path)
+    return _File(path)
+
+
+class _File:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def entries(self) -> Iterator[Entry | Problem]:
+        yield _entry(self.path, self.path.name)
+
+    def open(self, entry: Entry) -> BinaryIO:  # noqa: ARG002 - there is one file
+        return _opened(self.path)
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def name(self, entry: Entry) -> str:  # noqa: ARG002 - there is one file
+        return str(self.path)
+
+
+class _Folder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def entries(self) -> Iterator[Entry | Problem]:
+        root = self.path.resolve()
+        # A project with memories of agents in it: those are meant, not its source code.
+        start = self.path / ".agents" / "memory"
+        count = 0
+        for folder, folders, names in os.walk(start if start.is_dir() else self.path):
+            folders[:] = sorted(name for name in folders if self._entered(Path(folder) / name))
+            for name in sorted(names):
+                path = Path(folder) / name
+                if name.startswith("."):
+                    continue
+                count += 1
+                if count > _MAX_FILES:
+                    yield Problem(str(self.path), f"more than {_MAX_FILES:,} files: the rest is not read")
+                    return
+                relative = path.relative_to(self.path).as_posix()
+                if path.is_symlink() and not path.resolve().is_relative_to(root):
+                    yield Problem(relative, "a link that leads out of the folder")
+                    continue
+                try:
+                    if not stat.S_ISREG(path.stat().st_mode):
+                        yield Problem(relative, "not a regular file")
+                        continue
+                    yield _entry(path, relative)
+                except OSError as error:
+                    yield Problem(relative, error.strerror or "cannot be read")
+
+    @staticmethod
+    def _entered(path: Path) -> bool:
+        name = path.name
+        hidden = name.startswith(".") and name not in _HIDDEN_BUT_OURS
+        return not (hidden or name in _SKIPPED_FOLDERS or path.is_symlink() or (path / "pyvenv.cfg").exists())
+
+    def open(self, entry: Entry) -> BinaryIO:
+        return _opened(self.path / entry.name)
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def name(self, entry: Entry) -> str:
+        return entry.name
+
+
+class _Archive:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} is not a sound zip archive: {error}") from None
+        self._infos: dict[str, zipfile.ZipInfo] = {}
+
+    def entries(self) -> Iterator[Entry | Problem]:
+        total = 0
+        infos = self._zip.infolist()
+        if len(infos) > _MAX_FILES:
+            yield Problem(str(self.path), f"more than {_MAX_FILES:,} files: nothing is read")
+            return
+        for info in sorted(infos, key=lambda item: item.filename):
+            name = info.filename
+            if info.is_dir():
+                continue
+            pure = PurePosixPath(name)
+            if pure.is_absolute() or ".." in pure.parts or "\\" in name or "\0" in name or name[1:2] == ":":
+                yield Problem(name, "a name that leads out of the archive")
+                continue
+            if any(
+                part in _SKIPPED_FOLDERS or (part.startswith(".") and part not in _HIDDEN_BUT_OURS)
+                for part in pure.parts
+            ):
+                continue
+            if stat.S_ISLNK(info.external_attr >> 16):
+                yield Problem(name, "a link, which is not followed")
+                continue
+            if info.flag_bits & 0x1:
+                yield Problem(name, "encrypted")
+                continue
+            if name in self._infos:
+                yield Problem(name, "stands in the archive twice: the first one is read")
+                continue
+            total += info.file_size
+            packed = max(1, info.compress_size)
+            if total > _MAX_UNPACKED or (
+                info.file_size > _RATIO_FROM and info.file_size / packed > _MAX_RATIO
+            ):
+                yield Problem(name, f"unpacks to {info.file_size:,} bytes from {packed:,}: not read")
+                continue
+            self._infos[name] = info
+            yield Entry(name, info.file_size, f"{info.CRC:08x}-{info.file_size}", _zip_time(info))
+
+    def open(self, entry: Entry) -> BinaryIO:
+        try:
+            return _Guarded(self._zip.open(self._infos[entry.name]))  # type: ignore[return-value]  # reads like one
+        except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError) as error:
+            raise Unreadable(f"damaged archive: {error}") from None
+
+    def close(self) -> None:
+        """Close the archive."""
+        self._zip.close()
+
+    def name(self, entry: Entry) -> str:
+        return entry.name
+
+
+class _Guarded:
+    """A file of an archive whose damage is told apart from other errors. zipfile never yields more than announced."""
+
+    def __init__(self, inner: object) -> None:
+        self._inner: BinaryIO = inner  # type: ignore[assignment]  # zipfile's reader
+
+    def read(self, size: int = -1) -> bytes:
+        return self._guard(self._inner.read, size)
+
+    def readline(self, size: int = -1) -> bytes:
+        return self._guard(self._inner.readline, size)
+
+    def _guard(self, call: object, size: int) -> bytes:
+        try:
+            return call(size)  # type: ignore[operator,no-any-return]
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+            raise Unreadable(f"damaged archive: {error}") from None
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def __enter__(self) -> _Guarded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _entry(path: Path, name: str) -> Entry:
+    status = path.stat()
+    return Entry(name, status.st_size, f"{status.st_mtime_ns:x}-{status.st_size}", status.st_mtime)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise Unreadable(error.strerror or "cannot be read") from None
+
+
+def _zip_time(info: zipfile.ZipInfo) -> float:
+    from datetime import UTC, datetime
+
+    try:
+        return datetime(*info.date_time, tzinfo=UTC).timestamp()
+    except ValueError:  # a month 0, as some tools write for "unknown"
+        return 0.0

@@ -1,0 +1,214 @@
+"""Reading large files in bounded memory: text, lines of JSON, and the entries of a JSON array one at a time."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from rlm_mem.interchange.places import Unreadable
+
+__all__ = ["Counted", "json_entries", "json_lines", "read_text"]
+
+MAX_ENTRY = 128 * 1024 * 1024  # characters of one entry of an array, bytes of one line
+_BLOCK = 256 * 1024
+_SPACE = re.compile(r"[\s,]*")
+_DECODER = json.JSONDecoder(strict=False)
+
+
+class Counted:
+    """A file whose position can be told: for the progress bar."""
+
+    def __init__(self, handle: BinaryIO, moved: Callable[[int], None]) -> None:
+        self._handle = handle
+        self._moved = moved
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes."""
+        return self._told(self._handle.read(size))
+
+    def readline(self, size: int) -> bytes:
+        """To the end of the line, at most ``size`` bytes."""
+        return self._told(self._handle.readline(size))
+
+    def _told(self, data: bytes) -> bytes:
+        self._moved(len(data))
+        return data
+
+
+def read_text(handle: Counted, limit: int) -> str:
+    """A whole file as text (UTF-8, or UTF-16 with its mark); raises Unreadable for what is none or too long."""
+    data = handle.read(limit + 1)
+    if len(data) > limit:
+        raise Unreadable(f"larger than {limit:,} bytes")
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"not text in UTF-8 (byte {error.start:,})") from None
+
+
+def json_lines(handle: Counted) -> Iterator[tuple[int, Any | Unreadable]]:
+    """Each line that is not empty, by its number from 1: its value, or why it has none."""
+    number = 0
+    while True:
+        line = handle.readline(MAX_ENTRY)
+        if not line:
+            return
+        number += 1
+        if len(line) == MAX_ENTRY and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):
+                line = handle.readline(_BLOCK)
+            yield number, Unreadable(f"a line of more than {MAX_ENTRY:,} bytes")
+            continue
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        if line.strip():
+            yield number, _value(line)
+
+
+def _value(line: bytes) -> Any | Unreadable:
+    try:
+        return json.loads(line.decode("utf-8"), strict=False)
+    except UnicodeDecodeError:
+        return Unreadable("not text in UTF-8")
+    except RecursionError:
+        return Unreadable("JSON that is nested too deeply")
+    except ValueError as error:
+        return Unreadable(f"not JSON: {error}")
+
+
+def json_entries(handle: Counted, *, inside: tuple[str, ...] = ()) -> Iterator[tuple[int, Any | Unreadable]]:
+    """The entries of the array that a file holds, by number from 1; of a lone object, the object itself.
+
+    Memory holds one entry and one block at a time. What follows a broken entry cannot be told apart and is not read.
+
+    Args:
+        inside: keys under which the array may stand when the file holds an object around it.
+    """
+    text = _Text(handle)
+    text.skip()
+    first = text.peek()
+    if first == "[":
+        text.start += 1
+        yield from _array(text)
+    elif first == "{":
+        yield from _object(text, inside)
+    else:
+        yield 1, Unreadable("not JSON" if first else "empty")
+
+
+class _Text:
+    """A window of the file's text that grows at its end and is cut at its beginning."""
+
+    def __init__(self, handle: Counted) -> None:
+        self._handle = handle
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
+        self.window = ""
+        self.start = 0
+        self.ended = False
+        self.broken = False
+
+    def more(self) -> bool:
+        """Read on, at least as much as is held: an entry of any size is looked at a few times only."""
+        if self.ended:
+            return False
+        held = len(self.window) - self.start
+        data = self._handle.read(max(_BLOCK, held))
+        self.ended = not data
+        self.window = self.window[self.start :] + self._decoder.decode(data, final=self.ended)
+        self.start = 0
+        return True
+
+    def skip(self) -> None:
+        """Go to the next character that is neither space nor comma."""
+        while True:
+            found = _SPACE.match(self.window, self.start)
+            self.start = found.end() if found else self.start
+            if self.start < len(self.window) or not self.more():
+                return
+
+    def peek(self) -> str:
+        """The character here, or nothing at the end."""
+        return self.window[self.start : self.start + 1]
+
+    def value(self) -> Any:
+        """The JSON value that begins here; raises Unreadable."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self.window, self.start)
+            except RecursionError:
+                raise Unreadable("JSON that is nested too deeply") from None
+            except json.JSONDecodeError as error:
+                # Broken, or not all there yet? Only what goes wrong before the end of the window is broken.
+                near_end = error.pos >= len(self.window) - 16 or error.msg.startswith("Unterminated string")
+                if self.ended or not near_end:
+                    raise Unreadable(
+                        "cut off: the file ends in the middle"
+                        if self.ended and near_end
+                        else f"not JSON: {error.msg}"
+                    ) from None
+            except ValueError as error:  # a number with more digits than Python converts
+                raise Unreadable(f"not JSON: {error}") from None
+            else:
+                if end < len(self.window) or self.ended:
+                    self.start = end
+                    return value
+            if len(self.window) - self.start > MAX_ENTRY:
+                raise Unreadable(f"an entry of more than {MAX_ENTRY:,} characters")
+            self.more()
+
+
+def _array(text: _Text) -> Iterator[tuple[int, Any | Unreadable]]:
+    number = 0
+    while True:
+        text.skip()
+        if text.peek() == "]":
+            return
+        number += 1
+        if not text.peek():
+            text.broken = True
+            yield number, Unreadable("cut off: the array is not closed")
+            return
+        try:
+            value = text.value()
+        except Unreadable as error:
+            text.broken = True
+            yield number, Unreadable(f"{error}; what follows is not read")
+            return
+        yield number, value
+
+
+def _object(text: _Text, inside: tuple[str, ...]) -> Iterator[tuple[int, Any | Unreadable]]:
+    """Walk the keys of the outer object: an array under a wanted key is streamed, other values are passed over."""
+    kept: dict[str, Any] = {}
+    text.start += 1
+    streamed = False
+    try:
+        while True:
+            text.skip()
+            if text.peek() in ("}", ""):
+                break
+            key = text.value()
+            text.skip()
+            if text.peek() != ":":
+                raise Unreadable("not JSON: a key without a value")
+            text.start += 1
+            text.skip()
+            if key in inside and text.peek() == "[":
+                text.start += 1
+                streamed = True
+                yield from _array(text)
+                if text.broken:
+                    return
+                text.skip()
+                text.start += 1
+            else:
+                kept[str(key)] = text.value()
+    except Unreadable as error:
+        yield 1, Unreadable(f"{error}; what follows is not read")
+        return
+    if not streamed:
+        yield 1, kept

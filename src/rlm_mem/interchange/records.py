@@ -1,0 +1,101 @@
+"""What readers of formats hand to the importer: whole chunks, conversations, notes, files, and what was unreadable."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlm_mem.chunk import Chunk, is_chunk_id
+
+__all__ = ["Asset", "Dialogue", "Memory", "Message", "Note", "Problem", "Record", "mapped_id"]
+
+
+@dataclass
+class Problem:
+    """Something that could not be read: where it stands (file, and line or entry), and why."""
+
+    where: str
+    reason: str
+
+
+@dataclass
+class Memory:
+    """One complete memory with its own id and times.
+
+    ``derived`` ones were made from a format without chunks: their id is computed from their origin, and a change of
+    the source changes the content of the chunk that is there.
+    """
+
+    chunk: Chunk
+    where: str
+    archived: bool = False
+    original_id: str | None = None
+    derived: bool = False
+    names_namespace: bool = True
+
+
+@dataclass
+class Message:
+    """One message of a conversation; ``at`` is an ISO time."""
+
+    author: str
+    text: str
+    at: str | None = None
+
+
+@dataclass
+class Dialogue:
+    """A run of messages of one conversation; ``key`` names it within its source, ``part`` counts from 0."""
+
+    key: str
+    conversation_id: str
+    messages: list[Message]
+    where: str
+    part: int = 0
+    tags: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Note:
+    """A text without structure of ours, to be chunked."""
+
+    key: str
+    conversation_id: str
+    text: str
+    where: str
+    at: str | None = None
+    tags: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Asset:
+    """A personality, slider or gauge: a Markdown file that belongs into the brain folder as it is."""
+
+    folder: str
+    name: str
+    data: bytes
+    where: str
+
+
+Record = Memory | Dialogue | Note | Asset | Problem
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def mapped_id(original: object, scope: str = "") -> str:
+    """A chunk id for an id that is none: readable, and the same whenever it is computed.
+
+    Args:
+        original: the id in the source; a chunk id is returned as it is, unless there is a scope.
+        scope: what makes equal ids of several places differ.
+    """
+    if is_chunk_id(original) and not scope:
+        return str(original)
+    text = str(original)
+    slug = _UNFIT.sub("-", text.removeprefix("chunk-")).strip("-_")[:60]
+    digest = hashlib.sha256(f"{scope}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"chunk-{slug}-{digest}" if slug else f"chunk-{digest}"

@@ -1,0 +1,78 @@
+"""What an import did, or would do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlm_mem.interchange.records import Problem
+
+__all__ = ["ImportReport"]
+
+_LISTED = 10_000
+
+
+@dataclass
+class ImportReport:
+    """Counts are of chunks unless named otherwise; the lists hold the first 10,000 entries.
+
+    ``created`` are new, ``updated`` replaced what was there, ``known`` were there already, ``kept`` differ from what
+    is there, which was kept (``conflicts`` says why), ``archived`` went to the archive: their source dropped them.
+    """
+
+    source: str
+    dry_run: bool = False
+    formats: dict[str, int] = field(default_factory=dict)
+    files: int = 0
+    unchanged_files: int = 0
+    passed_over: int = 0
+    messages: int = 0
+    created: int = 0
+    updated: int = 0
+    known: int = 0
+    kept: int = 0
+    archived: int = 0
+    persona_files: int = 0
+    tokens: int = 0
+    namespaces: dict[str, int] = field(default_factory=dict)
+    secrets: dict[str, int] = field(default_factory=dict)
+    chunk_ids: list[str] = field(default_factory=list)
+    mapped: dict[str, str] = field(default_factory=dict)
+    conflicts: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    problem_count: int = 0
+    finished: bool = False
+
+    def problem(self, where: str, reason: str) -> None:
+        """Note something that could not be read or stored."""
+        self.problem_count += 1
+        if len(self.problems) < _LISTED:
+            self.problems.append(Problem(where, reason))
+
+    def conflict(self, where: str, reason: str) -> None:
+        """Note a chunk whose counterpart in the store was kept."""
+        self.kept += 1
+        if len(self.conflicts) < _LISTED:
+            self.conflicts.append(Problem(where, reason))
+
+    def chunk(self, chunk_id: str, namespace: str) -> None:
+        """Note a chunk that was written, or would be."""
+        self.namespaces[namespace] = self.namespaces.get(namespace, 0) + 1
+        if chunk_id and len(self.chunk_ids) < _LISTED:
+            self.chunk_ids.append(chunk_id)
+
+    def renamed(self, original: str, chunk_id: str) -> None:
+        """Note an id that could not be kept."""
+        if len(self.mapped) < _LISTED:
+            self.mapped[original] = chunk_id
+
+    def found(self, counts: dict[str, int]) -> None:
+        """Note secrets by rule."""
+        for rule, count in counts.items():
+            self.secrets[rule] = self.secrets.get(rule, 0) + count
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        from dataclasses import asdict
+
+        return asdict(self)
