@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,7 +103,7 @@ class Changes:
         """A change with its id and time."""
         now = self._store.clock()
         return Change(
-            id=f"{now:%Y%m%d%H%M%S%f}-{secrets.token_hex(3)}", at=stamp(now), op=op, reason=reason,
+            id=f"{now:%Y%m%d%H%M%S%f}-{time.time_ns():016x}", at=stamp(now), op=op, reason=reason,
             entry=entry, edits=edits,
             actor=self._store.actor, **more,
         )  # fmt: skip
@@ -139,13 +140,13 @@ class Changes:
             glue=glue, new_file=present is None,
         )  # fmt: skip
 
-    def archived(self, entry: Entry, change_time: str) -> list[Edit]:
+    def archived(self, entry: Entry) -> list[Edit]:
         """The edits that move a memory into the archive, as it is."""
-        base, _, suffix = entry.file.rpartition(".")
-        name = f"archive/{base}" if entry.block is None else f"archive/{base}/{entry.block}"
-        target = f"{name}.{suffix}"
-        if self._files.path(target).exists():
-            target = f"{name}.{''.join(char for char in change_time if char.isdigit())}.{suffix}"
+        target = archive_name(entry.file, entry.block)
+        base, _, suffix = target.rpartition(".")
+        number = 2
+        while self._files.path(target).exists():
+            target, number = f"{base}.{number}.{suffix}", number + 1
         return [Edit(file=target, before=None, after=entry.text), self.removed(entry)]
 
     # --- applying ----------------------------------------------------------------------------------------------------
@@ -393,6 +394,12 @@ class Changes:
     def _block_before(self, file: str, block: str) -> str | None:
         names = list(self._blocks(file, self._files.read(file) or ""))
         return names[names.index(block) - 1] if block in names and names.index(block) else None
+
+
+def archive_name(file: str, block: str | None = None) -> str:
+    """Where a memory goes in the archive, the first of its name."""
+    base, _, suffix = file.rpartition(".")
+    return f"archive/{base}.{suffix}" if block is None else f"archive/{base}/{block}.{suffix}"
 
 
 def _with_block(text: str | None, edit: Edit, blocks: Callable[[str], Mapping[str, str]]) -> str | None:

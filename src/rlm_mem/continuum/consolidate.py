@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.continuum import places
@@ -16,6 +15,7 @@ from rlm_mem.continuum.changes import Change, Edit
 from rlm_mem.continuum.files import Entry, Problem, new_text
 from rlm_mem.continuum.merging import joined_run, merged_fields, with_evidence
 from rlm_mem.continuum.mirror import MARK
+from rlm_mem.continuum.reports import Candidate, ConsolidationReport
 from rlm_mem.continuum.rules import (
     Check,
     all_met,
@@ -40,42 +40,6 @@ __all__ = ["Candidate", "ConsolidationReport", "MemoryConsolidationAgent"]
 
 Progress = Callable[[int, int], None]
 _Group = tuple[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A memory that a rule was tried on.
-
-    Attributes:
-        to: the tier that it would enter. ``action``: promote, merge (into a trace that is there) or review.
-        checks: every condition of the rule.
-    """
-
-    key: str
-    title: str
-    tier: str
-    to: str
-    action: str
-    checks: tuple[Check, ...]
-
-    @property
-    def ready(self) -> bool:
-        """Whether every condition holds."""
-        return all_met(self.checks)
-
-
-@dataclass
-class ConsolidationReport:
-    """What a run did, or (dry) would do. Each step names its memory and its reason."""
-
-    dry_run: bool
-    considered: int = 0
-    promoted: list[dict[str, str]] = field(default_factory=list)
-    merged: list[dict[str, str]] = field(default_factory=list)
-    queued: list[dict[str, str]] = field(default_factory=list)
-    held: list[dict[str, str]] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 class MemoryConsolidationAgent:
@@ -130,13 +94,12 @@ class MemoryConsolidationAgent:
         logs = list(self._files.entries(report.problems, ("interaction", "session")))
         report.considered += len(logs)
         groups = _grouped(logs)
-        traces = list(self._files.entries([], ("trace",))) if groups else []
-        known = {_group_of(trace): trace for trace in sorted(traces, key=_version)}
+        known = self._known_work() if groups else {}
         for group, entries in groups.items():
-            tried = _tried(entries)
+            trace = known.get(group)
+            tried = _tried(entries, trace)
             ready = [entry for entry, checks in tried if all_met(checks)]
             failed = [entry for entry in entries if entry.meta.usage_count and not entry.meta.successes]
-            trace = known.get(group)
             if not ready and not (trace and failed):
                 report.held += [
                     {"key": entry.key, "reason": unmet(checks)}
@@ -163,6 +126,17 @@ class MemoryConsolidationAgent:
             if not report.dry_run:
                 self._consolidate_logs([entry.key for entry in going], trace.key if trace else None, report)
 
+    def _known_work(self) -> dict[_Group, Entry]:
+        """What the logs may add to: traces, and what traces became; the latest version of each, the highest tier."""
+        made = [
+            entry
+            for entry in self._files.entries([], ("trace", "learning", "library"))
+            if not entry.meta.component_of
+        ]
+        order = {"trace": 0, "learning": 1, "library": 2}
+        made.sort(key=lambda entry: (order[entry.kind], places.trace_parts(entry.file) or ("", 0)))
+        return {_group_of(entry): entry for entry in made}
+
     def _consolidate_logs(
         self, keys: Sequence[str], trace_key: str | None, report: ConsolidationReport
     ) -> None:
@@ -176,15 +150,16 @@ class MemoryConsolidationAgent:
             trace = self._files.get(trace_key) if trace_key else None
             reason = _log_reason(logs)
             if trace is not None:
-                edits, file = [self._extended(trace, logs, now)], trace.file
+                edits, key, mirror = [self._extended(trace, logs, now)], trace.key, trace.chunk_id
             else:
-                file, text = self._new_trace(logs, now, reason, report)
-                edits = [self._changes.added(file, text)]
+                key, text = self._new_trace(logs, now, reason, report)
+                edits = [self._changes.added(key, text)]
+                mirror = places.mirror_id(self._continuum.store.namespace, key, None)
             for log in logs:
-                edits += self._changes.archived(log, now)
-            mirror = places.mirror_id(self._continuum.store.namespace, file, None)
+                edits += self._changes.archived(log)
             return self._changes.draft(
-                "merge" if trace else "promote", file, reason, edits, tier_from="high", tier_to="mid", keep=True,
+                "merge" if trace else "promote", key, reason, edits, tier_from="high",
+                tier_to=trace.meta.tier if trace else "mid", keep=True,
                 derived={mirror: [log.chunk_id for log in logs]},
                 superseded={log.chunk_id: mirror for log in logs},
                 details={"sources": [log.key for log in logs]},
@@ -219,7 +194,9 @@ class MemoryConsolidationAgent:
     def _extended(self, trace: Entry, logs: Sequence[Entry], now: str) -> Edit:
         """The trace with the uses of further logs; its steps stay, since they are the same."""
         fields = merged_fields([trace, *logs])
-        log = f"{now[:19]}Z mid: {len(logs)} further logs of the same goal and tools"
+        log = (
+            f"{now[:19].rstrip('Z')}Z {trace.meta.tier}: {len(logs)} further logs of the same goal and tools"
+        )
         changed = {
             name: fields[name]
             for name in (
@@ -229,7 +206,8 @@ class MemoryConsolidationAgent:
             if fields.get(name) not in (None, [], {})
         }  # fmt: skip
         changed["consolidation_log"] = "\n".join(filter(None, (trace.meta.consolidation_log, log)))[-4000:]
-        body = with_evidence(trace.body, joined_run(logs).evidence)
+        # What is stable changes in its figures only; a trace also keeps the lines of evidence.
+        body = with_evidence(trace.body, joined_run(logs).evidence) if trace.kind == "trace" else None
         return self._changes.replaced(trace, trace.changed(changed, body))
 
     # --- mid to low --------------------------------------------------------------------------------------------------
@@ -262,7 +240,7 @@ class MemoryConsolidationAgent:
             edits, more = self._low_entry(
                 fields, entry.title, body, [entry.key], len(entry.meta.projects) > 1
             )
-            edits += self._changes.archived(entry, now)
+            edits += self._changes.archived(entry)
             target = more.pop("mirror")
             return self._changes.draft(
                 "promote", entry.key, reason, edits, tier_from="mid", tier_to="low", keep=True,
@@ -409,10 +387,6 @@ class MemoryConsolidationAgent:
         return f"{body.rstrip()}\n\n## Generalisation\n\n{section}\n"
 
 
-def _version(entry: Entry) -> int:
-    return (places.trace_parts(entry.file) or ("", 0))[1]
-
-
 def _group_of(entry: Entry) -> _Group:
     run = read_run(entry.body)
     return entry.meta.goal_signature or places.slug(run.goal), run.tools
@@ -426,12 +400,16 @@ def _grouped(entries: Sequence[Entry]) -> dict[_Group, list[Entry]]:
     return groups
 
 
-def _tried(entries: Sequence[Entry]) -> list[tuple[Entry, list[Check]]]:
+def _tried(entries: Sequence[Entry], known: Entry | None = None) -> list[tuple[Entry, list[Check]]]:
+    """Logs of one group with the rule; what the same work did before counts for whether it can be done again."""
+    before = [known.meta] if known else []
     return [
         (
             entry,
             high_to_mid(
-                entry.meta, read_run(entry.body), [other.meta for other in entries if other is not entry]
+                entry.meta,
+                read_run(entry.body),
+                [*before, *(other.meta for other in entries if other is not entry)],
             ),
         )
         for entry in entries

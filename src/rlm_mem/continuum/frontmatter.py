@@ -118,7 +118,7 @@ def _quick(header: str) -> dict[str, Any] | None:
         if value[:1] in ('"', "[", "{"):
             try:
                 found[match[1]] = json.loads(value)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
         elif _NUMBER.match(value):
             found[match[1]] = float(value) if "." in value else int(value)
@@ -206,11 +206,9 @@ def _scalar(value: Any) -> str:
 
 
 def _escape(char: str) -> str:
+    # JSON has no such form: a line with it is left to the YAML library.
     code = ord(char)
-    if code > 0xFFFF:
-        code -= 0x10000
-        return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
-    return f"\\u{code:04x}"
+    return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
 
 
 def edited(header: str, changes: Mapping[str, Any], where: str) -> str:

@@ -68,7 +68,7 @@ def merged_fields(entries: Sequence[Entry]) -> dict[str, Any]:
 
 
 def _made(entry: Entry) -> bool:
-    return entry.kind in ("trace", "pattern")
+    return entry.meta.tier != "high"
 
 
 def _confidence(entries: Sequence[Entry]) -> float:

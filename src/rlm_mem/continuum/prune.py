@@ -119,12 +119,12 @@ class Pruner:
         )
 
     def _archive(self, entry: Entry, reason: str) -> Change:
-        now = stamp(self._continuum.store.clock())
+        stamp(self._continuum.store.clock())
         return self._changes.draft(
             "archive",
             entry.key,
             reason,
-            self._changes.archived(entry, now),
+            self._changes.archived(entry),
             tier_from=entry.meta.tier,
             keep=True,
         )

@@ -287,7 +287,7 @@ class ReviewQueue:
             self._changes.replaced(block, text) if block else self._changes.added(places.LIBRARY, text, name)
         )
         core = places.mirror_id(self._store.namespace, places.LIBRARY, name)
-        return [edit, *self._changes.archived(entry, at)], {
+        return [edit, *self._changes.archived(entry)], {
             "tier_to": "ultra-low",
             "derived": {core: [entry.chunk_id]},
             "superseded": {entry.chunk_id: core},
@@ -305,7 +305,7 @@ class ReviewQueue:
         edits = [self._changes.added(file, text), self._changes.removed(entry)]
         component = self.component(entry.key)
         if component is not None:
-            edits += self._changes.archived(component, at)
+            edits += self._changes.archived(component)
         return edits, {"tier_to": "mid"}
 
     def component(self, key: str) -> Entry | None:

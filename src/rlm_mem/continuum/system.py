@@ -167,13 +167,13 @@ class Continuum:
                 if now is not None:
                     known[file] = (present[file], sorted(now))
                     for chunk_id in before - now:
-                        self.mirror.retire(chunk_id)
+                        self.mirror.forget(chunk_id)
             for file in gone:
                 for chunk_id in known.pop(file)[1]:
-                    self.mirror.retire(chunk_id)
+                    self.mirror.forget(chunk_id)
             for chunk_id, (file, _) in mirrored.items():
                 if file not in self._broken and (file not in known or chunk_id not in known[file][1]):
-                    self.mirror.retire(chunk_id)
+                    self.mirror.forget(chunk_id)
         operations.write_atomic(state, msgspec.json.encode(known), durable=False)
         return len(changed) + len(gone)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.continuum import places
-from rlm_mem.continuum.changes import Change, Changes
+from rlm_mem.continuum.changes import Change, Changes, archive_name
 from rlm_mem.continuum.files import Entry, MemoryFiles, new_text
 from rlm_mem.continuum.mirror import MARK, SOURCE, Mirror
 from rlm_mem.continuum.rules import after_use
@@ -144,9 +144,12 @@ class Traces:
 
     def free_interaction(self, at: datetime) -> str:
         """The name of an interaction log at this second, or the next free one (the pattern knows no finer time)."""
-        while self._files.path(places.interaction_file(at)).exists():
+        while True:
+            file = places.interaction_file(at)
+            # A name that the archive knows is taken too: its mirror may still be found below its successor.
+            if not any(self._files.path(name).exists() for name in (file, archive_name(file))):
+                return file
             at += timedelta(seconds=1)
-        return places.interaction_file(at)
 
     def _add_session(self, now: datetime, fields: dict[str, Any], body: str) -> Entry:
         return self._add_block(

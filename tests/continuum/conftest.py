@@ -1,0 +1,117 @@
+"""A continuum on an empty brain with a clock moved by hand, and the shortest ways to fill it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.config import Config
+from rlm_mem.continuum import Continuum
+from rlm_mem.continuum.files import Entry
+from rlm_mem.store.api import ChunkStore
+
+STEPS = [
+    {"tool": "WebFetch", "call": "https://example.org", "validation": "status 200", "on_error": "retry once"},
+    {"tool": "Summarize", "call": "the page", "depends_on": [1], "result": "five lines"},
+]
+DAY_1 = datetime(2025, 11, 9, 10, tzinfo=UTC)
+QUICK = {"durability": "normal"}
+
+
+class StillClock:
+    """A clock that stands until a test moves it."""
+
+    def __init__(self, now: datetime = DAY_1) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def open_continuum(
+    brain: Path, clock: StillClock, namespace: str | None = None, **settings: object
+) -> Continuum:
+    config = Config.load(None, environ={}, store=QUICK, **settings)  # type: ignore[arg-type]
+    return Continuum(ChunkStore(brain / "memory", clock=clock, config=config, namespace=namespace))
+
+
+def record(continuum: Continuum, goal: str = "Fetch and summarise a page", **more: object) -> Entry:
+    """A log that meets every condition of High→Mid unless told otherwise."""
+    given: dict[str, object] = {
+        "success": True,
+        "indicators": ["five lines"],
+        "project": "alpha",
+        "steps": STEPS,
+    }
+    given |= more
+    return continuum.traces.record(goal, given.pop("steps"), **given)  # type: ignore[arg-type]
+
+
+def trace_of(continuum: Continuum, goal: str = "Fetch and summarise a page", **more: object) -> Entry:
+    """A mid-tier trace of one log."""
+    record(continuum, goal, **more)
+    report = continuum.consolidate()
+    return continuum.traces.find(_made(continuum, report.promoted[0]["key"]))
+
+
+def _made(continuum: Continuum, source: str) -> str:
+    for step in continuum.changes.journal(op="promote"):
+        if source in step["details"].get("sources", ()):
+            made = str(step["entry"])
+    return made
+
+
+def rewrite(continuum: Continuum, entry: Entry, **fields: object) -> Entry:
+    """Give a memory other figures, as a person with an editor would."""
+    entry = continuum.traces.find(entry.key)
+    text = entry.changed(fields)
+    whole = (continuum.files.read(entry.file) or "").replace(entry.text, text)
+    continuum.files.path(entry.file).write_text(whole, encoding="utf-8")
+    continuum.sync()
+    return continuum.traces.find(entry.key)
+
+
+PROVEN = {
+    "usage_count": 25, "success_count": 24, "success_rate": 0.96, "confidence_score": 0.96, "validation_count": 9,
+    "contexts": {"alpha": [15, 15], "beta": [10, 9]}, "cross_project_validated": True,
+}  # fmt: skip
+
+
+def learning(continuum: Continuum, goal: str = "Fetch and summarise a page", **fields: object) -> Entry:
+    """A low-tier entry, risen through the tiers."""
+    rewrite(continuum, trace_of(continuum, goal), **(PROVEN | fields))
+    before = {entry.key for entry in continuum.files.entries(kinds=("learning",))}
+    continuum.consolidate()
+    made = [entry for entry in continuum.files.entries(kinds=("learning",)) if entry.key not in before]
+    assert len(made) == 1
+    return made[0]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every memory file of a brain with its bytes; what is derived or only recorded left out."""
+    found = {}
+    for top in ("workspace", "system", "memory/short_term", "memory/long_term"):
+        for path in sorted((folder / top).rglob("*")):
+            if path.is_file():
+                found[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return found
+
+
+@pytest.fixture
+def still() -> StillClock:
+    return StillClock()
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Path:
+    return tmp_path / "brain"
+
+
+@pytest.fixture
+def continuum(brain: Path, still: StillClock) -> Iterator[Continuum]:
+    opened = open_continuum(brain, still)
+    yield opened
+    opened.store.close()

@@ -1,0 +1,147 @@
+"""The life of a memory: the example at the end of seed 001, day 1, day 2, day 30, and on into the core."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rlm_mem.continuum import Continuum
+from rlm_mem.continuum.rules import unmet
+from rlm_mem.errors import InvalidMemory
+
+from .conftest import StillClock, learning, record
+
+
+def test_the_example_of_the_schema_day_1_day_2_and_day_30(continuum: Continuum, still: StillClock) -> None:
+    log = record(continuum, "Research web content and summarize", task_type="research")
+    assert log.meta.tier == "high"
+    assert log.meta.volatility == "high"
+    assert log.meta.confidence_score == 0.80
+    assert (log.meta.usage_count, log.meta.rate) == (1, 1.0)
+    assert log.meta.created_at == "2025-11-09T10:00:00Z"
+
+    for _ in range(4):
+        continuum.traces.use(log.key, True, project="alpha")
+    still.now = datetime(2025, 11, 10, 8, tzinfo=UTC)
+    continuum.consolidate()
+    (trace,) = continuum.files.entries()
+    meta = trace.meta
+    assert trace.file == "memory/long_term/execution_trace_research_web_content_and_summarize_v1.md"
+    assert (meta.tier, meta.volatility) == ("mid", "medium")
+    assert meta.usage_count == 5
+    assert meta.confidence_score == pytest.approx(0.85, abs=0.005)
+    assert meta.frequency_history == ["high", "mid"]
+    assert meta.transition_timestamps == ["2025-11-09T10:00:00Z", "2025-11-10T08:00:00Z"]
+    assert "successful pattern extract" in (meta.consolidation_log or "")
+
+    for number in range(20):
+        continuum.traces.use(trace.key, number != 3, project="beta" if number % 2 else "alpha")
+    still.now = datetime(2025, 12, 8, 12, tzinfo=UTC)
+    continuum.consolidate()
+    (low,) = continuum.files.entries(kinds=("learning",))
+    meta = low.meta
+    assert low.file == "system/memory_log.md"
+    assert (meta.tier, meta.volatility, meta.retention_policy) == ("low", "low", "persistent")
+    assert (meta.usage_count, meta.rate) == (25, 0.96)
+    assert meta.confidence_score == pytest.approx(0.96, abs=0.01)
+    assert meta.frequency_history == ["high", "mid", "low"]
+    assert meta.transition_timestamps == [
+        "2025-11-09T10:00:00Z",
+        "2025-11-10T08:00:00Z",
+        "2025-12-08T12:00:00Z",
+    ]
+    assert "elevated after 24 of 25 uses" in (meta.consolidation_log or "")
+    assert meta.cross_project_validated
+
+
+def test_the_whole_way_into_the_core_leads_through_the_review_queue(
+    continuum: Continuum, still: StillClock
+) -> None:
+    low = learning(continuum)
+    for number in range(60):
+        continuum.traces.use(low.key, True, project=f"project {number % 4}")
+    report = continuum.consolidate()
+    assert [step["key"] for step in report.queued] == [low.key]
+    assert continuum.traces.find(low.key).meta.tier == "low", "nothing enters the core without a reviewer"
+
+    (case,) = continuum.review.cases()
+    continuum.review.approve(case.id, reviewer="Ana", reason="Held in five projects.")
+    (core,) = continuum.files.entries(kinds=("library",))
+    meta = core.meta
+    assert (meta.tier, meta.retention_policy, meta.update_trigger) == ("ultra-low", "permanent", "manual")
+    assert meta.frequency_history == ["high", "mid", "low", "ultra-low"]
+    assert meta.system_core_component
+    assert "approved by Ana: Held in five projects." in (meta.consolidation_log or "")
+    assert (meta.usage_count, meta.successes) == (85, 84)
+    assert list(continuum.files.entries(kinds=("learning",))) == []
+    still.now = datetime(2035, 1, 1, tzinfo=UTC)
+    assert {step.action for step in continuum.prune(dry_run=False).steps} == {"retire"}, (
+        "only replaced mirrors"
+    )
+    assert continuum.traces.find(core.key).text == core.text
+
+
+def test_a_memory_takes_one_tier_at_a_time_however_good_it_is(continuum: Continuum) -> None:
+    for _ in range(3):
+        record(continuum)
+    report = continuum.consolidate()
+    assert [step["to"] for step in report.promoted] == ["mid"]
+
+
+def test_every_transition_has_a_reasoned_line_in_the_journal(continuum: Continuum) -> None:
+    low = learning(continuum)
+    steps = [step for step in continuum.changes.journal() if step["op"] == "promote"]
+    assert [(step["from"], step["to"]) for step in steps] == [("high", "mid"), ("mid", "low")]
+    assert all(step["reason"] and step["ts"] for step in steps)
+    assert (low.meta.consolidation_log or "").count("\n") == 1
+
+
+def test_the_learning_is_offered_in_the_smart_library_until_it_enters_the_core(continuum: Continuum) -> None:
+    low = learning(continuum)
+    (card,) = continuum.files.entries(kinds=("library",))
+    assert card.meta.component_of == low.key
+    assert card.meta.tier == "low"
+    assert not card.meta.system_core_component
+
+
+def test_what_was_validated_in_one_project_only_is_a_project_learning(continuum: Continuum) -> None:
+    low = learning(
+        continuum, contexts={"alpha@one": [15, 15], "alpha@two": [10, 9]}, cross_project_validated=False
+    )
+    assert low.file == "system/project_learnings.md"
+    assert not low.meta.cross_project_validated
+    continuum.traces.use(low.key, True, project="beta")
+    assert continuum.traces.find(low.key).meta.cross_project_validated
+
+
+def test_five_successful_uses_alone_promote_nothing(continuum: Continuum) -> None:
+    """The "after 5 successful uses" of an example is not a rule (row 12)."""
+    log = record(continuum, indicators=[], confidence=0.9)
+    for _ in range(5):
+        continuum.traces.use(log.key, True)
+    assert continuum.consolidate().promoted == []
+    from rlm_mem.continuum.rules import high_to_mid
+    from rlm_mem.continuum.runs import read_run
+
+    now = continuum.traces.find(log.key)
+    assert unmet(high_to_mid(now.meta, read_run(now.body))) == "success indicators: 0 named"
+
+
+def test_reads_are_counted_as_accesses_and_uses_as_uses(continuum: Continuum) -> None:
+    log = record(continuum)
+    for _ in range(3):
+        continuum.traces.read(log.key)
+    assert continuum.traces.find(log.key).meta.usage_count == 1
+    continuum.traces.use(log.key, False, error="timeout")
+    meta = continuum.traces.find(log.key).meta
+    assert (meta.access_count, meta.usage_count, meta.successes, meta.rate) == (3, 2, 1, 0.5)
+    assert meta.last_accessed is not None
+    assert meta.failures[-1]["error"] == "timeout"
+    assert meta.confidence_score < 0.8
+
+
+def test_working_state_has_no_uses(continuum: Continuum) -> None:
+    continuum.workspace.start("plan")
+    with pytest.raises(InvalidMemory, match=r"working state"):
+        continuum.traces.use("workspace/state/plan.md", True)
