@@ -14,6 +14,8 @@ from rlm_mem.errors import MaxIterationsError, SandboxViolation, TimeoutError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.ingest.linking import AutoLinker, add_manual_link
 from rlm_mem.ingest.remember import RememberOperation
+from rlm_mem.interchange.export import export_to_markdown
+from rlm_mem.interchange.importing import import_from_markdown
 from rlm_mem.persona.library import load_personality, load_slider
 from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
 from rlm_mem.recall.recall import RecallOperation, RecallResult
@@ -45,6 +47,8 @@ __all__ = [
     "SandboxViolation",
     "TimeoutError",
     "add_manual_link",
+    "export_to_markdown",
+    "import_from_markdown",
     "init_storage",
     "load_personality",
     "load_slider",

@@ -17,6 +17,7 @@ from rlm_mem.cli import (
     change,
     continuum,
     demo,
+    interchange,
     look,
     options,
     persona,
@@ -48,6 +49,7 @@ remember.add_to(app)
 ask.add_to(app)
 look.add_to(app)
 change.add_to(app)
+interchange.add_to(app)
 continuum.add_to(app)
 review.add_to(app)
 traces.add_to(app)

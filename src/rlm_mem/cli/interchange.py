@@ -1,0 +1,204 @@
+"""`rlm-mem export` and `rlm-mem import`: memories leave, and come from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlm_mem.cli import options
+from rlm_mem.cli.opening import open_memory
+from rlm_mem.cli.terminal import amount, note, one_line, pairs, print_json, progress, screen, text
+from rlm_mem.errors import InputError
+
+if TYPE_CHECKING:
+    from rlm_mem.interchange.report import ImportReport
+    from rlm_mem.memory import Memory
+
+PANEL = "Move in and out"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command("export", rich_help_panel=PANEL)(export)
+    app.command("import", rich_help_panel=PANEL)(import_)
+
+
+def export(
+    ctx: typer.Context,
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TARGET]",
+            help="A folder, or a file ending in .jsonl or .zip; - or nothing prints one chunk.",
+            show_default=False,
+        ),
+    ] = None,
+    chunk: Annotated[
+        str | None, typer.Option("--chunk", metavar="ID", help="Only this chunk, as one Markdown file.")
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="markdown, jsonl or zip; else by the target's name."),
+    ] = None,
+    no_archive: Annotated[bool, options.flag("--no-archive", help="Leave out what was deleted.")] = False,
+    overwrite: Annotated[bool, options.flag("--overwrite", help="Write over a former export.")] = False,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Export memories: a folder of Markdown that opens in Obsidian, JSON lines, or one zip archive."""
+    with open_memory(ctx, brain, namespace) as memory:
+        if chunk is not None:
+            _export_one(memory, chunk, target, overwrite)
+            return
+        if target is None or target == "-":
+            raise InputError(
+                "where to?", hint="Name a folder, a file ending in .jsonl or .zip, or --chunk ID."
+            )
+        from rlm_mem.interchange import export_store
+
+        named = namespace is not None or memory.store.namespace != memory.config.store.namespace
+        with progress("exporting", quiet=as_json) as tell:
+            report = export_store(
+                memory.store,
+                target,
+                format=format,
+                namespaces=[memory.store.namespace] if named else None,
+                archive=not no_archive,
+                overwrite=overwrite,
+                progress=tell,
+            )
+    if as_json:
+        print_json(report)
+        return
+    line = f"exported {amount(report.chunks, 'chunk')}"
+    if report.archived:
+        line += f" and {report.archived:,} of the archive"
+    screen().print(text(f"{line} to {report.target}"))
+    if report.unreadable:
+        note(f"{amount(report.unreadable, 'chunk')} could not be read: rlm-mem check says why.")
+
+
+def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bool) -> None:
+    from rlm_mem.interchange import export_to_markdown
+
+    made = export_to_markdown(chunk_id, store=memory.store)
+    if target is None or target == "-":
+        import sys
+
+        sys.stdout.write(made)
+        return
+    path = Path(target)
+    if path.is_dir():
+        path = path / f"{chunk_id}.md"
+    try:
+        with path.open("wb" if overwrite else "xb") as handle:
+            handle.write(made.encode("utf-8"))
+    except FileExistsError:
+        raise InputError(f"{path} is there already", hint="--overwrite writes over it.") from None
+    screen().print(text(f"exported {chunk_id} to {path}"))
+
+
+def import_(
+    ctx: typer.Context,
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="SOURCE", help="A file, a folder or a zip archive.", show_default=False),
+    ],
+    dry_run: Annotated[bool, options.flag("--dry-run", help="Only say what would happen.")] = False,
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="Read every file as this; else each is looked at."),
+    ] = None,
+    replace: Annotated[
+        bool, options.flag("--replace", help="What comes in replaces what is there, also newer revisions.")
+    ] = False,
+    again: Annotated[
+        bool, options.flag("--again", help="Read files again that were imported and have not changed.")
+    ] = False,
+    watch: Annotated[
+        bool, options.flag("--watch", help="Stay, and import what is new or changed in a folder.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", help="With --watch: between two looks.", min=0.1)
+    ] = 2.0,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""
+    if watch and (dry_run or replace or again or format):
+        raise InputError("--watch goes with none of --dry-run, --format, --replace, --again")
+    with open_memory(ctx, brain, namespace, create=not dry_run) as memory:
+        if watch:
+            _watch(memory, source, every, _printer(as_json))
+            return
+        from rlm_mem.interchange import import_source
+
+        named = namespace is not None or memory.store.namespace != memory.config.store.namespace
+        with progress("importing", unit="KiB", quiet=as_json) as tell:
+            report = import_source(
+                memory.store,
+                source,
+                format=format,
+                dry_run=dry_run,
+                keep_namespaces=not named,
+                replace=replace,
+                again=again,
+                progress=lambda done, total: tell(done // 1024, max(1, total // 1024)),
+            )
+    _printer(as_json)(report)
+    if report.problem_count and not (
+        report.created or report.updated or report.known or report.unchanged_files
+    ):
+        raise typer.Exit(1)
+
+
+def _watch(memory: Memory, folder: Path, seconds: float, show: Callable[[ImportReport], None]) -> None:
+    from rlm_mem.interchange.watching import watch
+
+    note(f"watching {folder}; Ctrl-C ends it")
+    watch(memory.store, folder, seconds=seconds, on_report=show)
+
+
+def _printer(as_json: bool) -> Callable[[ImportReport], None]:
+    return (lambda report: print_json(report.as_dict())) if as_json else _show
+
+
+def _show(report: ImportReport) -> None:
+    from rlm_mem.interchange.detection import FORMATS
+
+    console = screen()
+    title = "would be imported" if report.dry_run else "imported"
+    console.print(text(f"{title}: {amount(report.created, 'new chunk')} from {report.source}", "bold"))
+    for name, count in report.formats.items():
+        console.print(text(f"  {FORMATS[name][0]}: {amount(count, 'file')}"))
+    rows: list[tuple[str, int]] = [
+        ("messages", report.messages),
+        ("changed", report.updated),
+        ("known already", report.known),
+        ("kept as they are here", report.kept),
+        ("moved to the archive", report.archived),
+        ("persona files", report.persona_files),
+        ("files unchanged since last time", report.unchanged_files),
+        ("files passed over", report.passed_over),
+        ("ids mapped", len(report.mapped)),
+    ]
+    shown = [(f"  {name}", f"{count:,}") for name, count in rows if count]
+    if len(report.namespaces) > 1:
+        shown += [(f"  into {name}", f"{count:,}") for name, count in sorted(report.namespaces.items())]
+    if shown:
+        console.print(pairs(shown))
+    for rule, count in sorted(report.secrets.items()):
+        console.print(text(f"secret: {rule}: {count:,}", "yellow"))
+    for name, entries, total in (
+        ("kept", report.conflicts, report.kept),
+        ("not read", report.problems, report.problem_count),
+    ):
+        for entry in entries[:10]:
+            console.print(text(f"{name}: {one_line(entry.where, 120)}: {one_line(entry.reason)}", "yellow"))
+        if total > 10:
+            console.print(text(f"{name}: {total - 10:,} more (--json names all)", "yellow"))
