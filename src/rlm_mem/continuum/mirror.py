@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.continuum.files import Entry
+from rlm_mem.continuum.schema import TIERS
 from rlm_mem.store.standing import TIER_TAG
 
 if TYPE_CHECKING:
@@ -135,16 +136,13 @@ class Mirror:
         if self._store.exists(chunk_id):
             self._store.update_chunk(chunk_id, metadata=fields)
 
-    def mirrors(self) -> dict[str, tuple[str, str | None]]:
-        """File and block behind each mirror that is searched, superseded ones left out."""
-        found = {}
-        tags = [f"{TIER_TAG}{name}" for name in ("high", "mid", "low", "ultra-low")]
-        for chunk in self._store.iter_chunks(any_tags=tags):
-            place = chunk.metadata.provenance
-            if (
-                chunk.metadata.source == SOURCE
-                and not chunk.metadata.superseded_by
-                and isinstance(place.get("file"), str)
-            ):
-                found[chunk.id] = (place["file"], place.get("entry"))
-        return found
+    def ids(self) -> list[str]:
+        """Every mirror that is searched, from the index alone."""
+        tags = [f"{TIER_TAG}{name}" for name in TIERS]
+        return [one for one in self._store.list_chunks(any_tags=tags) if one.startswith("chunk-memory-")]
+
+    def file_of(self, chunk_id: str) -> str | None:
+        """The file that a mirror says it stands for."""
+        chunk = self._store.get_chunk(chunk_id, track=False)
+        file = chunk.metadata.provenance.get("file") if chunk is not None else None
+        return file if isinstance(file, str) else None

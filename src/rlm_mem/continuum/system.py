@@ -157,27 +157,29 @@ class Continuum:
             file for file, signature in present.items() if file not in known or known[file][0] != signature
         ]
         gone = [file for file in known if file not in present]
-        if not changed and not gone:
+        if not changed and not gone and not self._strays(known):
             return 0
+        broken = set()
         with self.changes.locked():
-            mirrored = self.mirror.mirrors() if not known else {}
             for file in changed:
-                before = set(known[file][1] if file in known else ())
                 now = self._put(file)
-                if now is not None:
+                if now is None:
+                    broken.add(file)
+                else:
                     known[file] = (present[file], sorted(now))
-                    for chunk_id in before - now:
-                        self.mirror.forget(chunk_id)
             for file in gone:
-                for chunk_id in known.pop(file)[1]:
-                    self.mirror.forget(chunk_id)
-            for chunk_id, (file, _) in mirrored.items():
-                if file not in self._broken and (file not in known or chunk_id not in known[file][1]):
+                del known[file]
+            for chunk_id in self._strays(known):
+                if self.mirror.file_of(chunk_id) not in broken:
                     self.mirror.forget(chunk_id)
         operations.write_atomic(state, msgspec.json.encode(known), durable=False)
         return len(changed) + len(gone)
 
-    _broken: frozenset[str] = frozenset()
+    def _strays(self, known: dict[str, tuple[_Signature, list[str]]]) -> list[str]:
+        """Mirrors that are searched and stand for no memory of these files (those below a successor may)."""
+        mine = {chunk_id for _, ids in known.values() for chunk_id in ids}
+        strays = [chunk_id for chunk_id in self.mirror.ids() if chunk_id not in mine]
+        return [one.id for one in self.store.summaries(strays) if not one.superseded_by]
 
     def _put(self, file: str) -> set[str] | None:
         """Mirror the memories of one file; None where it is broken: then its mirrors stay as they are."""
@@ -190,7 +192,6 @@ class Continuum:
             if entry.kind != "state":
                 self.mirror.put(entry)
         if problems:
-            self._broken = self._broken | {file}
             return None
         return {entry.chunk_id for entry in entries}
 

@@ -1,0 +1,225 @@
+"""Killed at any file operation and run again: the same end state, nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rlm_mem.continuum import Continuum
+from rlm_mem.store import files
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.integrity import check
+
+from .conftest import DAY_1, PROVEN, STEPS, StillClock, open_continuum, record, rewrite, trace_of, tree
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system")
+
+OPERATIONS = ("write_temp", "sync_files", "publish", "sync_folder", "link_or_copy", "remove", "write_atomic")
+LATER = DAY_1 + timedelta(days=61)
+
+
+def prepared(brain: Path) -> None:
+    """Something for every kind of step: logs to promote and to merge, a trace to elevate, one to downgrade."""
+    clock = StillClock()
+    continuum = open_continuum(brain, clock)
+    rewrite(continuum, trace_of(continuum, "Deploy the service"), **PROVEN)
+    continuum.store.get_chunk(trace_of(continuum, "Water the plants").chunk_id)
+    continuum.consolidate()
+    rewrite(continuum, trace_of(continuum, "Bake the bread"), **PROVEN)
+    record(continuum, "Water the plants")
+    clock.now = LATER - timedelta(hours=1)
+    record(continuum, "Graft the quince", project="beta")
+    record(continuum, "Graft the quince", success=False, steps=STEPS)
+    record(continuum, "Graft the quince")
+    continuum.store.close()
+
+
+def work(continuum: Continuum) -> None:
+    continuum.consolidate()
+    continuum.prune(dry_run=False)
+
+
+def end_state(continuum: Continuum) -> dict[str, object]:
+    """Files, archive, what is searched, and the steps of the journal: everything but the ids of steps."""
+    brain = continuum.files.root
+    archive = {
+        path.relative_to(continuum.files.archive).as_posix(): path.read_bytes()
+        for path in continuum.files.archive.rglob("*.md")
+    }
+    chunks = {}
+    for chunk in continuum.store.iter_chunks():
+        links = sorted((link.target_id, link.type) for link in chunk.links)
+        chunks[chunk.id] = (chunk.content, sorted(chunk.tags), chunk.metadata.superseded_by, links)
+    journal = sorted(
+        (step["op"], step["entry"], step["from"] or "", step["to"] or "", step["reason"])
+        for step in continuum.changes.journal()
+    )
+    return {
+        "files": tree(brain),
+        "archive": archive,
+        "chunks": chunks,
+        "journal": journal,
+        "waiting": continuum.changes.waiting(),
+        "problems": continuum.check(),
+        "transitions": len(continuum.changes.transitions()),
+    }
+
+
+def dies_at(number: int, after: bool) -> None:
+    """Patch every file operation: the process is killed just before (or after) the given one."""
+    count = 0
+
+    def patched(original: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **more: object) -> object:
+            nonlocal count
+            count += 1
+            mine = count
+            if mine == number and not after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = original(*args, **more)
+            if mine == number and after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        return call
+
+    for name in OPERATIONS:
+        setattr(files, name, patched(getattr(files, name)))
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("master")
+    prepared(folder / "brain")
+    return folder / "brain"
+
+
+def copied(master: Path, to: Path) -> Path:
+    import shutil
+
+    shutil.copytree(master, to / "brain", copy_function=shutil.copy2)
+    with ChunkStore(to / "brain" / "memory") as store:
+        store.sync(full=True)  # the copies are other files than the index recorded
+    return to / "brain"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_every_file_operation_and_run_again_it_ends_as_if_never_killed(
+    master: Path, tmp_path: Path, after: bool
+) -> None:
+    whole = open_continuum(copied(master, tmp_path / "whole"), StillClock(LATER))
+    known = len(list(whole.changes.journal()))
+    work(whole)
+    expected = end_state(whole)
+    steps = [step["op"] for step in whole.changes.journal()][known:]
+    assert set(steps) == {"promote", "merge", "demote", "retire"}
+    whole.store.close()
+
+    number, kills, stride = 1, 0, 1
+    while True:
+        brain = copied(master, tmp_path / str(number))
+        sys.stdout.flush()
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                continuum = open_continuum(brain, StillClock(LATER))
+                dies_at(number, after)
+                work(continuum)
+                status = 0
+            finally:
+                os._exit(status)
+        status = os.waitpid(pid, 0)[1]
+        again = open_continuum(brain, StillClock(LATER))
+        work(again)
+        assert end_state(again) == expected, f"killed {'after' if after else 'before'} operation {number}"
+        if number % 10 == 1:
+            assert check(again.store) == []
+        again.store.close()
+        if os.WIFEXITED(status):
+            assert os.WEXITSTATUS(status) == 0
+            break
+        kills += 1
+        number += stride
+    assert kills > 60, "the work must have been interrupted at many places before it ran through"
+
+
+def test_a_change_that_was_begun_is_finished_by_whoever_comes_next(continuum: Continuum, brain: Path) -> None:
+    log = record(continuum)
+    pid = os.fork()
+    if not pid:
+        try:
+            # Dies with the record written and nothing else done.
+            files.write_temp = lambda *_args: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+            original = files.write_atomic
+            files.write_atomic = lambda target, data, **more: (
+                target.parent.mkdir(  # type: ignore[assignment]
+                    parents=True, exist_ok=True
+                )
+                or target.write_bytes(data)
+            )
+            del original
+            open_continuum(brain, StillClock()).consolidate()
+        finally:
+            os._exit(1)
+    os.waitpid(pid, 0)
+    assert len(continuum.changes.waiting()) == 1
+    assert continuum.files.read(log.file) == log.text, "nothing was done but the record"
+    assert "interrupted" in continuum.check()[0].message
+    continuum.traces.record("Something else")
+    assert continuum.changes.waiting() == []
+    assert len(list(continuum.files.entries(kinds=("trace",)))) == 1
+
+
+def test_an_edit_by_hand_between_a_crash_and_its_repair_is_kept(continuum: Continuum, brain: Path) -> None:
+    log = record(continuum)
+    continuum.consolidate()
+    record_file = continuum.changes._transitions / f"{continuum.changes.transitions()[-1]}.json"
+    change = msgspec.json.decode(record_file.read_bytes())
+    # As if the process had died at the start: the record pending, the files as before, then edited by a person.
+    pending = continuum.changes._pending / record_file.name
+    pending.parent.mkdir(exist_ok=True)
+    record_file.rename(pending)
+    for edit in change["edits"]:
+        path = continuum.files.path(edit["file"])
+        path.unlink(missing_ok=True)
+        if edit["before"] is not None:
+            path.write_text(edit["before"], encoding="utf-8")
+    path = continuum.files.path(log.file)
+    path.write_text(path.read_text() + "\nAdded by hand.\n", encoding="utf-8")
+    continuum.sync()
+    kept = list((continuum.files.archive / "conflicts").iterdir())
+    assert len(kept) == 1
+    assert "Added by hand." in kept[0].read_text()
+
+
+def test_a_full_disk_undoes_nothing_that_was_done_and_the_next_run_finishes(
+    continuum: Continuum, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    record(continuum)
+    original, count = files.publish, 0
+
+    def failing(source: Path, target: Path) -> None:
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        original(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "publish", failing)
+        with pytest.raises(OSError, match="full"):
+            continuum.consolidate()
+    continuum.consolidate()
+    assert [entry.kind for entry in continuum.files.entries()] == ["trace"]
+    assert len(list(continuum.changes.journal(op="promote"))) == 1
+    assert check(continuum.store) == []
