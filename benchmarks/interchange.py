@@ -1,0 +1,207 @@
+"""Moving in and out: 10,000 chunks there and back, and half a million chat messages in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rlm_mem.config import Config
+from rlm_mem.interchange import export_store, import_source
+from rlm_mem.store.api import ChunkStore
+from support import arguments, machine
+
+RESULTS = Path(__file__).parent / "results" / "interchange.json"
+WORDS = tuple(
+    [
+        "gate",
+        "key",
+        "boat",
+        "clock",
+        "tea",
+        "mill",
+        "bridge",
+        "sensor",
+        "radio",
+        "cable",
+        "river",
+        "meeting",
+        "budget",
+        "friday",
+        "march",
+        "price",
+        "paint",
+        "rope",
+        "harbour",
+        "invoice",
+        "ticket",
+        "train",
+        "garden",
+        "window",
+        "letter",
+        "recipe",
+        "doctor",
+        "lesson",
+        "piano",
+        "summer",
+        "winter",
+        "ferry",
+        "parcel",
+    ]
+)
+
+
+def main() -> None:
+    """Run both parts, print a table and write the report."""
+    options = arguments(__doc__ or "").parse_args()
+    chunks, messages = (1_000, 20_000) if options.quick else (10_000, 500_000)
+    report: dict[str, Any] = {"name": "interchange", "machine": machine()}
+    with tempfile.TemporaryDirectory() as folder:
+        report["round_trip"] = round_trip(Path(folder), chunks)
+    with tempfile.TemporaryDirectory() as folder:
+        report["chat_export"] = chat_export(Path(folder), messages)
+    for row in report["round_trip"]:
+        print(
+            "{format:>9}: export {export_s:7.1f} s, import {import_s:7.1f} s, {bytes:,} bytes, equal: {equal}".format(
+                **row
+            )
+        )
+    talk = report["chat_export"]
+    print(f"chat export: {talk['messages']:,} messages, {talk['megabytes']} MB, {talk['chunks']:,} chunks")
+    print(f"  {talk['seconds']} s, and {talk['again_s']} s when there is nothing new")
+    print(f"  peak memory grew by {talk['grown_mb']} MB; the progress bar moved {talk['moves']} times")
+    output = options.output or RESULTS
+    output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def store_at(path: Path) -> ChunkStore:
+    """A store that does not wait for the disk: what is measured is the work."""
+    return ChunkStore(path / "memory", config=Config.load(None, environ={}, store={"durability": "normal"}))
+
+
+def sentence(random_: random.Random, words: int) -> str:
+    """Some words, the same for the same seed."""
+    return " ".join(random_.choices(WORDS, k=words)).capitalize() + "."
+
+
+def round_trip(folder: Path, count: int) -> list[dict[str, Any]]:
+    """Chunks of every kind, out and into an empty store, compared field by field."""
+    random_ = random.Random(1)
+    rows = []
+    with store_at(folder / "one") as one:
+        ids: list[str] = []
+        with one.batch():
+            for number in range(count):
+                links = (
+                    [{"target_id": random_.choice(ids), "type": "supports", "reasoning": "said so"}]
+                    if ids
+                    else None
+                )
+                chunk = one.create_chunk(
+                    "\n".join(sentence(random_, 12) for _ in range(8)),
+                    tags=random_.sample(WORDS, 3), links=links, check_targets=False,
+                    conversation_id=f"talk {number // 20}", occurred_at=f"2026-01-01T00:{number % 60:02}:00Z",
+                    namespace="agent/two" if number % 10 == 9 else None,
+                )  # fmt: skip
+                if number % 10 != 9:
+                    ids.append(chunk.id)
+        with one.batch():
+            for chunk_id in ids[::50]:
+                one.delete_chunk(chunk_id)
+        wanted = state(one)
+        for name in ("vault", "all.jsonl", "all.zip"):
+            out_s, out = timed(lambda name=name: export_store(one, folder / name))
+            with store_at(folder / f"copy of {name}") as two:
+                in_s, _ = timed(lambda name=name, two=two: import_source(two, folder / name))
+                rows.append(
+                    {"format": out.format, "chunks": count, "export_s": round(out_s, 2), "import_s": round(in_s, 2),
+                     "bytes": out.bytes, "equal": state(two) == wanted}
+                )  # fmt: skip
+    return rows
+
+
+def state(store: ChunkStore) -> dict[str, Any]:
+    """Every field of every chunk."""
+    return {
+        chunk.id: (archived, chunk.to_dict())
+        for name, _ in store.namespaces()
+        for archived in (False, True)
+        for chunk in store.iter_chunks(namespace=name, archived=archived)
+    }
+
+
+def chat_export(folder: Path, count: int) -> dict[str, Any]:
+    """A data export of conversations of 100 messages, imported whole; then again, when there is nothing to do."""
+    file = folder / "conversations.json"
+    write_export(file, count)
+    with store_at(folder / "brain") as store:
+        warm = folder / "warm.md"
+        warm.write_text("A note, so that every table is loaded before memory is measured.")
+        import_source(store, warm)
+        before = peak_mb()
+        moves: list[int] = []
+        seconds, report = timed(
+            lambda: import_source(store, file, progress=lambda done, _total: moves.append(done))
+        )
+        grown = peak_mb() - before
+        again, second = timed(lambda: import_source(store, file))
+    assert moves == sorted(moves)
+    assert moves[-1] == file.stat().st_size
+    assert second.created == 0
+    return {
+        "messages": report.messages, "megabytes": round(file.stat().st_size / 1e6), "chunks": report.created,
+        "seconds": round(seconds, 1), "messages_per_second": round(report.messages / seconds),
+        "grown_mb": round(grown, 1), "moves": len(set(moves)), "again_s": round(again, 2),
+        "problems": report.problem_count,
+    }  # fmt: skip
+
+
+def write_export(file: Path, count: int) -> None:
+    """An array of conversations, each a tree of messages, written without holding it."""
+    random_ = random.Random(2)
+    with file.open("w", encoding="utf-8") as handle:
+        handle.write("[")
+        for number in range(count // 100):
+            nodes: dict[str, Any] = {}
+            parent = None
+            for position in range(100):
+                key = f"n{position}"
+                role = ("user", "assistant")[position % 2]
+                nodes[key] = {
+                    "id": key, "parent": parent,
+                    "message": {
+                        "author": {"role": role}, "create_time": 1.76e9 + number * 3600 + position * 20,
+                        "content": {"content_type": "text", "parts": [sentence(random_, random_.randint(3, 12))]},
+                    },
+                }  # fmt: skip
+                parent = key
+            talk = {
+                "title": f"Talk {number}",
+                "id": f"talk-{number}",
+                "current_node": parent,
+                "mapping": nodes,
+            }
+            handle.write(("," if number else "") + json.dumps(talk))
+        handle.write("]")
+
+
+def peak_mb() -> float:
+    """The most memory that this process ever held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def timed(action: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and what came of it."""
+    began = time.perf_counter()
+    made = action()
+    return time.perf_counter() - began, made
+
+
+if __name__ == "__main__":
+    main()
