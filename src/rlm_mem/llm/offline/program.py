@@ -40,6 +40,8 @@ hits = search(question, limit=14, by="segment")
 
 def add(chunk, start, end, author, score):
     """Keep a passage, and what was said just before it."""
+    if not author and len(chunk["content"]) <= 600:
+        start, end = 0, len(chunk["content"])  # a short note is read whole
     before = chunk["content"][:start].strip()
     if not before and len(passages) < 8:
         for near in neighbors(chunk["id"], 1, 0)["before"]:
@@ -90,6 +92,11 @@ _SECOND = """\
 # Not sure: look again in other words before giving up.
 for words in {queries}:
     add_hits(search(words, limit=8, by="segment"), less=2)
+if stats()["chunk_count"] <= 40:  # a small memory: all short notes
+    for one in timeline(limit=40):
+        chunk = read_chunk(one["id"])
+        if chunk and len(chunk["content"]) <= 600:
+            add(chunk, 0, 600, None, 0)
 reading = read()
 print(len(passages), "passages; held:", reading["held"], reading["answer"])
 if reading["held"] >= {bar}:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rlm_mem.llm.offline.candidates import Candidate, candidates
 from rlm_mem.llm.offline.features import PassageSigns, mentions, passage_signs, settled, signals
+from rlm_mem.llm.offline.notes import is_notes, read_notes
 from rlm_mem.llm.offline.question import Question
 from rlm_mem.llm.offline.said import Passage
 from rlm_mem.llm.offline.support import correct_chance, held_chance
@@ -59,6 +60,9 @@ class Examined:
 def read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
     """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic."""
     table = weights or load_weights()
+    if is_notes(passages):
+        noted = read_notes(question, passages)
+        return Reading(noted.answer, noted.passages, noted.held, noted.confidence)
     seen = examine(question, passages, table)
     if seen is None:
         return Reading(None, (), 0.0, 0.0)
