@@ -80,6 +80,8 @@ SIGNATURES: dict[str, dict[str, Any]] = {
         "reasoning": None,
     },
     "init_storage": {"base_path": REQUIRED},
+    "load_personality": {"mode": REQUIRED},
+    "load_slider": {"dimension": REQUIRED},
     "add_manual_link": {
         "chunk_store": REQUIRED,
         "source_id": REQUIRED,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -150,7 +149,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     outside = tmp_path / "secret.md"
     outside.write_text(DOCUMENTED, encoding="utf-8")
     folder = drop(tmp_path / "brain", "OK.md", DOCUMENTED).parent
-    os.symlink(outside, folder / "LEAK.md")
+    (folder / "LEAK.md").symlink_to(outside)
     with pytest.raises(InvalidConfig, match="leads out of"):
         load_personality("LEAK", tmp_path / "brain")
 

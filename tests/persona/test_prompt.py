@@ -47,7 +47,9 @@ def test_every_step_of_a_slider_is_seen(name: str) -> None:
 
 
 def test_it_is_a_pure_function() -> None:
-    context = PromptContext(user="Dana", project="Ledger", date="2026-02-10", tools=["search"], memories=["a"])
+    context = PromptContext(
+        user="Dana", project="Ledger", date="2026-02-10", tools=["search"], memories=["a"]
+    )
     assert composed("RESEARCH_ANALYST", context) == composed("RESEARCH_ANALYST", replace(context))
     values = {"humor": 3}
     compose_prompt(LIBRARY.personality("BASE"), LIBRARY.personality("BASE"), values, SLIDERS)
@@ -63,7 +65,9 @@ def test_a_mode_adds_its_words_to_those_of_base() -> None:
 
 
 def test_the_context_is_seen() -> None:
-    prompt = composed(context={"user": "Dana", "project": "Ledger", "date": "2026-02-10", "tools": ["search"]})
+    prompt = composed(
+        context={"user": "Dana", "project": "Ledger", "date": "2026-02-10", "tools": ["search"]}
+    )
     for line in ("User: Dana", "Project: Ledger", "Date: 2026-02-10", "Tools: search"):
         assert f"{line}\n" in prompt
     assert "# Context" not in composed()

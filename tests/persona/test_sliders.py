@@ -84,7 +84,10 @@ def test_the_other_form_is_read() -> None:
     made = parse_slider(WILD, "HUMOR")
     assert (made.low, made.high, made.default) == (0, 100, 55)
     assert made.description == "How funny it is."
-    assert [(one.low, one.high, one.mode) for one in made.levels][::4] == [(0, 20, "Stone"), (81, 100, "Clown")]
+    assert [(one.low, one.high, one.mode) for one in made.levels][::4] == [
+        (0, 20, "Stone"),
+        (81, 100, "Clown"),
+    ]
     assert made.tokens == ("wit", "play", "irony")
     assert [made.behavior(value) for value in (0, 20, 21, 50, 100)] == [
         "Stone: No jokes",
@@ -104,7 +107,14 @@ def test_prose_without_a_range_is_a_slider_from_0_to_100() -> None:
 def test_a_value_means_its_nearest_example() -> None:
     made = parse_slider(DOCUMENTED, "PATIENCE")
     said = [made.behavior(value) for value in (0, 2, 3, 7, 8, 10)]
-    assert said == ["Never wait", "Never wait", "Wait a while", "Wait a while", "Wait for good", "Wait for good"]
+    assert said == [
+        "Never wait",
+        "Never wait",
+        "Wait a while",
+        "Wait a while",
+        "Wait for good",
+        "Wait for good",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +129,7 @@ def test_a_value_means_its_nearest_example() -> None:
     ],
 )
 def test_a_slider_at_fault_is_refused_with_its_place(old: str, new: str, said: str) -> None:
-    with pytest.raises(InvalidConfig, match="brain/sliders/PATIENCE.md") as raised:
+    with pytest.raises(InvalidConfig, match=r"brain/sliders/PATIENCE\.md") as raised:
         parse_slider(DOCUMENTED.replace(old, new, 1), "PATIENCE", "brain/sliders/PATIENCE.md")
     assert said in str(raised.value)
 

@@ -37,6 +37,9 @@ class Vitals:
 def vitals(store: ChunkStore) -> Vitals:
     """Look at the state of a local store; the whole check is ``rlm_mem.store.integrity.check``."""
     base = Path(store.base_path)
+    flush = getattr(store.backend, "flush_reads", None)
+    if flush is not None:
+        flush(wait=False)  # reads that this process holds back are not in the index yet
     connection = getattr(store.backend, "connection", None)
     unsaved = 0
     if connection is not None:

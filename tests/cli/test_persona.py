@@ -1,0 +1,206 @@
+"""The commands `rlm-mem persona …` and `rlm-mem hud`."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from rlm_mem import Memory
+from rlm_mem.persona import Library, Persona
+from rlm_mem.persona.figures import KEYS, paths
+
+from .conftest import Run
+
+
+def test_init_copies_the_defaults_and_overwrites_nothing(run: Run, brain: Path) -> None:
+    mine = brain / "personalities" / "BASE.md"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("# mine\n", encoding="utf-8")
+    assert run("init").code == 0
+    assert mine.read_text(encoding="utf-8") == "# mine\n"
+    for kind, count in (("personalities", 5), ("sliders", 10), ("gauges", 1)):
+        assert len(list((brain / kind).glob("*.md"))) == count
+
+
+def test_show_prints_the_prompt_of_the_session(run: Run, brain: Path) -> None:
+    assert run("persona", "say", "Set humor to 20%").code == 0
+    shown = run("persona", "show", "--user", "Dana", "--project", "Ledger").out
+    persona = Persona(brain)
+    persona.set("humor", 20)
+    assert shown == persona.prompt({"user": "Dana", "project": "Ledger"})
+    assert "- Humor 20%: " in shown
+
+
+def test_show_of_a_mode_leaves_the_session_alone(run: Run, brain: Path) -> None:
+    run("persona", "set", "humor", "3")
+    assert run("persona", "show", "research").out == Persona(brain, mode="research").prompt()
+    state = run("persona", "show", "--json").json
+    assert (state["mode"], state["by_hand"]) == ("BASE", {"humor": 3})
+    assert state["prompt"]
+
+
+def test_use_set_and_reset_are_kept(run: Run) -> None:
+    assert run("persona", "use", "technical", "--json").json["mode"] == "TECHNICAL_COPILOT"
+    assert run("persona", "set", "Humor", "70", "--json").json["by_hand"] == {"humor": 70}
+    assert run("persona", "show", "--json").json["sliders"]["humor"] == 70
+    assert run("persona", "reset", "--json").json["by_hand"] == {}
+    assert run("persona", "show", "--json").json["sliders"]["humor"] == 15
+
+
+def test_sessions_are_apart(run: Run) -> None:
+    run("persona", "use", "concise", "--session", "alice")
+    assert run("persona", "show", "--json", "-s", "alice").json["mode"] == "CONCISE"
+    assert run("persona", "show", "--json").json["mode"] == "BASE"
+
+
+def test_say_names_what_it_did(run: Run) -> None:
+    said = run("persona", "say", "Research mode and max directness", "--json").json
+    assert [command["kind"] for command in said["commands"]] == ["mode", "set"]
+    assert "RESEARCH_ANALYST" in run("persona", "say", "min", "humor").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("say", "How are you?"), 2, "is no command for the persona"),
+        (("say", "Set humor to 300%"), 2, "Humor must be from 0 to 100, not 300"),
+        (("set", "humor", "101"), 2, "Humor must be from 0 to 100, not 101"),
+        (("set", "humour", "1"), 1, "there is no slider 'humour'"),
+        (("use", "poet"), 1, "there is no mode 'poet'"),
+        (("use", "../x"), 2, "is no name of a mode"),
+        (("show", "--session", "../x"), 2, "is no name of a session"),
+        (("slider", "wit"), 1, "there is no slider 'wit'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_a_hint(run: Run, arguments: tuple[str, ...], code: int, said: str) -> None:
+    ran = run("persona", *arguments)
+    assert ran.code == code
+    assert said in ran.err
+    assert "hint: " in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_list_names_modes_sliders_and_gauges(run: Run, brain: Path) -> None:
+    (brain / "personalities").mkdir(parents=True)
+    (brain / "personalities" / "MY_MODE.md").write_text("# MY_MODE Mode\n## Configuration\n- Humor: 1\n")
+    listed = run("persona", "list", "--json").json
+    assert "MY_MODE" in [mode["mode"] for mode in listed["modes"]]
+    assert len(listed["sliders"]) == 10
+    assert listed["gauges"] == ["LIVEHUD"]
+    shown = run("persona", "list").out
+    for name in ("MY_MODE", "CREATIVE_DIRECTOR", "Technicality", "LIVEHUD"):
+        assert name in shown
+
+
+def test_slider_tells_what_its_values_mean(run: Run) -> None:
+    shown = " ".join(run("persona", "slider", "humor").out.split())
+    for value, meaning in Library().slider("humor").examples:
+        assert f"{value} {meaning}" in shown
+    assert run("persona", "slider", "humor", "--json").json["range"] == [0, 100]
+
+
+def test_hud_json_has_the_canonical_keys(run: Run, notes: dict[str, str]) -> None:
+    figures = run("hud", "--json").json
+    assert sorted(paths(figures)) == sorted(KEYS)
+    assert figures["store"]["chunks"] == len(notes)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_hud_is_as_wide_as_the_terminal(
+    run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    memory.remember("日本語 👨‍👩‍👧 and more\x1b[31m words ❤️ here")
+    lines = run("hud").out.splitlines()
+    assert {cell_len(line) for line in lines} == {width}
+    assert "日本語 👨 and" in "\n".join(lines)
+    assert "\x1b" not in "\n".join(lines)
+
+
+def test_hud_takes_a_width_and_draws_in_ascii(run: Run, notes: dict[str, str]) -> None:
+    shown = run("hud", "--width", "70", "--ascii").out
+    assert {len(line) for line in shown.splitlines()} == {70}
+    assert "─" not in shown
+    assert "###" in shown
+
+
+def test_hud_shows_a_gauge_of_ones_own(run: Run, brain: Path, notes: dict[str, str]) -> None:
+    run("init")
+    (brain / "gauges" / "SHORT.md").write_text(
+        "# x\n```gauge\nchunks {{store.chunks}}\n```\n", encoding="utf-8"
+    )
+    assert "│ chunks 4 " in run("hud", "short").out
+    (brain / "gauges" / "BAD.md").write_text("```gauge\n{{store.nothing}}\n```\n", encoding="utf-8")
+    ran = run("hud", "bad")
+    assert ran.code == 2
+    assert "BAD.md line 2: there is no figure 'store.nothing'" in " ".join(ran.err.split())
+
+
+def test_hud_of_no_memory_says_how_to_make_one(run: Run) -> None:
+    ran = run("hud")
+    assert ran.code == 1
+    assert "rlm-mem init" in ran.err
+
+
+def test_watch_follows_what_is_written(brain: Path, memory: Memory) -> None:
+    """In a real terminal: the frame is drawn again when the store changed, and Ctrl-C ends it."""
+    memory.store.create_chunk("first of all")
+    screen = Terminal(
+        [sys.executable, "-m", "rlm_mem", "--brain", str(brain), "hud", "--watch", "--interval", "0.2"]
+    )
+    try:
+        screen.wait_for("wrote a note: first of all")
+        memory.store.create_chunk("second one 日本")
+        screen.wait_for("wrote a note: second one 日本")
+        screen.process.send_signal(signal.SIGINT)
+        assert screen.process.wait(20) == 130
+        assert "Traceback" not in screen.seen
+    finally:
+        screen.close()
+
+
+class Terminal:
+    """A command with a terminal of 100 by 50 around it."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._own, other = pty.openpty()
+        environment = {
+            **os.environ,
+            "COLUMNS": "100",
+            "LINES": "50",
+            "TERM": "xterm-256color",
+            "NO_COLOR": "1",
+        }
+        environment["PYTHONIOENCODING"] = "utf-8"
+        self.process = subprocess.Popen(
+            command, stdin=other, stdout=other, stderr=other, env=environment, close_fds=True
+        )
+        os.close(other)
+        os.set_blocking(self._own, False)
+        self._raw = b""
+
+    @property
+    def seen(self) -> str:
+        return self._raw.decode("utf-8", "replace")
+
+    def wait_for(self, text: str) -> None:
+        end = time.monotonic() + 30
+        while text not in self.seen:
+            assert time.monotonic() < end, f"never shown: {text}\n{self.seen[-3000:]}"
+            try:
+                self._raw += os.read(self._own, 65536)
+            except BlockingIOError:
+                time.sleep(0.05)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._own)
