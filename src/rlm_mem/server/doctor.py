@@ -143,7 +143,10 @@ def _search(memory: Memory) -> Finding:
     chunk = memory.store.get_chunk(newest[0].id, track=False)
     if chunk is None:
         return Finding(
-            "search", FAIL, f"the file of {newest[0].id} is gone", "rlm-mem check, then rlm-mem repair."
+            "search",
+            FAIL,
+            f"the file of {newest[0].id} is gone or damaged",
+            "rlm-mem check, then rlm-mem repair.",
         )
     memory.search(chunk.content[:200], limit=1)
     return Finding("search", OK, "the index answers")

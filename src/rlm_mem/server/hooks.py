@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ _MAX_TRANSCRIPT = 200_000_000  # bytes
 _MAX_MESSAGE = 8_000  # characters; longer ones are mostly pasted files, which are kept elsewhere
 _MIN_MESSAGE = 25
 _CONTEXT_CHARS = 4_000
+_BATCH = 25  # messages in one commit: others must not wait long for the lock
 _SPEAKERS = {"user": "User", "assistant": "Agent"}
 
 
@@ -93,17 +95,21 @@ def save_transcript(memory: Memory, event: dict[str, Any]) -> int:
     if not isinstance(path, str) or not path:
         raise InputError("the hook names no transcript_path")
     conversation = str(event.get("session_id") or Path(path).stem)
+    said = transcript(Path(path).expanduser())
     created = 0
-    with memory.batch():
-        for said in transcript(Path(path).expanduser()):
-            report = memory.remember(
-                said.text,
-                conversation_id=conversation,
-                occurred_at=said.at,
-                source="transcript",
-                tags=["session"],
-            )
-            created += report.get("chunks_created", 0)
+    while some := list(islice(said, _BATCH)):
+        with memory.batch():
+            for one in some:
+                # A session is compacted several times: what is there already is not even a repetition.
+                if memory.store.find_same(one.text, conversation) is None:
+                    report = memory.remember(
+                        one.text,
+                        conversation_id=conversation,
+                        occurred_at=one.at,
+                        source="transcript",
+                        tags=["session"],
+                    )
+                    created += report.get("chunks_created", 0)
     return created
 
 

@@ -64,6 +64,7 @@ def serve_http(settings: Settings, port: int) -> None:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((LOOPBACK, port))
+            listening.listen()  # from here on clients may connect; they wait until the application is up
         except OSError as error:
             raise StorageError(
                 f"port {port} of {LOOPBACK} cannot be used: {error.strerror}",

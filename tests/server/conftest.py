@@ -1,0 +1,126 @@
+"""A server in process for most tests: `ask("search", query="tea")` through the official client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from mcp import Client
+
+from rlm_mem.server.mcp_server import McpServer
+from rlm_mem.server.service import Service, Settings
+from tests.cli.conftest import brain, memory, run  # noqa: F401 - fixtures
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[McpServer]:
+    """A server with every tool, on a brain of its own."""
+    server = McpServer(Service(Settings(brain=tmp_path / "brain", every_tool=True)))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def service(served: McpServer) -> Service:
+    """What is behind that server."""
+    return served.service
+
+
+@pytest.fixture
+def remembered(service: Service) -> list[str]:
+    """Ids of three memories."""
+    texts = (
+        "Ana: We chose PostgreSQL for the ledger because of its row-level security.",
+        "Ben drinks green tea in the morning.",
+        "The heron server stands in the cellar of Ellerby town hall.",
+    )
+    ids = []
+    for text in texts:
+        report = service.memory.remember(text, conversation_id="notes", tags=["team"])
+        ids += report["chunk_ids"]
+    return ids
+
+
+async def drive(client: Client, name: str, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """Call a tool that must work; what it gives is checked against its schema and against its text copy."""
+    import json
+
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    result = await client.call_tool(name, arguments, **options)
+    assert not result.is_error, result.content[0].text  # type: ignore[union-attr]
+    schema = tools[name].output_schema
+    assert schema is not None
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(result.structured_content)
+    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+    return dict(result.structured_content)
+
+
+async def drive_all(client: Client) -> set[str]:
+    """Use every tool once, as an agent would; gives their names."""
+    used: set[str] = set()
+
+    async def use(name: str, **arguments: Any) -> dict[str, Any]:
+        used.add(name)
+        return await drive(client, name, arguments)
+
+    first = await use(
+        "remember", text="Ana chose PostgreSQL for the ledger.", conversation_id="db", tags=["db"]
+    )
+    second = await use("remember", text="The ledger needs row-level security.", conversation_id="db")
+    one, two = first["chunk_ids"][0], second["chunk_ids"][0]
+    hits = (await use("search", query="who chose the ledger database", limit=5))["hits"]
+    assert hits[0]["id"] == one
+    link = {"source_id": two, "target_id": one, "type": "supports", "strength": 0.8, "reasoning": "why"}
+    assert (await use("link", **link))["type"] == "supports"
+    got = await use("get", ids=[one, "chunk-2020-01-01-00000000"])
+    assert got["memories"][0]["content"] == "Ana chose PostgreSQL for the ledger."
+    assert {link["id"] for link in got["memories"][0]["links"]} == {two}
+    assert got["missing"] == ["chunk-2020-01-01-00000000"]
+    answer = await use("recall", question="What did Ana choose for the ledger?")
+    assert answer["trajectory_id"].startswith("traj-")
+    opened = await use("recall_open", question="What did Ana choose?")
+    assert opened["hits"][0]["id"] == one
+    program = 'for hit in search("Ana ledger"):\n    print(hit["snippet"])'
+    ran = await use("recall_exec", handle=opened["handle"], code=program)
+    assert "PostgreSQL" in ran["output"]
+    assert not ran["finished"]
+    finished = await use(
+        "recall_finish", handle=opened["handle"], answer="PostgreSQL", chunk_ids=[one], confidence=0.9
+    )
+    assert (finished["answer"], finished["chunk_ids"]) == ("PostgreSQL", [one])
+    assert finished["sources"][0]["excerpt"].startswith("Ana chose")
+    status = await use("status")
+    assert (status["memories"], status["links"] > 0, status["open_recalls"]) == (2, True, 1)
+    assert (await use("forget", ids=[two]))["forgotten"] == [two]
+    if "reason" in {tool.name for tool in (await client.list_tools()).tools}:
+        assert (await use("restore", ids=[two]))["restored"] == [two]
+        changed = await use(
+            "update", id=one, tags=["choice"], expected_revision=got["memories"][0]["revision"]
+        )
+        assert changed["tags"] == ["choice"]
+        await use("reason", question="Why PostgreSQL?")
+        listed = (await use("trajectories", limit=10))["trajectories"]
+        assert {"recall", "reason", "session"} <= {run["operation"] for run in listed}
+    return used
+
+
+@pytest.fixture
+def ask(served: McpServer) -> Ask:
+    """Call one tool through a client: structured content, or the text of the error."""
+
+    def ask_it(name: str, /, **arguments: Any) -> Any:
+        async def go() -> Any:
+            async with Client(served.protocol) as client:
+                result = await client.call_tool(name, arguments)
+                return result.content[0].text if result.is_error else result.structured_content  # type: ignore[union-attr]
+
+        return asyncio.run(go())
+
+    return ask_it

@@ -1,0 +1,76 @@
+"""`rlm-mem doctor` says in words what is right and what is wrong, and changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+from tests.cli.conftest import Run
+
+
+def states(ran: object) -> dict[str, str]:
+    return {found["subject"]: found["state"] for found in ran.json["findings"]}  # type: ignore[attr-defined]
+
+
+def test_a_sound_memory_is_found_sound(run: Run, brain: Path, memory: Memory) -> None:
+    memory.remember("Something to find.")
+    ran = run("doctor", "--json")
+    assert ran.code == 0
+    assert ran.json["ok"]
+    assert {"brain", "store", "search", "model", "sandbox"} <= set(states(ran))
+    assert set(states(ran).values()) == {"ok"}
+    text = run("doctor").out
+    assert str(brain) in text
+    assert "1 memories" in text
+
+
+def test_without_a_memory_it_says_how_to_make_one_and_makes_none(run: Run, brain: Path) -> None:
+    ran = run("doctor", "--json")
+    assert ran.code == 0
+    found = next(one for one in ran.json["findings"] if one["subject"] == "brain")
+    assert "rlm-mem init" in found["remedy"]
+    assert not brain.exists()
+
+
+def test_a_wrong_setting_is_named(run: Run, brain: Path, memory: Memory) -> None:
+    (brain / "config.toml").write_text("[recall]\nmax_iterations = 0\n", encoding="utf-8")
+    ran = run("doctor", "--json")
+    assert ran.code == 1
+    assert "max_iterations" in next(one["message"] for one in ran.json["findings"] if one["state"] == "wrong")
+
+
+def test_a_model_that_is_not_set_up_is_named(
+    run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLM_MEM_LLM_MODEL", "openai:gpt-5")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    ran = run("doctor", "--json")
+    assert ran.code == 1
+    assert states(ran)["model"] == "wrong"
+    assert states(ran)["sandbox"] == "ok"
+
+
+def test_a_file_that_cannot_be_read_is_named(run: Run, brain: Path) -> None:
+    with Memory.open(brain) as memory:
+        made = memory.remember("Something.")["chunk_ids"][0]
+    file = next(path for path in (brain / "memory").rglob(f"{made}*.json"))
+    file.write_text("{", encoding="utf-8")
+    ran = run("doctor", "--json")
+    assert ran.code == 1
+    wrong = [one for one in ran.json["findings"] if one["state"] == "wrong"]
+    assert any("rlm-mem check" in one["remedy"] for one in wrong)
+
+
+def test_a_missing_extra_is_named_with_how_to_install_it(
+    run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import rlm_mem.server.doctor as doctor
+
+    real = doctor.find_spec
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "mcp" else real(name))
+    ran = run("doctor", "--json")
+    found = next(one for one in ran.json["findings"] if one["subject"] == "extra server")
+    assert (ran.code, found["state"]) == (1, "wrong")
+    assert "rlm-mem[server]" in found["remedy"]

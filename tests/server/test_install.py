@@ -1,0 +1,162 @@
+"""`rlm-mem install`: our entry comes and goes, and everything else in a client's configuration stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem.server.client_files import json_with, toml_with
+from rlm_mem.server.clients import CLIENTS, client_named
+from tests.cli.conftest import Run
+
+NAMES = [client.name for client in CLIENTS]
+
+
+def settings_file(name: str) -> Path:
+    return client_named(name).user(Path.home(), os.environ)
+
+
+def entries(name: str) -> dict[str, Any]:
+    client = client_named(name)
+    text = settings_file(name).read_text(encoding="utf-8")
+    read = tomllib.loads(text) if client.form == "toml" else json.loads(text)
+    return dict(read.get(client.table, {}))
+
+
+def test_the_five_clients_are_known() -> None:
+    assert NAMES == ["claude-code", "claude-desktop", "cursor", "vscode", "codex"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_entry_starts_this_server_on_this_brain(name: str, run: Run, brain: Path) -> None:
+    ran = run("install", "--client", name, "--namespace", "agent/me", "--tools", "all")
+    assert ran.code == 0, ran.err
+    entry = entries(name)["rlm-mem"]
+    assert Path(entry["command"]).is_absolute()
+    tail = ["mcp", "--brain", str(brain), "--namespace", "agent/me", "--tools", "all"]
+    assert entry["args"][-len(tail) :] == tail
+    assert str(settings_file(name)) in ran.out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_installing_again_changes_nothing_and_removing_leaves_what_was_there(name: str, run: Run) -> None:
+    file = settings_file(name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix == ".toml":
+        before = '# mine\nmodel = "x"\n\n[mcp_servers.other]\ncommand = "o"  # kept\n'
+    else:
+        before = (
+            json.dumps({"theme": "dark", client_named(name).table: {"other": {"command": "o"}}}, indent=2)
+            + "\n"
+        )
+    file.write_text(before, encoding="utf-8")
+    first = run("install", "--client", name, "--json").json
+    assert first["changed"]
+    assert Path(first["backup"]).read_text(encoding="utf-8") == before
+    assert set(entries(name)) == {"other", "rlm-mem"}
+    written = file.read_text(encoding="utf-8")
+    again = run("install", "--client", name, "--json").json
+    assert (again["changed"], again["backup"]) == (False, None)
+    assert file.read_text(encoding="utf-8") == written
+    assert run("install", "--client", name, "--remove", "--json").json["changed"]
+    assert file.read_text(encoding="utf-8") == before
+    assert not run("install", "--client", name, "--remove", "--json").json["changed"]
+
+
+def test_other_options_replace_the_entry(run: Run) -> None:
+    for name in ("cursor", "codex"):
+        run("install", "--client", name)
+        run("install", "--client", name, "--read-only")
+        assert entries(name)["rlm-mem"]["args"][-1] == "--read-only"
+        assert len(entries(name)) == 1
+
+
+def test_print_writes_nothing(run: Run) -> None:
+    for name in NAMES:
+        ran = run("install", "--client", name, "--print")
+        assert ran.code == 0
+        assert "rlm-mem" in ran.out
+        assert str(settings_file(name)) in ran.err.replace("\n", "")
+        assert not settings_file(name).exists()
+
+
+def test_a_project_has_its_own_file(run: Run) -> None:
+    assert run("install", "--client", "claude-code", "--project").code == 0
+    assert "rlm-mem" in json.loads(Path(".mcp.json").read_text(encoding="utf-8"))["mcpServers"]
+    assert not settings_file("claude-code").exists()
+    refused = run("install", "--client", "codex", "--project")
+    assert refused.code == 2
+
+
+def test_a_file_that_cannot_be_edited_safely_stays_as_it_is(run: Run) -> None:
+    commented = '{\n  // my servers\n  "servers": {}\n}\n'
+    file = settings_file("vscode")
+    file.parent.mkdir(parents=True)
+    file.write_text(commented, encoding="utf-8")
+    ran = run("install", "--client", "vscode")
+    assert ran.code == 2
+    assert "--print" in ran.err
+    assert file.read_text(encoding="utf-8") == commented
+
+
+def test_an_unknown_client_is_refused_with_the_known_ones(run: Run) -> None:
+    ran = run("install", "--client", "emacs")
+    assert ran.code == 2
+    assert "claude-code" in ran.err
+
+
+def test_a_link_to_the_file_stays_a_link(run: Run, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.json"
+    real.write_text("{}", encoding="utf-8")
+    file = settings_file("cursor")
+    file.parent.mkdir(parents=True)
+    file.symlink_to(real)
+    assert run("install", "--client", "cursor").code == 0
+    assert file.is_symlink()
+    assert "rlm-mem" in real.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'mcp_servers = { rlm-mem = { command = "a" } }\n',
+        '[mcp_servers]\nrlm-mem = { command = "a" }\n',
+    ],
+)
+def test_a_table_written_another_way_is_not_guessed_at(text: str) -> None:
+    from rlm_mem.errors import InvalidConfig
+
+    with pytest.raises(InvalidConfig, match=r"safely|TOML"):
+        toml_with(text, "mcp_servers", "rlm-mem", {"command": "b"}, where="config.toml")
+
+
+def test_subtables_of_our_entry_go_with_it() -> None:
+    text = '[mcp_servers.rlm-mem]\ncommand = "a"\n[mcp_servers.rlm-mem.env]\nX = "1"\n[other]\ny = 1\n'
+    assert toml_with(text, "mcp_servers", "rlm-mem", None, where="f") == "[other]\ny = 1\n"
+
+
+def test_an_object_of_another_shape_is_refused() -> None:
+    from rlm_mem.errors import InvalidConfig
+
+    for text in ("[]", '{"mcpServers": []}', "{", "[" * 5000):
+        with pytest.raises(InvalidConfig):
+            json_with(text, "mcpServers", "rlm-mem", {"command": "a"}, where="f")
+
+
+def test_the_plugin_and_the_registry_file_name_what_is_there() -> None:
+    from rlm_mem import __version__
+
+    root = Path(__file__).parents[2]
+    plugin = root / "plugins" / "claude-code"
+    hooks = json.loads((plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+    commands = [hook["command"] for groups in hooks.values() for group in groups for hook in group["hooks"]]
+    assert commands == ["rlm-mem hook session-start", "rlm-mem hook pre-compact"]
+    assert json.loads((plugin / ".mcp.json").read_text(encoding="utf-8"))["mcpServers"]["rlm-mem"]
+    described = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
+    registry = json.loads((root / "server.json").read_text(encoding="utf-8"))
+    assert {described["version"], registry["version"], registry["packages"][0]["version"]} == {__version__}

@@ -1,0 +1,200 @@
+"""Tools, resources and prompts, through the official client in both ages of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from rlm_mem.server.mcp_server import McpServer
+from rlm_mem.server.service import Service, Settings, plain
+from rlm_mem.server.tool import input_schema
+from rlm_mem.server.tools_memory import TagCount
+from rlm_mem.server.toolset import tools_for
+from tests.server.conftest import Ask, drive_all
+
+TEN = {
+    "remember", "recall", "recall_open", "recall_exec", "recall_finish", "search", "get", "forget", "link", "status",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_official_client_drives_every_tool(served: McpServer, mode: str) -> None:
+    async def go() -> set[str]:
+        async with Client(served.protocol, mode=mode) as client:
+            return await drive_all(client)
+
+    assert asyncio.run(go()) == set(served.service.tools)
+
+
+def test_ten_tools_are_offered_by_default_and_in_the_same_order_each_time() -> None:
+    names = [tool.name for tool in tools_for()]
+    assert set(names) == TEN
+    assert len(names) == 10
+    assert names == [tool.name for tool in tools_for()]
+    assert [tool.name for tool in tools_for(every=True)][:10] == names
+
+
+def test_a_read_only_server_offers_nothing_that_changes_a_memory(tmp_path: Path) -> None:
+    Service(Settings(brain=tmp_path)).memory.close()
+    service = Service(Settings(brain=tmp_path, read_only=True, every_tool=True))
+    assert set(service.tools).isdisjoint({"remember", "forget", "link", "update", "restore"})
+    assert not service.call("recall", {"question": "What is there?"}).failed
+    service.close()
+
+
+def test_annotations_are_honest(served: McpServer) -> None:
+    async def go() -> dict[str, Any]:
+        async with Client(served.protocol) as client:
+            return {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
+
+    notes = asyncio.run(go())
+    assert [n for n, note in notes.items() if note.destructive_hint] == ["forget", "update"]
+    writing = [n for n, note in notes.items() if not note.read_only_hint]
+    assert writing == ["remember", "forget", "link", "update", "restore"]
+    assert [n for n, note in notes.items() if note.open_world_hint] == ["recall", "reason"]
+
+
+def test_every_argument_is_described_and_bounded() -> None:
+    for tool in tools_for(every=True):
+        schema = input_schema(tool)
+        assert schema["type"] == "object"
+        for name, about in schema["properties"].items():
+            assert about.get("description"), f"{tool.name}.{name}"
+        assert set(tool.aliases.values()) <= set(schema["properties"]), tool.name
+        assert set(tool.aliases).isdisjoint(schema["properties"]), tool.name
+
+
+def test_arguments_under_other_names_and_as_text_are_understood(ask: Ask) -> None:
+    stored = ask("remember", content="Dana prefers trains.", labels='["travel", "people"]', confidence="0.9")
+    found = ask("search", q="trains", n="3", tag="travel")
+    assert [hit["id"] for hit in found["hits"]] == stored["chunk_ids"]
+    read = ask("get", chunk_ids=json.dumps(stored["chunk_ids"]))["memories"][0]
+    assert (read["tags"], read["confidence"]) == (["travel", "people"], 0.9)
+    assert ask("forget", id=stored["chunk_ids"][0])["forgotten"] == stored["chunk_ids"]
+
+
+def test_what_is_wrong_is_said_in_words_with_the_remedy(ask: Ask) -> None:
+    assert "limit" in ask("search", query="x", limit=1000)
+    assert "There are: query" in ask("search", query="x", page=2)
+    assert "twice" in ask("search", query="x", q="y")
+    assert "chunk id" in ask("get", ids=["../../etc/passwd"])
+    assert "recall_open" in ask("recall_exec", handle="recall-0", code="1")
+    assert "supports" in ask("link", source_id="chunk-a", target_id="chunk-b", type="eats")
+
+
+def test_an_unknown_tool_is_an_error_of_the_protocol(served: McpServer) -> None:
+    async def go() -> None:
+        async with Client(served.protocol) as client:
+            with pytest.raises(MCPError, match="there is no tool"):
+                await client.call_tool("drop_everything", {})
+
+    asyncio.run(go())
+
+
+def test_one_bad_id_leaves_nothing_half_forgotten(ask: Ask, remembered: list[str]) -> None:
+    assert "chunk id" in ask("forget", ids=[remembered[0], "not an id"])
+    assert ask("get", ids=[remembered[0]])["missing"] == []
+
+
+def test_a_program_in_a_fence_runs_and_final_ends_the_recall(ask: Ask, remembered: list[str]) -> None:
+    handle = ask("recall_open", question="Where is the heron server?")["handle"]
+    code = f"```repl\nFINAL('in the cellar', chunk_ids=['{remembered[2]}'])\n```"
+    done = ask("recall_exec", handle=handle, code=code)
+    assert done["finished"]
+    assert done["result"]["answer"] == "in the cellar"
+    again = ask("recall_finish", handle=handle, answer="something else")
+    assert again["answer"] == "in the cellar"
+
+
+def test_a_program_that_fails_is_an_answer_that_says_why(ask: Ask, remembered: list[str]) -> None:
+    handle = ask("recall_open", question="anything")["handle"]
+    step = ask("recall_exec", handle=handle, code="open('/etc/passwd')")
+    assert step["error"]
+    assert not step["finished"]
+
+
+def test_long_calls_report_progress(served: McpServer, remembered: list[str]) -> None:
+    seen: list[tuple[float, float | None, str | None]] = []
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        seen.append((done, total, message))
+
+    async def go() -> None:
+        async with Client(served.protocol) as client:
+            await client.call_tool("recall", {"question": "Where is the heron?"}, progress_callback=note)
+            text = "\n\n".join(f"Paragraph {n} about the ledger. " * 60 for n in range(5))
+            await client.call_tool("remember", {"text": text}, progress_callback=note)
+
+    asyncio.run(go())
+    assert any("turn 1" in (message or "") for _, _, message in seen)
+    done, total, message = seen[-1]
+    assert done == total
+    assert "chunks" in (message or "")
+
+
+def test_memories_and_recalls_can_be_read_as_resources(served: McpServer, remembered: list[str]) -> None:
+    trajectory = served.service.memory.recall("Where is the heron server?").trajectory.id
+
+    async def go() -> dict[str, Any]:
+        async with Client(served.protocol) as client:
+            listed = [one.uri for one in (await client.list_resources()).resources]
+            assert "memory://recent" in listed
+            assert f"memory://chunks/{remembered[0]}" in listed
+            templates = [t.uri_template for t in (await client.list_resource_templates()).resource_templates]
+            assert templates == ["memory://chunks/{id}", "memory://trajectories/{id}"]
+            read = {}
+            for uri in (*listed, f"memory://trajectories/{trajectory}"):
+                read[uri] = json.loads((await client.read_resource(uri)).contents[0].text)  # type: ignore[union-attr]
+            return read
+
+    read = asyncio.run(go())
+    assert read[f"memory://chunks/{remembered[1]}"]["content"] == "Ben drinks green tea in the morning."
+    assert read["memory://status"]["chunk_count"] == 3
+    assert read[f"memory://trajectories/{trajectory}"]["query"] == "Where is the heron server?"
+    assert str(served.service.memory.store.base_path) not in json.dumps(read)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "memory://chunks/chunk-2020-01-01-00000000",
+        "memory://chunks/..%2F..%2Fconfig.toml",
+        "memory://trajectories/..%2Findex",
+        "memory://nothing",
+        "file:///etc/passwd",
+    ],
+)
+def test_an_address_without_anything_behind_it_is_refused(served: McpServer, uri: str) -> None:
+    async def go() -> None:
+        async with Client(served.protocol) as client:
+            with pytest.raises(MCPError, match=r"there is no|not a chunk id|trajectory"):
+                await client.read_resource(uri)
+
+    asyncio.run(go())
+
+
+def test_prompts_are_filled_in(served: McpServer) -> None:
+    async def go() -> list[str]:
+        async with Client(served.protocol) as client:
+            texts = []
+            for prompt in (await client.list_prompts()).prompts:
+                arguments = {one.name: "the {} ledger" for one in prompt.arguments or []}
+                made = await client.get_prompt(prompt.name, arguments)
+                texts.append(made.messages[0].content.text)  # type: ignore[union-attr]
+            return texts
+
+    texts = asyncio.run(go())
+    assert len(texts) == 3
+    assert sum("the {} ledger" in text for text in texts) == 2
+
+
+def test_text_that_utf8_cannot_hold_never_reaches_the_wire() -> None:
+    data = plain(TagCount("half a pair: \ud83d", 1))
+    assert data == {"tag": "half a pair: ?", "count": 1}
+    assert plain(TagCount("whole: \N{BIRD}", 1))["tag"] == "whole: \N{BIRD}"

@@ -1,0 +1,207 @@
+"""Real server processes, over stdio and over HTTP, driven by the official client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from rlm_mem import Memory
+from rlm_mem.server.toolset import tools_for
+from tests.server.conftest import drive, drive_all
+
+TOKEN = "a token that is long enough"
+
+
+def started(brain: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "rlm_mem", "mcp", "--brain", str(brain), *options]
+
+
+def stdio(brain: Path, *options: str) -> Any:
+    command = started(brain, *options)
+    parameters = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+    return stdio_client(parameters, errlog=subprocess.DEVNULL)  # type: ignore[arg-type]
+
+
+def test_over_stdio_the_official_client_drives_every_tool(tmp_path: Path) -> None:
+    async def go() -> set[str]:
+        async with Client(stdio(tmp_path / "brain", "--tools", "all"), mode="legacy") as client:
+            assert client.server_info is not None
+            assert client.server_info.name == "rlm-mem"
+            assert "search" in (client.instructions or "")
+            return await drive_all(client)
+
+    assert asyncio.run(go()) == {tool.name for tool in tools_for(every=True)}
+
+
+def initialize() -> bytes:
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    return json.dumps(message).encode() + b"\n"
+
+
+def test_initialize_is_answered_before_any_memory_is_opened(tmp_path: Path) -> None:
+    """Also: only the protocol is on stdout, a line that is none is survived, and the end of stdin ends the server."""
+    brain = tmp_path / "brain"
+    sent = (
+        b"this is no JSON\n" + initialize() + b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
+    )
+    ran = subprocess.run(started(brain), input=sent, capture_output=True, timeout=60, check=False)
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [line["result"]["serverInfo"]["name"] for line in lines if line.get("id") == 1] == ["rlm-mem"]
+    assert ran.returncode == 0, ran.stderr.decode()
+    assert not brain.exists()
+
+
+def test_the_server_loads_neither_numpy_nor_a_sandbox_before_the_first_call() -> None:
+    code = "import sys, rlm_mem.server.run; print(' '.join(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    loaded = set(ran.stdout.split())
+    assert "mcp.server.lowlevel" in loaded
+    assert loaded.isdisjoint({"numpy", "pydantic_monty", "toktok_rs", "snowballstemmer", "rlm_mem.store.api"})
+
+
+def test_eight_servers_on_one_brain_lose_nothing(tmp_path: Path) -> None:
+    brain = tmp_path / "brain"
+
+    async def one(number: int) -> list[str]:
+        async with Client(stdio(brain), mode="legacy", read_timeout_seconds=120) as client:
+            ids = []
+            for turn in range(10):
+                text = f"Agent {number} noted fact {turn}: gauge {number * 100 + turn} was read."
+                ids += (await client.call_tool("remember", {"text": text})).structured_content["chunk_ids"]
+                if turn == 5:
+                    await client.call_tool("search", {"query": "gauge"})
+            return ids
+
+    async def go() -> list[list[str]]:
+        return await asyncio.gather(*(one(number) for number in range(8)))
+
+    ids = [chunk_id for some in asyncio.run(go()) for chunk_id in some]
+    assert len(set(ids)) == 80
+    with Memory.open(brain) as memory:
+        assert memory.stats()["chunk_count"] == 80
+        found = memory.store.get_many(ids)
+        assert {chunk.content for chunk in found.values()} == {
+            f"Agent {number} noted fact {turn}: gauge {number * 100 + turn} was read."
+            for number in range(8)
+            for turn in range(10)
+        }
+        assert memory.check() == []
+
+
+@contextmanager
+def http_server(brain: Path, *options: str, token: str | None = TOKEN) -> Iterator[tuple[str, str]]:
+    """A server on a free port; its address, and what it said on stderr."""
+    environment = {**os.environ, **({"RLM_MEM_TOKEN": token} if token else {})}
+    process = subprocess.Popen(
+        started(brain, "--http", "--port", "0", *options), stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert said.startswith("MCP at "), said + process.stderr.read()
+        yield said.split()[2].rstrip(","), said
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def served_over_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with http_server(tmp_path_factory.mktemp("http") / "brain", "--tools", "all") as (address, _):
+        yield address
+
+
+def test_over_http_the_official_client_drives_every_tool(tmp_path: Path) -> None:
+    async def go(address: str, mode: str, question: str) -> set[str]:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            Client(streamable_http_client(address, http_client=http), mode=mode) as client,
+        ):
+            return await drive_all(client) if not question else set(await drive(client, question, {}))
+
+    with http_server(tmp_path / "brain", "--tools", "all") as (address, _):
+        assert asyncio.run(go(address, "auto", "")) == {tool.name for tool in tools_for(every=True)}
+        assert "namespace" in asyncio.run(go(address, "legacy", "status"))
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Bearer \u00e9"}, 401),
+        ({"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}, 421),
+        ({"Authorization": f"Bearer {TOKEN}", "Host": "127.0.0.1:1"}, 421),
+        ({"Authorization": f"Bearer {TOKEN}", "Origin": "https://evil.example"}, 403),
+        ({"Authorization": f"Bearer {TOKEN}", "Origin": "null"}, 403),
+    ],
+)
+def test_over_http_strangers_are_refused(served_over_http: str, headers: dict[str, str], status: int) -> None:
+    encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+    for path in ("", "/other"):
+        answer = httpx2.post(served_over_http + path, json={}, headers=encoded)  # type: ignore[arg-type]
+        assert answer.status_code == status
+        assert "rlm" not in answer.text
+
+
+def test_over_http_a_body_that_is_too_large_is_refused(served_over_http: str) -> None:
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    answer = httpx2.post(served_over_http, content=b" " * (17 * 1024 * 1024), headers=headers)
+    assert answer.status_code == 413
+
+
+def test_only_the_loopback_interface_is_listened_on(served_over_http: str) -> None:
+    assert served_over_http.startswith("http://127.0.0.1:")
+
+
+def test_without_a_token_in_the_environment_each_start_makes_one(tmp_path: Path) -> None:
+    with http_server(tmp_path / "brain", token=None) as (address, said):
+        token = said.split()[-1]
+        assert len(token) >= 32
+        asked = {"json": {}, "timeout": 60}
+        assert httpx2.post(address, headers={"Authorization": f"Bearer {token}"}, **asked).status_code == 400
+        assert (
+            httpx2.post(address, headers={"Authorization": f"Bearer {token[:-1]}"}, **asked).status_code
+            == 401
+        )
+
+
+def test_a_token_that_protects_nothing_is_refused(tmp_path: Path) -> None:
+    command = started(tmp_path / "brain", "--http", "--port", "0")
+    ran = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "RLM_MEM_TOKEN": "short"},
+    )
+    assert ran.returncode == 2
+    assert "RLM_MEM_TOKEN" in ran.stderr
+    assert "short" not in ran.stderr.replace("too short", "")
