@@ -84,8 +84,7 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
     indent = min(indent, width - 4) if width > 8 else 0
     lines: list[str] = []
     rest = text
-    while width_of(rest) > width:
-        fitting = _beginning(rest, width)
+    while len(fitting := _beginning(rest, width)) < len(rest):
         # The place to break: the last space behind the indent, unless the next character is one itself.
         start = len(rest) - len(rest.lstrip(" "))
         at = len(fitting) if rest[len(fitting) : len(fitting) + 1] == " " else fitting.rfind(" ", start + 1)

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from rlm_mem.errors import InvalidConfig
 
-__all__ = ["Document", "Section", "parse_document", "read_document_text", "whole_number"]
+__all__ = ["Document", "Section", "flat", "parse_document", "read_document_text", "whole_number"]
 
 MAX_BYTES = 262_144
 """A persona file is read whole and goes into prompts: one larger than this is a mistake."""
 
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"(#{1,6})\s+(.*)$")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_ITEM = re.compile(r"\s*[-*+]\s+(.*\S)\s*$")
+_ITEM = re.compile(r"[-*+] (.*)$")
 _RULE_ROW = re.compile(r"[\s|:-]+$")
-_NUMBER = re.compile(r"\s*(\d+)(?:\.0+)?\s*%?\s*$")
+_NUMBER = re.compile(r"(\d{1,9})(?:\.0+)? ?%?$")
 
 
 @dataclass
@@ -45,11 +45,11 @@ class Section:
         """List items with their line numbers; a line indented below an item belongs to it."""
         found: list[tuple[int, str]] = []
         for number, text in self.lines:
-            match = _ITEM.match(text)
+            match = _ITEM.match(flat(text))
             if match:
                 found.append((number, match[1]))
             elif found and text.startswith("  ") and text.strip():
-                found[-1] = (found[-1][0], f"{found[-1][1]} {text.strip()}")
+                found[-1] = (found[-1][0], f"{found[-1][1]} {flat(text)}")
         return found
 
     def rows(self) -> list[tuple[int, list[str]]]:
@@ -58,7 +58,7 @@ class Section:
         for number, text in self.lines:
             bare = text.strip()
             if bare.startswith("|") and not _RULE_ROW.fullmatch(bare):
-                found.append((number, [cell.strip().strip("*`") for cell in bare.strip("|").split("|")]))
+                found.append((number, [flat(cell).strip("*`") for cell in bare.strip("|").split("|")]))
         return found
 
 
@@ -112,12 +112,12 @@ def parse_document(text: str) -> Document:
             document.fences.append((info[0].lower() if info else "", number, []))
         heading = _HEADING.match(line) if fence is None and not opening else None
         if heading and len(heading[1]) == 1 and not document.title and current is None:
-            document.title = heading[2]
+            document.title = heading[2].rstrip("# ")
         elif heading and len(heading[1]) <= 2:
-            title, _, value = heading[2].partition(":")
-            current = Section(title.strip(), value.strip(), number)
+            title, _, value = heading[2].rstrip("# ").partition(":")
+            current = Section(flat(title), flat(value), number)
             # Of two sections with one title the first one counts, as a reader would expect of settings.
-            document.sections.setdefault(title.strip().lower(), current)
+            document.sections.setdefault(current.title.lower(), current)
         elif current is not None:
             current.lines.append((number, line))
         elif fence is None and line.lstrip().startswith(">"):
@@ -134,13 +134,18 @@ def _after_frontmatter(lines: list[str]) -> int:
     return next((number + 1 for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), 0)
 
 
+def flat(text: str) -> str:
+    """The text with every run of white space as one space, none at its ends."""
+    return " ".join(text.split())
+
+
 def whole_number(text: str, where: str) -> int:
     """The whole number that a text is, with or without ``%``.
 
     Raises:
         InvalidConfig: it is none.
     """
-    match = _NUMBER.match(text)
+    match = _NUMBER.match(flat(text))
     if match is None:
         raise InvalidConfig(
             f"{where} must be a whole number, not {text.strip()!r:.60}", hint="Write it as 75 or 75%."

@@ -10,12 +10,12 @@ from typing import Any
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.persona.boxes import Part, Row, Rule, draw
 from rlm_mem.persona.cells import cut, left, right, steady, width_of
-from rlm_mem.persona.documents import parse_document
+from rlm_mem.persona.documents import flat, parse_document
 
 __all__ = ["Gauge", "parse_gauge", "render_gauge"]
 
-_PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
-_BLOCK = re.compile(r"\{\{\s*([#/])\s*(\w+)\s*([\w.]*)\s*(columns)?\s*\}\}\s*$")
+_PLACE = re.compile(r"\{\{([^{}]*)\}\}")
+_BLOCK = re.compile(r"\{\{ ?([#/]) ?(\w+)(?: ([\w.]+))?(?: (columns))? ?\}\}$")
 _PATH = re.compile(r"\w+(?:\.\w+)*$")
 _RULE = re.compile(r"-{3,}\s*(.*)$")
 _FILL = "\x00"  # stands for {{fill}} in a filled line; no figure can hold it
@@ -87,7 +87,7 @@ def _body(
     made: list[_Line | _Block] = []
     while lines:
         (number, text), lines = lines[0], lines[1:]
-        match = _BLOCK.match(text.strip())
+        match = _BLOCK.match(flat(text))
         if match is None:
             _check_places(text, f"{where} line {number}")
             made.append(_Line(number, text.rstrip()))
@@ -101,7 +101,7 @@ def _body(
             if within is None or within[1] != kind:
                 raise InvalidConfig(f"{where} line {number}: {{{{/{kind}}}}} closes nothing")
             return tuple(made), lines
-        if not _PATH.match(path):
+        if not path or not _PATH.match(path):
             raise InvalidConfig(f"{where} line {number}: {{{{#{kind}}}}} names no figure")
         inner, lines = _body(lines, where, (number, kind))
         made.append(_Block(number, kind, path, bool(columns), inner))

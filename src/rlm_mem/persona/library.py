@@ -236,7 +236,9 @@ def _markdown(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted(
-        path for path in folder.iterdir() if path.suffix.lower() == ".md" and not path.name.startswith(".")
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() == ".md" and not path.name.startswith(".") and path.is_file()
     )
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.persona.documents import Document, Section, parse_document, whole_number
+from rlm_mem.persona.documents import Document, Section, flat, parse_document, whole_number
 
 __all__ = ["Personality", "parse_personality"]
 
-_BETWEEN = re.compile(r"(\d+)\s*%?\s*(?:-|–|—|to)\s*(\d+)\s*%?\s*$")
+_BETWEEN = re.compile(r"(\d{1,9}) ?%? ?(?:-|–|—|to) ?(\d{1,9}) ?%?$")
 _PLACEHOLDER = re.compile(r"[.…\s]*$|\[.*\]$")
 
 
@@ -112,7 +112,7 @@ def _slider(said: str) -> str:
 
 
 def _adjustment(said: str, where: str) -> int:
-    bare = said.strip().strip("*").lstrip("↑↓→⬆⬇➡= ~").strip()
+    bare = flat(said).strip("*").lstrip("↑↓→⬆⬇➡= ~").strip()
     between = _BETWEEN.match(bare)
     if between is None:
         return whole_number(bare, where)

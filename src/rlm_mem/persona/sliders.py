@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.persona.documents import Document, Section, parse_document, whole_number
+from rlm_mem.persona.documents import Document, Section, flat, parse_document, whole_number
 
 __all__ = ["Level", "Slider", "parse_slider"]
 
 LARGEST = 1_000_000
-_RANGE = re.compile(r"(\d+)\s*%?\s*(?:\([^)]*\))?\s*(?:-|–|—|−|→|->|\.\.|…|to)\s*(\d+)")
-_EXAMPLE = re.compile(r"\**\s*(\d+)\s*%?\s*\**\s*(?::|—|–|-|=)\s*\**\s*(.+)$")
+# Of texts without runs of white space, so that no file can keep these busy.
+_RANGE = re.compile(r"(\d{1,9}) ?%? ?(?:\([^()]{0,200}\))? ?(?:-|–|—|−|→|->|\.\.|…|to) ?(\d{1,9})")
+_EXAMPLE = re.compile(r"\*{0,2} ?(\d{1,9}) ?%? ?\*{0,2} ?(?::|—|–|-|=) ?\*{0,2} ?(.+)$")
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ def _range(document: Document, where: str) -> tuple[int, int]:
     said = (section.value or section.text) if section else document.quoted("slider range")
     if said is None:
         return 0, 100
+    said = flat(said)
     match = _RANGE.search(said)
     if match is None:
         raise InvalidConfig(f"{where}: the range is {said!r:.60}, not two numbers", hint="Write it as 0-100.")
@@ -210,7 +212,7 @@ def _tokens(section: Section) -> tuple[str, ...]:
 
 
 def _prose(text: str) -> str:
-    return _unbracketed(" ".join(text.split()))
+    return _unbracketed(flat(text))
 
 
 def _unbracketed(text: str) -> str:

@@ -1,0 +1,91 @@
+"""Files of a brain that somebody made to hurt: refused or read, never a hang and never another exception."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlm_mem.errors import InvalidConfig
+from rlm_mem.persona import (
+    Library,
+    parse_commands,
+    parse_gauge,
+    parse_personality,
+    parse_slider,
+    render_gauge,
+)
+
+LONG = 200_000
+PIECES = ["#", " ", "\t", "- 5", "*", "%", "(", "0-", "{{", "a", "|", "|-", "`", "> x:", "→", "9"]
+HEADS = [
+    "",
+    "# ",
+    "## Range\n",
+    "## Default\n",
+    "## Default: ",
+    "## Examples\n- 5",
+    "## Calibration Levels\n| 0",
+    "## Configuration\n- Humor: 5",
+    "## Slider Adjustments\n| Humor | 5",
+    "> Slider Range: 5",
+    "```gauge\n{{",
+    "```gauge\n{{#each",
+    "```gauge\n--- ",
+]
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_no_file_keeps_a_parser_busy(head: str) -> None:
+    """Each of the shapes that make a careless pattern try every way of dividing a long run."""
+    for piece in PIECES:
+        text = head + piece * (LONG // len(piece)) + "!"
+        begun = time.process_time()
+        for parse in (parse_slider, parse_personality, parse_gauge):
+            try:
+                parse(text, "HOSTILE")
+            except InvalidConfig:
+                continue
+        assert time.process_time() - begun < 5, f"{head!r} and {piece!r}"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from([*HEADS, *PIECES, "\n", "75", "Humor", ": ", "{{x}}", "é", "\x00"]), max_size=30)
+)
+def test_any_text_is_read_or_refused(parts: list[str]) -> None:
+    text = "".join(parts)
+    for parse in (parse_slider, parse_personality):
+        try:
+            parse(text, "ANY")
+        except InvalidConfig as error:
+            assert str(error)
+    try:
+        render_gauge(parse_gauge(text, "ANY"), {"x": "y"})
+    except InvalidConfig as error:
+        assert str(error)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60))
+def test_any_message_is_talk_or_a_command(text: str) -> None:
+    try:
+        parse_commands(text, Library())
+    except InvalidConfig as error:
+        assert str(error)
+
+
+def test_a_number_of_any_length_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match="must be a whole number"):
+        parse_personality("## Configuration\n- Humor: " + "9" * 10_000, "ODD")
+
+
+def test_pipes_and_folders_are_no_files(tmp_path: Path) -> None:
+    folder = tmp_path / "personalities"
+    (folder / "FOLDER.md").mkdir(parents=True)
+    os.mkfifo(folder / "PIPE.md")
+    assert Library(tmp_path).modes() == Library().modes()
