@@ -18,43 +18,9 @@ from rlm_mem.store.api import ChunkStore
 from support import arguments, machine
 
 RESULTS = Path(__file__).parent / "results" / "interchange.json"
-WORDS = tuple(
-    [
-        "gate",
-        "key",
-        "boat",
-        "clock",
-        "tea",
-        "mill",
-        "bridge",
-        "sensor",
-        "radio",
-        "cable",
-        "river",
-        "meeting",
-        "budget",
-        "friday",
-        "march",
-        "price",
-        "paint",
-        "rope",
-        "harbour",
-        "invoice",
-        "ticket",
-        "train",
-        "garden",
-        "window",
-        "letter",
-        "recipe",
-        "doctor",
-        "lesson",
-        "piano",
-        "summer",
-        "winter",
-        "ferry",
-        "parcel",
-    ]
-)
+TEXT = """gate key boat clock tea mill bridge sensor radio cable river meeting budget friday march price paint rope
+harbour invoice ticket train garden window letter recipe doctor lesson piano summer winter ferry parcel"""
+WORDS = TEXT.split()
 
 
 def main() -> None:

@@ -1,0 +1,198 @@
+"""Watching a folder, going on after an interruption, and the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem.cli import main
+from rlm_mem.errors import InputError
+from rlm_mem.interchange import import_source, importing
+from rlm_mem.interchange.report import ImportReport
+from rlm_mem.interchange.watching import watch
+from rlm_mem.store.api import ChunkStore
+
+from .conftest import Open
+
+
+def texts(store: ChunkStore) -> set[str]:
+    return {chunk.content for chunk in store.iter_chunks()}
+
+
+def test_what_is_new_or_changed_in_a_watched_folder_is_imported(store: ChunkStore, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text("The gate is green.")
+    steps: list[Any] = [
+        lambda: (folder / "b.md").write_text("The boat is blue."),
+        lambda: (folder / "a.md").write_text("The gate is painted red."),
+        lambda: (folder / "b.md").unlink(),
+        lambda: None,
+    ]
+    reports: list[ImportReport] = []
+    seen: list[set[str]] = []
+
+    def sleep(_seconds: float) -> None:
+        seen.append(texts(store))
+        steps.pop(0)()
+
+    watch(store, folder, on_report=reports.append, stop=lambda: not steps, sleep=sleep, settled=0)
+    seen.append(texts(store))
+    assert seen == [
+        {"The gate is green."},
+        {"The gate is green.", "The boat is blue."},
+        {"The gate is painted red.", "The boat is blue."},
+        {"The gate is painted red.", "The boat is blue."},
+        {"The gate is painted red.", "The boat is blue."},
+    ]
+    assert [report.created for report in reports] == [1, 1, 1]
+
+
+def test_a_file_that_is_just_being_written_is_left_until_later(store: ChunkStore, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    rounds = [1, 2, 3]
+
+    def sleep(_seconds: float) -> None:
+        if rounds.pop(0) == 1:
+            (folder / "a.md").write_text("Half a sen")
+        else:
+            assert texts(store) == set()
+            (folder / "a.md").write_text("Half a sentence, now whole.")
+            os.utime(folder / "a.md", (1_770_000_000, 1_770_000_000))
+
+    watch(store, folder, stop=lambda: len(rounds) == 1, sleep=sleep)
+    assert texts(store) == {"Half a sentence, now whole."}
+
+
+def test_only_a_folder_can_be_watched(store: ChunkStore, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("x")
+    with pytest.raises(InputError, match="folder"):
+        watch(store, tmp_path / "a.md")
+
+
+def test_an_interrupted_import_goes_on_where_it_stopped(
+    open_store: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "_RECORDS_PER_COMMIT", 5)
+    talks = [
+        {"uuid": f"u{n}", "chat_messages": [{"sender": "human", "text": f"Gate {n} opens at {n}."}]}
+        for n in range(40)
+    ]
+    (tmp_path / "c.json").write_text(json.dumps(talks))
+    one, two = open_store("one"), open_store("two")
+    original = importing._Import._dialogue
+    calls: list[str] = []
+
+    def interrupted(self: Any, dialogue: Any) -> None:
+        calls.append(dialogue.key)
+        if len(calls) == 23:
+            raise KeyboardInterrupt
+        original(self, dialogue)
+
+    monkeypatch.setattr(importing._Import, "_dialogue", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        import_source(one, tmp_path / "c.json")
+    monkeypatch.setattr(importing._Import, "_dialogue", original)
+    assert len(one.list_chunks()) == 20, "whole commits, nothing of the one that was cut off"
+    report = import_source(one, tmp_path / "c.json")
+    assert (report.created, report.known) == (20, 20)
+    import_source(two, tmp_path / "c.json")
+    assert texts(one) == texts(two)
+
+
+def test_without_its_notes_an_import_finds_what_is_there(store: ChunkStore, tmp_path: Path) -> None:
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n/a.md").write_text("The gate is green.")
+    import_source(store, tmp_path / "n")
+    for file in (store.base_path / "imports").iterdir():
+        file.write_text('["cut off')
+    assert import_source(store, tmp_path / "n").created == 0
+
+
+def test_the_notes_of_imports_are_no_damage_to_a_store(store: ChunkStore, tmp_path: Path) -> None:
+    from rlm_mem.store.integrity import check
+
+    (tmp_path / "a.md").write_text("The gate is green.")
+    import_source(store, tmp_path / "a.md")
+    assert check(store) == []
+
+
+def test_secrets_are_counted_in_the_report(open_store: Open, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("The key is AKIA" + "IOSFODNN7EXAMPLE, ask ada@example.org.")
+    for action, shown in (("warn", True), ("redact", False)):
+        store = open_store(action, secrets={"action": action})
+        planned = import_source(store, tmp_path / "a.md", dry_run=True)
+        report = import_source(store, tmp_path / "a.md")
+        assert planned.secrets == report.secrets == {"aws-access-key": 1, "e-mail-address": 1}
+        assert any("AKIA" in text for text in texts(store)) is shown
+    refusing = open_store("refuse", secrets={"action": "refuse"})
+    report = import_source(refusing, tmp_path / "a.md")
+    assert "AWS access key" in report.problems[0].reason
+    assert texts(refusing) == set()
+
+
+# --- the commands ----------------------------------------------------------------------------------
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code = main([str(word) for word in words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_export_and_import_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert run(capsys, "--brain", one, "remember", "The gate is green.", "--json")[0] == 0
+    code, out, _ = run(capsys, "--brain", one, "export", tmp_path / "vault")
+    assert code == 0
+    assert "exported 1 chunk" in out
+    code, out, _ = run(capsys, "--brain", two, "import", tmp_path / "vault", "--json")
+    report = json.loads(out)
+    assert (code, report["created"], report["problems"]) == (0, 1, [])
+    (chunk_id,) = report["chunk_ids"]
+    code, out, _ = run(capsys, "--brain", two, "export", "--chunk", chunk_id)
+    assert out.startswith(f"---\nid: {chunk_id}\n")
+    assert out.endswith("\n---\nThe gate is green.\n")
+    code, out, _ = run(capsys, "--brain", two, "export", tmp_path / "x.zip", "--json")
+    assert json.loads(out)["chunks"] == 1
+    assert run(capsys, "--brain", two, "export", tmp_path / "x.zip")[0] == 2
+
+
+def test_a_dry_run_by_command_says_what_would_happen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brain = tmp_path / "brain"
+    run(capsys, "--brain", brain, "init")
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n/a.md").write_text("The gate is green.")
+    (tmp_path / "n/b.txt").write_bytes(b"\xff\xfe\xff")
+    code, out, _ = run(capsys, "--brain", brain, "import", tmp_path / "n", "--dry-run")
+    assert code == 0
+    assert "would be imported: 1 new chunk" in out
+    assert "not read: b.txt" in out
+    assert json.loads(run(capsys, "--brain", brain, "stats", "--json")[1])["chunk_count"] == 0
+
+
+def test_import_into_a_namespace_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "--brain", tmp_path / "one", "remember", "The gate is green.")
+    run(capsys, "--brain", tmp_path / "one", "export", tmp_path / "x.jsonl")
+    _, out, _ = run(
+        capsys, "--brain", tmp_path / "two", "import", tmp_path / "x.jsonl", "--namespace", "bob", "--json"
+    )
+    assert json.loads(out)["namespaces"] == {"bob": 1}
+
+
+def test_bad_input_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    brain = tmp_path / "brain"
+    assert run(capsys, "--brain", brain, "import", tmp_path / "nothing")[0] == 1
+    assert run(capsys, "--brain", brain, "export")[0] == 2
+    (tmp_path / "x.json").write_text("[")
+    assert run(capsys, "--brain", brain, "import", tmp_path / "x.json", "--format", "chatgpt")[0] == 1
+    code, _, err = run(capsys, "--brain", brain, "import", tmp_path, "--watch", "--dry-run")
+    assert code == 2
+    assert "--watch" in err
