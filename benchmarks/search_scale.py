@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,14 @@ def serve(folder: Path) -> None:
     """What a `Searcher` runs. Imports come first: they are the price of Python, not of the index."""
     from rlm_mem.text.analysis import get_analyser
 
+    for module in (
+        "search.ranked",
+        "search.spelling",
+        "search.relations",
+        "store.local_lookup",
+        "store.schema",
+    ):
+        import_module(f"rlm_mem.{module}")
     get_analyser("english").terms("warm up the stemmer")
     recipe: Recipe | None = None
     opened = 0.0
