@@ -3,6 +3,7 @@
     python benchmarks/offline_answers.py --data FOLDER                  the tables that are shipped
     python benchmarks/offline_answers.py --data FOLDER --leave-one-out  each with tables fitted on the others
     python benchmarks/offline_answers.py --data FOLDER --fit            fit the shipped tables anew
+    python benchmarks/offline_answers.py --data FOLDER --sample 30      30 questions of each; nothing is recorded
 
 Every conversation is remembered session by session and every question goes through `Memory.recall`: search, program,
 sandbox, reading. Beside it stands the plain baseline: of the first hit's segment the sentence that shares most words
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,12 @@ def mean(values: Iterable[float | None]) -> float:
     return round(sum(known) / len(known), 4) if known else 0.0
 
 
+def sampled(conversation: Conversation, count: int) -> Conversation:
+    """The conversation with ``count`` of its questions, evenly chosen; 0: all of them."""
+    step = max(1, len(conversation.questions) // count) if count else 1
+    return replace(conversation, questions=conversation.questions[::step])
+
+
 def say(text: str) -> None:
     """A line of progress."""
     print(text, file=sys.stderr, flush=True)
@@ -235,17 +242,22 @@ def main() -> int:
     options.add_argument("--data", type=Path, help="folder with the LoCoMo conversations (*.json)")
     options.add_argument("--leave-one-out", action="store_true", help="fit on the other conversations")
     options.add_argument("--fit", action="store_true", help="fit the shipped tables on all of them")
+    options.add_argument(
+        "--sample", type=int, default=0, help="ask only this many questions of each, evenly chosen"
+    )
     chosen = options.parse_args()
     if chosen.data is None or not chosen.data.is_dir():
         print("skipped: give the folder with the conversations as --data PATH")
         return 0
     began = time.perf_counter()
-    outcomes, bars = run(load(chosen.data), chosen.leave_one_out, chosen.fit)
+    conversations = [sampled(one, chosen.sample) for one in load(chosen.data)]
+    outcomes, bars = run(conversations, chosen.leave_one_out, chosen.fit)
     mode = "fitted on the other conversations" if chosen.leave_one_out else "shipped"
     answers, calibration = report(outcomes, mode)
     answers.facts |= {"bars": bars, "seconds in all": round(time.perf_counter() - began, 1)}
-    answers.finish()
-    calibration.finish()
+    scratch = Path(tempfile.gettempdir()) if chosen.sample else None
+    for one in (answers, calibration):
+        one.finish(scratch / f"{one.name}_sample.json" if scratch else None)
     return 0
 
 

@@ -28,11 +28,13 @@ use run rely choose adopt switch settle host
 switch change migrate move replace
 buy purchase order get
 cost price pay fee charge spend expensive
+pay buy purchase cost
+spend pay cost buy
 job profession occupation work role position employ living career engineer
 work job employ employer
 employer company work
 boss manager report
-live reside move home address based
+live reside move home address based flat apartment house
 own have possess
 begin start open
 finish end close complete

@@ -28,7 +28,7 @@ _LABELS = word_set(
 )
 """Words before a colon that look like a speaker and are a heading."""
 
-_ENOUGH = 0.58
+_ENOUGH = 0.68
 """How much of the question a sentence must tell: below it there is no answer."""
 
 _LISTED = 3
@@ -41,6 +41,7 @@ _SHAPE = word_set(
     someone something anyone now currently usually exactly tell know say decide decision reason place right
     """
 )
+_EVERYDAY = word_set("need needs want wants use uses used bring brings own owns know knows")
 _NEGATED = re.compile(
     r"\b(?:not|never|no longer|cannot|without|none|nobody|nothing|no)\b|n't\b", re.IGNORECASE
 )
@@ -151,11 +152,22 @@ def _wanted(question: Question) -> dict[str, float]:
     parts = {part for name in question.names for part in get_analyser("english").terms(name)}
     taken = {stem_of(word) for relation in _relations(question) for word in relation.words}
     plain = [t for t in question.terms if t not in found and t not in parts and t not in taken]
+    if question.kind == "where":
+        shape |= {stem_of(word) for word in question.focus.split()}  # "in which city": any place will do
     bare = not any(term not in shape for term in plain) and not taken
     for term in plain:
         if term not in {stem_of(option) for option in question.options}:
             found[term] = 1.0 if term not in shape else 0.8 if bare else 0.25
+    for stem in _everyday_verbs(question):
+        found.setdefault(stem, 0.35)
     return found
+
+
+def _everyday_verbs(question: Question) -> list[str]:
+    """Verbs too common to search for, which still tell one sentence from another ("need", "want", "use")."""
+    taken = {word for relation in _relations(question) for word in relation.words}
+    low = [word.low for word in Sentence(question.text, 0).words]
+    return [stem_of(word) for word in low if word in _EVERYDAY and word not in taken]
 
 
 def _relations(question: Question) -> list[Relation]:
@@ -166,7 +178,11 @@ def _relations(question: Question) -> list[Relation]:
 def _lines(passage: Passage) -> list[_Line]:
     """The sentences of a note; a pronoun brings in what stood before it."""
     found = []
-    before: frozenset[str] = frozenset()
+    opening = Sentence(passage.text, 0).words[:1]
+    told_before = (
+        opening and opening[0].low in _THIRD
+    )  # "Their contact is …": it goes on from what stood before
+    before = _capitals(passage.before) if told_before else frozenset()
     for number, sentence in enumerate(passage.sentences):
         if sentence.asks:
             continue
@@ -275,6 +291,8 @@ def _topic(question: Question) -> frozenset[str]:
     if doing:
         nouns.append(doing[1])
     stems = {stem_of(noun) for noun in nouns}
+    if question.kind == "where":
+        stems -= {stem_of(word) for word in question.focus.split()}
     return frozenset(stem for stem in stems if stem in question.terms and stem not in shape)
 
 

@@ -29,7 +29,7 @@ from rlm_mem.llm.offline.phrases import (
 from rlm_mem.llm.offline.question import Question
 from rlm_mem.llm.offline.said import Sentence
 from rlm_mem.llm.offline.times import moments
-from rlm_mem.llm.offline.words import FUNCTION_WORDS, word_set
+from rlm_mem.llm.offline.words import CONJUNCTIONS, FUNCTION_WORDS, word_set
 
 __all__ = ["Piece", "piece", "reason_after", "trimmed"]
 
@@ -155,8 +155,10 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
         word = unit[1].lower() if unit else ""
         whole = match.group() + (unit.group() if unit and word not in FUNCTION_WORDS else "")
         counted = any(stem_of(word) == term for term in question.terms) if word else False
-        if money and word and word in word_set("years year months days hours minutes weeks"):
+        if money and word in word_set("years year months days hours minutes weeks"):
             continue
+        if re.fullmatch(r"(?:19|20)\d\d", match.group()) and not counted:
+            continue  # a year counts nothing
         found.append((not counted, match.start(), whole.strip()))
     if not found:
         return None
@@ -261,11 +263,13 @@ def _object(question: Question, sentence: Sentence) -> Piece | None:
     words = sentence.words
     if asked:
         # The verb comes last of the question's words, apart from prepositions and times.
-        for term in reversed(question.terms):
+        for term in reversed([word.stem for word in Sentence(asked["who"], 0).words]):
             place = next((n for n, w in enumerate(words) if w.stem == term), None)
             if place is None:
                 place = next((n for n, w in enumerate(words) if w.stem in same_words(term)), None)
             if place is None or words[place].closes or place + 1 >= len(words):
+                continue
+            if words[place].low in FUNCTION_WORDS or words[place + 1].low in CONJUNCTIONS:
                 continue
             rest = text[words[place + 1].start :]
             rest = re.sub(r"^(?:to use|to|on|for|with|at|from|in|as)\s+(?=\S)", "", rest) if place else rest
