@@ -178,16 +178,21 @@ class Pruner:
 
         The records that could undo those transitions go too. Returns the names.
         """
-        doomed: list[tuple[str, list[str]]] = []
-        for transition_id in self._changes.transitions():
+        archived_by: dict[str, tuple[str, datetime]] = {}
+        for transition_id in self._changes.transitions():  # a name archived twice counts from the last time
             former = self._changes.transition(transition_id)
-            names = [edit.file for edit in former.edits if edit.file.startswith("archive/") and edit.after]
-            if names and parse_time(former.at) < before:
-                doomed.append((transition_id, [name for name in names if self._files.path(name).exists()]))
+            for edit in former.edits:
+                if edit.file.startswith("archive/") and edit.after is not None:
+                    archived_by[edit.file] = (transition_id, parse_time(former.at))
+        doomed = {
+            name: transition_id
+            for name, (transition_id, at) in archived_by.items()
+            if at < before and self._files.path(name).exists()
+        }
         if not dry_run:
             with self._changes.locked():
-                for transition_id, names in doomed:
-                    for name in names:
-                        self._files.remove(name)
+                for name in doomed:
+                    self._files.remove(name)
+                for transition_id in set(doomed.values()):
                     self._changes.forget(transition_id)
-        return [name for _, names in doomed for name in names]
+        return sorted(doomed)

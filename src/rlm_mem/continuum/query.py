@@ -27,7 +27,8 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 }
 """high 0.1, mid 0.6, low 0.3 (row 10); ultra-low is the preamble."""
 
-_CANDIDATES = 40
+_CANDIDATES = 30
+_KEPT = 20_000
 _MIN_COVERAGE = 1 / 3
 """A memory matches a goal when it has at least this share of the goal's content words."""
 
@@ -78,6 +79,7 @@ class QueryMemoryTool:
 
     def __init__(self, store: ChunkStore) -> None:
         self._store = store
+        self._read: dict[str, tuple[int, Chunk]] = {}
 
     # --- the three frequency queries ---------------------------------------------------------------------------------
 
@@ -166,10 +168,11 @@ class QueryMemoryTool:
         for tier in (name for name, weight in weights.items() if weight > 0):
             wanted = Filters(tags_all=tuple(sorted({f"{TIER_TAG}{tier}", *(tags or [])})))
             found |= dict(ranked_ids(self._store, goal, limit=_CANDIDATES, filters=wanted))
+        chunks = self._chunks(list(found))
         terms = set(get_analyser(self._store.config.search.language).terms(goal))
         best = max(found.values(), default=0.0)
         hits = []
-        for chunk in self._store.get_many(list(found), track=False).values():
+        for chunk in chunks:
             coverage = self._coverage(terms, chunk)
             if not _current(chunk) or coverage < _MIN_COVERAGE:
                 continue
@@ -179,6 +182,17 @@ class QueryMemoryTool:
                 _hit(chunk, weight, {"relevance": round(relevance, 4), "coverage": round(coverage, 4)})
             )
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))
+
+    def _chunks(self, ids: list[str]) -> list[Chunk]:
+        """Mirrors, read again only if their revision in the index is another than when they were last read."""
+        revisions = {one.id: one.revision for one in self._store.summaries(ids)}
+        stale = [one for one, revision in revisions.items() if self._read.get(one, (0, None))[0] != revision]
+        if len(self._read) + len(stale) > _KEPT:
+            self._read.clear()
+            stale = list(revisions)
+        for chunk in self._store.get_many(stale, track=False).values():
+            self._read[chunk.id] = (chunk.revision, chunk)
+        return [self._read[one][1] for one in ids if one in revisions and one in self._read]
 
     def _coverage(self, terms: set[str], chunk: Chunk) -> float:
         """Share of the goal's content words that the memory's title or goal has."""

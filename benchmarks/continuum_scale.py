@@ -1,0 +1,127 @@
+"""Tiered memories in number: consolidation and pruning as dry runs, and the weighted query.
+
+10,000 memories (logs, traces, patterns, learnings) are written as files and mirrored, then looked at by a process that
+has read none of them. Goals: consolidate and prune dry run within 10 s each, weighted query p95 under 30 ms.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rlm_mem.config import Config
+from rlm_mem.continuum import Continuum
+from rlm_mem.continuum.files import new_text
+from rlm_mem.continuum.runs import Run, Step, write_run
+from rlm_mem.continuum.schema import TIERS, tier_fields
+from rlm_mem.continuum.traces import goal_signature
+from rlm_mem.store.api import ChunkStore
+from support import Report, arguments, spread, timed, timings
+
+VERBS = (
+    "deploy", "migrate", "audit", "translate", "summarise", "index", "benchmark", "refactor", "review", "schedule",
+    "archive", "validate",
+)  # fmt: skip
+THINGS = (
+    "ledger", "gateway", "invoice", "catalogue", "pipeline", "dashboard", "contract", "newsletter", "sensor", "report",
+    "library", "model", "warehouse", "ticket", "calendar", "playlist", "survey", "recipe", "glossary", "timetable",
+)  # fmt: skip
+PLACES = ("in staging", "for the north office", "before the audit", "with partners", "after hours")
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def fill(brain: Path, size: int) -> None:
+    """Write the files of ``size`` memories, as a year of work would leave them."""
+    chance = random.Random(7)
+    learned = []
+    for number in range(size):
+        goal = f"{chance.choice(VERBS)} the {chance.choice(THINGS)} {number % 997} {chance.choice(PLACES)}"
+        tier = chance.choices(("high", "mid", "low"), (0.5, 0.4, 0.1))[0]
+        uses = chance.randint(1, 30)
+        good = min(uses, round(uses * chance.uniform(0.6, 1.0)))
+        created = NOW - timedelta(minutes=chance.randint(1, 400_000))
+        fields = {
+            **tier_fields(tier),
+            "confidence_score": round(chance.uniform(0.5, 0.99), 3),
+            "consolidation_threshold": TIERS[tier].threshold,
+            "usage_count": uses,
+            "success_count": good,
+            "success_rate": round(good / uses, 6),
+            "created_at": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "goal_signature": goal_signature(goal),
+            "contexts": {"alpha": [uses, good]},
+        }
+        steps = tuple(Step(n, tool, call=f"{tool} {n}") for n, tool in enumerate(chance.sample(THINGS, 4), 1))
+        body = write_run(Run(goal, steps, indicators=("it answers",)))
+        if tier == "low":
+            learned.append(new_text({"id": f"entry-{number}", **fields}, body + "\n"))
+            continue
+        at = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
+        name = (
+            f"memory/short_term/{at:%Y-%m-%d_%H-%M-%S}_agent_interaction.md"
+            if tier == "high"
+            else f"memory/long_term/execution_trace_work_{number}_v1.md"
+        )
+        path = brain / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(new_text(fields, body), encoding="utf-8")
+    path = brain / "system" / "memory_log.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("# Memory log\n\n" + "".join(learned), encoding="utf-8")
+
+
+def main() -> None:
+    """Measure and report."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--size", type=int, default=10_000, help="memories")
+    options = parser.parse_args()
+    size = 1_000 if options.quick else options.size
+    folder = Path(tempfile.mkdtemp(prefix="continuum-"))
+    report = Report("continuum_scale", f"{size:,} tiered memories (milliseconds)")
+    config = Config.load(None, environ={}, store={"durability": "normal"})
+
+    def opened() -> Continuum:
+        return Continuum(ChunkStore(folder / "memory", config=config, clock=lambda: NOW))
+
+    try:
+        fill(folder, size)
+        continuum = opened()
+        taken, _ = timed(continuum.sync)
+        report.add(what="taking up all files (first sync)", ms=taken)
+        continuum.store.checkpoint()
+        continuum.store.close()
+        continuum = opened()
+        taken, found = timed(lambda: continuum.consolidate(dry_run=True))
+        consolidate_ms = taken
+        report.add(what="consolidate, dry run", ms=taken, found=len(found.promoted) + len(found.queued))
+        taken, pruned = timed(continuum.prune)
+        prune_ms = taken
+        report.add(what="prune, dry run", ms=taken, found=len(pruned.steps))
+        taken, _ = timed(continuum.sync)
+        report.add(what="sync, nothing changed", ms=taken)
+        chance = random.Random(11)
+        goals = [
+            f"{chance.choice(VERBS)} {chance.choice(THINGS)} {chance.choice(PLACES)}" for _ in range(300)
+        ]
+        continuum.queries.query(goals[0])
+        figures = spread(timings(continuum.queries.query, goals))
+        report.add(what="weighted query", ms=figures["p50"], p95=figures["p95"], found=figures["n"])
+        proven = spread(timings(continuum.queries.proven, goals[:100]))
+        report.add(what="proven query", ms=proven["p50"], p95=proven["p95"], found=proven["n"])
+        continuum.store.close()
+        slow = max(consolidate_ms, prune_ms)
+        report.facts["goal: dry runs within 10 s"] = "held" if slow < 10_000 else f"MISSED, {slow:.0f} ms"
+        kept = figures["p95"] < 30
+        report.facts["goal: weighted query p95 under 30 ms"] = (
+            "held" if kept else f"MISSED, {figures['p95']} ms"
+        )
+        report.finish(options.output)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

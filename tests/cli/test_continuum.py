@@ -1,0 +1,148 @@
+"""The commands query, consolidate, prune, review, trace and state, as a person or a cron job calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Run
+
+STEPS = [{"tool": "WebFetch", "call": "https://example.org"}, {"tool": "Summarize", "call": "the page"}]
+
+
+@pytest.fixture
+def log(run: Run, tmp_path: Path) -> str:
+    """A log that may be promoted; its key."""
+    steps = tmp_path / "steps.json"
+    steps.write_text(json.dumps(STEPS), encoding="utf-8")
+    ran = run(
+        "trace", "record", "Research web content", "--steps", str(steps), "--success", "--indicator", "five lines",
+        "--project", "alpha", "--task", "research",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    return ran.out.strip()
+
+
+def trace_key(run: Run) -> str:
+    return str(run("trace", "list", "--tier", "mid", "--json").json[0]["file"])
+
+
+def test_a_log_is_consolidated_found_used_and_undone(run: Run, log: str) -> None:
+    dry = run("consolidate", "--dry-run", "--json").json
+    assert [step["to"] for step in dry["promoted"]] == ["mid"]
+    assert "1 promoted" in run("consolidate").out
+    assert "0 promoted" in run("consolidate").out
+    key = trace_key(run)
+    found = run("query", "research the web", "--explain").out
+    assert key in found
+    assert "tier_weight 0.600" in found
+    used = run("trace", "use", key, "--failure", "--project", "beta", "--error", "blocked", "--step", "1")
+    assert "1 of 2 uses went well" in used.out
+    assert "blocked" in run("query", "research the web", "--hints").out
+    assert "access" in run("trace", "show", key).out
+    transitions: list[Any] = [step for step in run("trace", "log", "--json").json if step["op"] == "promote"]
+    refused = run("trace", "undo", transitions[0]["id"])
+    assert (refused.code, "changed since" in refused.err) == (1, True)
+
+
+def test_an_undo_brings_the_log_back(run: Run, log: str) -> None:
+    run("consolidate")
+    (transition,) = [step for step in run("trace", "log", "--json").json if step["op"] == "promote"]
+    assert run("trace", "undo", transition["id"]).code == 0
+    assert log in run("trace", "list", "--tier", "high", "--json").out
+
+
+def test_held_memories_say_why(run: Run) -> None:
+    run("trace", "record", "Bake bread")
+    assert "no outcome is recorded" in run("consolidate", "--held").out
+
+
+def test_prune_only_reports_unless_it_is_told_to(run: Run, log: str, brain: Path) -> None:
+    path = brain / log
+    path.write_text(path.read_text().replace('created_at: "20', 'created_at: "19'))
+    report = run("prune")
+    assert "archive" in report.out
+    assert "--apply does it" in report.out
+    assert path.exists()
+    assert "done" in run("prune", "--apply").out
+    assert not path.exists()
+    assert f"archive/{log}" in run("prune", "--archived").out
+    assert run("prune", "--restore", f"archive/{log}").code == 0
+    assert path.exists()
+    run("prune", "--apply")
+    assert "would be deleted" in run("prune", "--delete-archived", "0").out
+    assert "1 memory deleted" in run("prune", "--delete-archived", "0", "--apply").out
+    assert "0 memories" in run("prune", "--archived").out
+
+
+def test_the_review_queue_from_the_command_line(run: Run, log: str, brain: Path) -> None:
+    run("consolidate")
+    path = brain / trace_key(run)
+    text = path.read_text()
+    for former, later in (
+        ("usage_count: 1\n", "usage_count: 100\n"), ("success_count: 1\n", "success_count: 100\n"),
+        ("confidence_score: 0.8\n", "confidence_score: 0.995\n"), ("validation_count: 0\n", "validation_count: 9\n"),
+        ('contexts: {"alpha": [1, 1]}', 'contexts: {"alpha": [50, 50], "beta": [50, 50]}'),
+    ):  # fmt: skip
+        assert former in text
+        text = text.replace(former, later)
+    path.write_text(text)
+    assert "1 promoted, 0 merged, 1 queued" in run("consolidate").out
+    (case,) = run("review", "list", "--json").json
+    shown = run("review", "show", case["id"]).out
+    assert "beta: 50 of 50 uses went well" in shown
+    assert run("review", "approve", case["id"], "--reason", "yes").code == 2, "nobody decides without a name"
+    nameless = run("review", "approve", case["id"], "--reviewer", "agent", "--reason", "yes")
+    assert (nameless.code, "named reviewer" in nameless.err) == (2, True)
+    assert (
+        run("review", "defer", case["id"], "--reviewer", "Ana", "--reason", "later", "--days", "3").code == 0
+    )
+    assert "0 cases" in run("review", "list").out
+    approved = run("review", "approve", case["id"], "--reviewer", "Ana", "--reason", "proved")
+    assert "ultra-low" in approved.out
+    assert "core" in run("query", "something else entirely").out
+    assert run("review", "reject", case["id"], "--reviewer", "Ana", "--reason", "no").code == 1
+
+
+def test_working_state_is_set_shown_and_cleared(run: Run) -> None:
+    assert run("state", "set", "plan", "1. fetch").code == 0
+    run("state", "step", "WebFetch", "--call", "x", "--result", "200")
+    shown = run("state", "show").out
+    assert "1. fetch" in shown
+    assert "`WebFetch` x → 200" in shown
+    assert run("state", "set", "mood", "good").code == 2
+    assert "cleared 3 files" in run("state", "clear").out
+    assert "no state" in run("state", "show").out
+
+
+def test_health_and_check(run: Run, log: str, brain: Path) -> None:
+    run("consolidate")
+    assert run("trace", "health", "--json").json["tiers"] == {"high": 0, "mid": 1, "low": 0, "ultra-low": 0}
+    assert "consolidation rate" in run("trace", "health").out
+    assert run("trace", "check").code == 0
+    (brain / trace_key(run)).write_text("no frontmatter")
+    checked = run("trace", "check")
+    assert (checked.code, "frontmatter" in checked.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("query", "x", "--weight", "mid"), ("query", "x", "--weight", "middle=1"), ("query", "x", "--kind", "odd"),
+        ("query", " "), ("trace", "list", "--tier", "middle"), ("review", "list", "--status", "odd"),
+        ("trace", "record", " "), ("trace", "record", "x", "--steps", "nothing.json"),
+        ("trace", "record", "x", "--task", "gardening"),
+    ],
+)  # fmt: skip
+def test_bad_input_ends_with_2_and_one_line(run: Run, log: str, arguments: tuple[str, ...]) -> None:
+    ran = run(*arguments)
+    assert ran.code == 2
+    assert ran.err.startswith("rlm-mem: ")
+
+
+def test_a_memory_that_is_not_there_ends_with_1(run: Run, log: str) -> None:
+    for arguments in (("trace", "show", "system/memory_log.md#none"), ("trace", "undo", "none")):
+        assert run(*arguments).code == 1
