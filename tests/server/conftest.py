@@ -106,6 +106,9 @@ async def drive_all(client: Client) -> set[str]:
         )
         assert changed["tags"] == ["choice"]
         await use("reason", question="Why PostgreSQL?")
+        assert not (await use("consolidate", dry_run=True))["promoted"]
+        assert (await use("review", status="all"))["cases"] == []
+        assert (await use("persona", message="set verbosity to 80"))["sliders"]["verbosity"] == 80
         listed = (await use("trajectories", limit=10))["trajectories"]
         assert {"recall", "reason", "session"} <= {run["operation"] for run in listed}
     return used

@@ -109,3 +109,11 @@ def test_no_resource_tells_anything_of_another_namespace(mine: Service, secret: 
 def test_the_server_says_which_namespace_it_serves(mine: Service) -> None:
     answer = mine.call("status", {})
     assert json.loads(answer.text)["namespace"] == "mine"
+
+
+def test_each_namespace_has_a_persona_of_its_own(mine: Service, tmp_path: Path) -> None:
+    mine.call("persona", {"message": "set verbosity to 80"})
+    other = Service(Settings(brain=tmp_path / "brain", namespace="mine/below", every_tool=True))
+    assert other.call("persona", {}).data["sliders"]["verbosity"] != 80  # type: ignore[index]
+    assert mine.call("persona", {}).data["sliders"]["verbosity"] == 80  # type: ignore[index]
+    other.close()

@@ -43,7 +43,7 @@ def test_ten_tools_are_offered_by_default_and_in_the_same_order_each_time() -> N
 def test_a_read_only_server_offers_nothing_that_changes_a_memory(tmp_path: Path) -> None:
     Service(Settings(brain=tmp_path)).memory.close()
     service = Service(Settings(brain=tmp_path, read_only=True, every_tool=True))
-    assert set(service.tools).isdisjoint({"remember", "forget", "link", "update", "restore"})
+    assert set(service.tools).isdisjoint({"remember", "forget", "link", "update", "restore", "persona"})
     assert not service.call("recall", {"question": "What is there?"}).failed
     service.close()
 
@@ -56,7 +56,7 @@ def test_annotations_are_honest(served: McpServer) -> None:
     notes = asyncio.run(go())
     assert [n for n, note in notes.items() if note.destructive_hint] == ["forget", "update"]
     writing = [n for n, note in notes.items() if not note.read_only_hint]
-    assert writing == ["remember", "forget", "link", "update", "restore"]
+    assert writing == ["remember", "forget", "link", "update", "restore", "consolidate", "persona"]
     assert [n for n, note in notes.items() if note.open_world_hint] == ["recall", "reason"]
 
 
@@ -198,3 +198,8 @@ def test_text_that_utf8_cannot_hold_never_reaches_the_wire() -> None:
     data = plain(TagCount("half a pair: \ud83d", 1))
     assert data == {"tag": "half a pair: ?", "count": 1}
     assert plain(TagCount("whole: \N{BIRD}", 1))["tag"] == "whole: \N{BIRD}"
+
+
+def test_a_case_waits_for_a_person_whatever_an_agent_asks(ask: Ask) -> None:
+    for wish in ({"action": "approve"}, {"decision": "approved", "id": "x"}):
+        assert "no argument" in ask("review", **wish)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from rlm_mem.server import tools_memory, tools_more, tools_recall
+from rlm_mem.server import tools_memory, tools_more, tools_recall, tools_upkeep
 from rlm_mem.server.tool import Tool
 
 __all__ = ["GROUPS", "tools_for"]
 
 #: Groups in the order in which clients list them. A new group is a module with a tuple ``TOOLS``, added at the end.
-GROUPS: tuple[tuple[Tool, ...], ...] = (tools_recall.TOOLS, tools_memory.TOOLS, tools_more.TOOLS)
+GROUPS: tuple[tuple[Tool, ...], ...] = (
+    tools_recall.TOOLS,
+    tools_memory.TOOLS,
+    tools_more.TOOLS,
+    tools_upkeep.TOOLS,
+)
 
 
 def tools_for(*, every: bool = False, read_only: bool = False) -> list[Tool]:

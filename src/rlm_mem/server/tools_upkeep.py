@@ -1,0 +1,189 @@
+"""Tools around the memories: consolidate, review, persona.
+
+There is no tool that imports: it would have to read files of the machine that the server runs on, or tell apart texts
+that have no place; `rlm-mem import` does both for the person who asks for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from rlm_mem.server.arguments import Arguments
+from rlm_mem.server.fields import MaybeText
+from rlm_mem.server.tool import Tool
+
+if TYPE_CHECKING:
+    from rlm_mem.server.service import Call
+
+__all__ = ["TOOLS"]
+
+_LISTED = 50
+_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+
+
+class Step(Struct):
+    """What consolidation did with one memory, and why."""
+
+    key: str
+    to: str | None
+    reason: str
+
+
+class Consolidated(Struct):
+    """What was, or with `dry_run` would be, promoted, merged, and put before a reviewer."""
+
+    dry_run: bool
+    considered: int
+    promoted: list[Step]
+    merged: list[Step]
+    queued: list[Step]
+    problems: list[str]
+
+
+class ReviewCase(Struct):
+    """A question to a reviewer, with what speaks for and against."""
+
+    id: str
+    kind: str
+    entry: str
+    title: str
+    status: str
+    opened_at: str
+    question: str
+    evidence: list[str]
+    counter_evidence: list[str]
+
+
+class ReviewCases(Struct):
+    """Cases, the oldest first."""
+
+    cases: list[ReviewCase]
+
+
+class PersonaState(Struct):
+    """How to speak: the mode, the sliders, what the message changed, and the system prompt that follows."""
+
+    mode: str
+    sliders: dict[str, int]
+    changed: list[str]
+    prompt: str
+
+
+class ConsolidateArguments(Arguments):
+    """See the tool."""
+
+    dry_run: Annotated[bool, Meta(description="Only say what would be done.")] = False
+
+
+class ReviewArguments(Arguments):
+    """See the tool."""
+
+    status: Annotated[
+        Literal["open", "deferred", "approved", "rejected", "all"], Meta(description="Which cases.")
+    ] = "open"
+
+
+class PersonaArguments(Arguments):
+    """See the tool."""
+
+    message: Annotated[
+        MaybeText,
+        Meta(description="A chat command that changes it, for example a mode; else it is only shown."),
+    ] = None
+
+
+def _steps(given: list[dict[str, str]]) -> list[Step]:
+    return [Step(one["key"], one.get("to"), one["reason"]) for one in given[:_LISTED]]
+
+
+def _consolidate(call: Call, given: ConsolidateArguments) -> Consolidated:
+    report = call.memory.continuum.consolidate(
+        dry_run=given.dry_run,
+        progress=lambda done, total: call.progress(done, total, f"considered {done} of {total} memories"),
+    )
+    return Consolidated(
+        dry_run=report.dry_run,
+        considered=report.considered,
+        promoted=_steps(report.promoted),
+        merged=_steps(report.merged),
+        queued=_steps(report.queued),
+        problems=[str(problem) for problem in report.problems[:_LISTED]],
+    )
+
+
+def _review(call: Call, given: ReviewArguments) -> ReviewCases:
+    cases = call.memory.continuum.review.cases(None if given.status == "all" else given.status)
+    return ReviewCases(
+        [
+            ReviewCase(
+                id=case.id,
+                kind=case.kind,
+                entry=case.entry,
+                title=case.title,
+                status=case.status,
+                opened_at=case.opened_at,
+                question=case.question,
+                evidence=list(case.evidence),
+                counter_evidence=list(case.counter_evidence),
+            )
+            for case in cases[:_LISTED]
+        ]
+    )
+
+
+def _persona(call: Call, given: PersonaArguments) -> PersonaState:
+    # The state of a persona lies beside all namespaces of a brain: each namespace gets a session of its own.
+    name = call.memory.store.namespace
+    session = name if _SESSION.fullmatch(name) else f"ns-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+    persona = call.memory.persona(session, keep=True)
+    done = persona.say(given.message) if given.message else []
+    return PersonaState(
+        mode=persona.mode,
+        sliders=persona.sliders,
+        changed=[one.kind for one in done],
+        prompt=persona.prompt(),
+    )
+
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name="consolidate",
+        title="Consolidate memories",
+        description="Promote tiered memories that have proved themselves, merge what says the same, and put what is "
+        "to become permanent before a person. Safe to repeat.",
+        takes=ConsolidateArguments,
+        gives=Consolidated,
+        run=_consolidate,
+        read_only=False,
+        aliases={"dryRun": "dry_run", "preview": "dry_run"},
+        default=False,
+    ),
+    Tool(
+        name="review",
+        title="Look at the review queue",
+        description="List memories that wait for a person's decision, with the evidence. Deciding is the person's: "
+        "rlm-mem review approve, defer or reject.",
+        takes=ReviewArguments,
+        gives=ReviewCases,
+        run=_review,
+        read_only=True,
+        aliases={"state": "status"},
+        default=False,
+    ),
+    Tool(
+        name="persona",
+        title="Persona",
+        description="The persona's mode, sliders and system prompt; with a message that is a command, after it was "
+        "carried out.",
+        takes=PersonaArguments,
+        gives=PersonaState,
+        run=_persona,
+        read_only=False,
+        aliases={"text": "message", "command": "message"},
+        default=False,
+    ),
+)
