@@ -386,6 +386,16 @@ def test_a_conversation_that_grew_adds_only_what_is_new(store: ChunkStore, tmp_p
     assert "Message 39" in " ".join(contents(store))
 
 
+def test_another_chat_in_a_file_of_the_same_name_pushes_nothing_out(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    for day in ("monday", "tuesday"):
+        import_source(
+            store, write(tmp_path / "chat.jsonl", lines({"role": "user", "content": f"It is {day}."}))
+        )
+    assert contents(store) == ["User: It is monday.", "User: It is tuesday."]
+
+
 def test_several_conversations_in_one_file_stay_apart(store: ChunkStore, tmp_path: Path) -> None:
     said = [{"role": "user", "content": f"Said {n}.", "conversation_id": f"c{n % 2}"} for n in range(6)]
     import_source(store, write(tmp_path / "chat.jsonl", lines(*said)))

@@ -14,8 +14,11 @@ import brain.scripts
 from rlm_mem.chunk import CHUNK_TYPES, Chunk, ChunkLinks, ChunkMetadata, content_hash
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange import export_store, export_to_markdown, import_from_markdown, import_source
+from rlm_mem.interchange.chunk_files import lenient_chunk
+from rlm_mem.interchange.export import _line
 from rlm_mem.interchange.frontmatter import read_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, chunk_to_markdown
+from rlm_mem.interchange.records import Memory
 from rlm_mem.store.api import ChunkStore
 
 from .conftest import Open
@@ -98,6 +101,17 @@ def test_no_chunk_is_changed_by_markdown(chunk: Chunk, archived: bool) -> None:
     assert read.chunk.to_dict() == chunk.to_dict()
     assert read.chunk == chunk
     assert read.archived is archived
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(chunks(), st.booleans())
+def test_no_chunk_is_changed_by_json_lines(chunk: Chunk, archived: bool) -> None:
+    entry = json.loads(_line(chunk, archived))
+    wrapped = entry.keys() == {"archived", "chunk"}
+    read = lenient_chunk(entry["chunk"] if wrapped else entry, "here", TIME, archived=archived)
+    assert isinstance(read, Memory)
+    assert read.chunk == chunk
+    assert wrapped or not archived
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -192,6 +206,20 @@ def test_a_store_exported_and_imported_is_the_same_field_by_field(
     ] * 5
     archived = two.list_chunks(archived=True)
     assert two.restore_chunk(archived[0]) is not None
+
+
+def test_wiki_links_of_a_vault_lead_to_exactly_one_file(store: ChunkStore, tmp_path: Path) -> None:
+    fill(store, 30)
+    export_store(store, tmp_path / "vault")
+    files = [path.stem for path in (tmp_path / "vault").rglob("chunk-*.md")]
+    assert len(files) == len(set(files)) == 30
+    linked = 0
+    for path in (tmp_path / "vault").rglob("chunk-*.md"):
+        fields = read_frontmatter(path.read_text(encoding="utf-8").split("\n---\n")[0].removeprefix("---\n"))
+        for link in fields.get("related", []):
+            linked += 1
+            assert link.removeprefix("[[").removesuffix("]]") in files
+    assert linked
 
 
 @pytest.mark.slow

@@ -31,8 +31,8 @@ Progress = Callable[[int, int], None]
 """Called with (bytes of the source read, bytes in all)."""
 
 _RECORDS_PER_COMMIT = 500
-_CHARS_PER_COMMIT = 1_000_000
-_STEP = 1 << 16  # bytes between two calls of a progress function
+_CHARS_PER_COMMIT = 250_000
+_STEPS = 200  # calls of a progress function, about
 
 
 def import_source(
@@ -207,18 +207,17 @@ class _Import:
 
     def _conversation(self, entry: Entry) -> str:
         """As `remember --file` names it: a file's chunks belong together."""
-        path = self._place.path
-        whole = (
-            f"{path}!/{entry.name}"
-            if path.is_file() and path.name != entry.name
-            else (str(path / entry.name) if path.is_dir() else str(path))
-        )
+        path = self._place.path.absolute()
+        if path.is_dir():
+            whole = str(path / entry.name)
+        else:
+            whole = str(path) if path.name == entry.name else f"{path}!/{entry.name}"
         cleaned = "".join(char if char.isprintable() else "\ufffd" for char in f"file:{whole}")
         return cleaned if len(cleaned) <= 900 else f"{cleaned[:800]}~{_digest(cleaned)[:16]}"
 
     def _moved(self, count: int) -> None:
         self._done += count
-        if self._progress and (self._done - self._told >= _STEP or self._done >= self._total):
+        if self._progress and (self._done - self._told >= self._total // _STEPS or self._done >= self._total):
             self._told = self._done
             self._progress(min(self._done, self._total), self._total)
 
@@ -306,15 +305,26 @@ class _Import:
         for chunk_id in result["chunk_ids"]:
             if chunk_id not in known:
                 self.report.chunk(chunk_id, self._store.namespace)
-        self._retire([chunk_id for chunk_id in former if chunk_id not in result["chunk_ids"]])
+        self._retire(
+            record, [item for item in former if item not in result["chunk_ids"]], result["chunk_ids"]
+        )
         self._ledger.note(unit, mark, result["chunk_ids"])
 
-    def _retire(self, chunk_ids: list[str]) -> None:
-        """A text that changed drops what it does not say any more; what was changed here since stays."""
-        for chunk_id in chunk_ids:
+    def _retire(self, record: Dialogue | Note, former: list[str], present: list[str]) -> None:
+        """Archive what was replaced: of a note, what it does not say any more; of a conversation, a chunk that grew.
+
+        What was changed in the store since stays, and so does what an older file of the same name had said.
+        """
+        texts: list[str] = []
+        if former and isinstance(record, Dialogue):
+            texts = [chunk.content for chunk in self._store.get_many(present).values()]
+        for chunk_id in former:
             chunk = self._store.get_chunk(chunk_id, track=False)
-            if chunk is not None and chunk.revision == 1 and self._store.delete_chunk(chunk_id):
-                self.report.archived += 1
+            if chunk is None or chunk.revision != 1:
+                continue
+            begun = chunk.content.rstrip()
+            if isinstance(record, Note) or any(text.startswith(begun) for text in texts):
+                self.report.archived += self._store.delete_chunk(chunk_id)
 
     def _plan(self, record: Dialogue | Note, text: str) -> None:
         from rlm_mem.ingest.chunking import ChunkingEngine
@@ -363,10 +373,13 @@ class _Import:
             raise StorageError(f"{target} cannot be written: {error.strerror}") from None
 
 
-def _ledger_path(store: ChunkStore) -> Path:
-    return (
-        store.base_path / "imports" / f"{mapped_id(store.namespace, 'ledger').removeprefix('chunk-')}.jsonl"
-    )
+def _ledger_path(store: ChunkStore) -> Path | None:
+    from rlm_mem.store.local import LocalBackend
+
+    if not isinstance(store.backend, LocalBackend):
+        return None  # a store without a folder: what is there is found again, chunk by chunk
+    name = mapped_id(store.namespace, "ledger").removeprefix("chunk-")
+    return store.base_path / "imports" / f"{name}.jsonl"
 
 
 def _size(record: Memory | Dialogue | Note) -> int:
