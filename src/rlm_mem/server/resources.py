@@ -30,6 +30,7 @@ class Listed:
 FIXED: tuple[Listed, ...] = (
     Listed("memory://status", "status", "Figures of the memory: counts, types, time span."),
     Listed("memory://recent", "recent", f"The {_RECENT} newest memories."),
+    Listed("memory://hud", "hud", "The figures of LIVEHUD: memories, last recall, costs, persona."),
     Listed("memory://trajectories", "trajectories", "Recorded recalls, newest first."),
 )
 TEMPLATES: tuple[Listed, ...] = (
@@ -106,9 +107,16 @@ def _status(memory: Memory) -> dict[str, Any]:
     return memory.stats()
 
 
+def _hud(memory: Memory) -> dict[str, Any]:
+    from rlm_mem.server.tools_upkeep import persona_of
+
+    return memory.hud(persona_of(memory))
+
+
 _ONE: dict[str, Callable[[Memory, str], Any]] = {"chunks": _chunk, "trajectories": _trajectory}
 _ALL: dict[str, Callable[[Memory], Any]] = {
     "status": _status,
+    "hud": _hud,
     "recent": _recent,
     "trajectories": _trajectories,
 }

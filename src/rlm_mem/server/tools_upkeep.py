@@ -17,9 +17,11 @@ from rlm_mem.server.fields import MaybeText
 from rlm_mem.server.tool import Tool
 
 if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+    from rlm_mem.persona import Persona
     from rlm_mem.server.service import Call
 
-__all__ = ["TOOLS"]
+__all__ = ["TOOLS", "persona_of"]
 
 _LISTED = 50
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -135,11 +137,15 @@ def _review(call: Call, given: ReviewArguments) -> ReviewCases:
     )
 
 
-def _persona(call: Call, given: PersonaArguments) -> PersonaState:
-    # The state of a persona lies beside all namespaces of a brain: each namespace gets a session of its own.
-    name = call.memory.store.namespace
+def persona_of(memory: Memory) -> Persona:
+    """The persona of a namespace: states lie beside all namespaces of a brain, so each gets a session of its own."""
+    name = memory.store.namespace
     session = name if _SESSION.fullmatch(name) else f"ns-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
-    persona = call.memory.persona(session, keep=True)
+    return memory.persona(session, keep=True)
+
+
+def _persona(call: Call, given: PersonaArguments) -> PersonaState:
+    persona = persona_of(call.memory)
     done = persona.say(given.message) if given.message else []
     return PersonaState(
         mode=persona.mode,
