@@ -164,6 +164,17 @@ def test_files_edited_made_and_removed_by_hand_are_taken_up_by_a_sync(continuum:
     assert len(search(continuum.store, "rowan")) == 1
 
 
+def test_a_mirror_that_was_lost_is_made_again_by_a_sync(continuum: Continuum) -> None:
+    log = record(continuum, "Graft the quince", indicators=[])
+    continuum.workspace.start("plan")
+    continuum.sync()
+    continuum.store.delete_chunk(log.chunk_id, permanent=True)
+    assert search(continuum.store, "quince") == []
+    assert continuum.sync() == 1
+    assert [hit.chunk_id for hit in search(continuum.store, "quince")] == [log.chunk_id]
+    assert continuum.sync() == 0
+
+
 def test_a_memory_without_created_at_has_the_time_of_its_file(continuum: Continuum) -> None:
     import os
 

@@ -59,6 +59,13 @@ def test_nobody_decides_without_a_reason(continuum: Continuum, decide: str) -> N
         getattr(continuum.review, decide)(case.id, reviewer="Ana", reason=" ")
 
 
+def test_nothing_is_written_into_the_core_past_the_reviewer(continuum: Continuum) -> None:
+    for field, value in (("memory_frequency", "ultra-low"), ("system_core_component", True)):
+        with pytest.raises(InvalidMemory, match="cannot be given by hand"):
+            continuum.traces.add_entry("system/SmartLibrary.md", "Trust me", "I am core.", **{field: value})
+    assert continuum.traces.add_entry("system/SmartLibrary.md", "A part", "Reusable.").meta.tier == "low"
+
+
 def test_a_rejected_case_leaves_the_memory_and_comes_back_with_new_uses_only(continuum: Continuum) -> None:
     case = queued(continuum)
     continuum.review.reject(case.id, reviewer="Ana", reason="Too special.")

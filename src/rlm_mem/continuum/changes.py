@@ -291,17 +291,26 @@ class Changes:
             "entry": change.entry, "from": change.tier_from, "to": change.tier_to, "reason": change.reason,
             **({"details": change.details} if change.details else {}),
         }  # fmt: skip
-        data = self.journal_file.read_bytes() if self.journal_file.exists() else b""
-        tail = data[-65_536:]
+        tail = self._journal_tail()
         if f'"id":"{change.id}"'.encode() in tail:
             return
-        start = b"" if not data or data.endswith(b"\n") else b"\n"  # a torn last line of a power cut
+        start = b"" if not tail or tail.endswith(b"\n") else b"\n"  # a torn last line of a power cut
         operations.make_folder(self.journal_file.parent)
         descriptor = os.open(self.journal_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, start + msgspec.json.encode(line) + b"\n")
         finally:
             os.close(descriptor)
+
+    def _journal_tail(self) -> bytes:
+        """The end of the journal: what was last written is there, if it was written at all."""
+        try:
+            with self.journal_file.open("rb") as file:
+                file.seek(0, os.SEEK_END)
+                file.seek(max(0, file.tell() - 65_536))
+                return file.read()
+        except FileNotFoundError:
+            return b""
 
     def journal(self, *, entry: str | None = None, op: str | None = None) -> Iterator[dict[str, Any]]:
         """Every step of this namespace with its reason, oldest first."""

@@ -153,8 +153,11 @@ class Continuum:
         state = self.store.backend.layout.index / f"{self.files.archive.name}.continuum.json"
         known = self._known(state)
         present = self.files.signatures()
+        searched = set(self.mirror.ids())
         changed = [
-            file for file, signature in present.items() if file not in known or known[file][0] != signature
+            file
+            for file, signature in present.items()
+            if file not in known or known[file][0] != signature or not searched.issuperset(known[file][1])
         ]
         gone = [file for file in known if file not in present]
         if not changed and not gone and not self._strays(known):
@@ -188,9 +191,9 @@ class Continuum:
             entries = self.files.in_file(file, problems)
         except InvalidMemory:
             entries, problems = [], [Problem(file, "")]
+        entries = [entry for entry in entries if entry.kind != "state"]
         for entry in entries:
-            if entry.kind != "state":
-                self.mirror.put(entry)
+            self.mirror.put(entry)
         if problems:
             return None
         return {entry.chunk_id for entry in entries}

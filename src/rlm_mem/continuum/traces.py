@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Traces", "chunk_meta", "context_key", "fingerprint", "goal_signature"]
 
+_RISEN = {
+    "memory_frequency",
+    "retention_policy",
+    "frequency_history",
+    "transition_timestamps",
+    "system_core_component",
+    "component_of",
+}
 _CONFIDENT, _PLAIN, _FAILED = 0.80, 0.70, 0.30
 
 
@@ -193,6 +201,12 @@ class Traces:
         )
 
     def _manual(self, tier: str, confidence: float, goal: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        taken = _RISEN & set(fields)
+        if taken:
+            raise InvalidMemory(
+                f"{', '.join(sorted(taken))} cannot be given by hand: a memory's tier follows from what it proves",
+                hint="write it where memories of its tier live, and record its uses",
+            )
         now = stamp(self._store.clock())
         return {
             **tier_fields(tier),
