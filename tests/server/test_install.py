@@ -159,4 +159,5 @@ def test_the_plugin_and_the_registry_file_name_what_is_there() -> None:
     assert json.loads((plugin / ".mcp.json").read_text(encoding="utf-8"))["mcpServers"]["rlm-mem"]
     described = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
     registry = json.loads((root / "server.json").read_text(encoding="utf-8"))
+    assert f"mcp-name: {registry['name']}" in (root / "README.md").read_text(encoding="utf-8")
     assert {described["version"], registry["version"], registry["packages"][0]["version"]} == {__version__}

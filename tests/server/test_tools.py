@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +204,33 @@ def test_text_that_utf8_cannot_hold_never_reaches_the_wire() -> None:
 def test_a_case_waits_for_a_person_whatever_an_agent_asks(ask: Ask) -> None:
     for wish in ({"action": "approve"}, {"decision": "approved", "id": "x"}):
         assert "no argument" in ask("review", **wish)
+
+
+def test_a_recall_that_nobody_waits_for_ends_at_its_next_turn(
+    service: Service, remembered: list[str]
+) -> None:
+    gone = threading.Event()
+    gone.set()
+    answer = service.call("recall", {"question": "Where is the heron server?"}, given_up=gone)
+    assert answer.failed
+    assert "no longer waits" in answer.text
+    assert not service.call("remember", {"text": "What is to be kept is kept."}, given_up=gone).failed
+
+
+def test_a_fault_of_ours_is_an_answer_and_not_the_end(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(service.memory.store, "get_stats", lambda: 1 / 0)
+    answer = service.call("status", {})
+    assert answer.failed
+    assert "ZeroDivisionError" in answer.text
+    assert "status" in caplog.text
+
+
+def test_a_brain_that_cannot_be_opened_is_said_with_each_call(tmp_path: Path) -> None:
+    (tmp_path / "brain").mkdir()
+    (tmp_path / "brain" / "config.toml").write_text("[recall]\nmax_iterations = 0\n", encoding="utf-8")
+    service = Service(Settings(brain=tmp_path / "brain"))
+    for _ in range(2):
+        assert "max_iterations" in service.call("status", {}).text
+    service.close()
