@@ -300,6 +300,89 @@ TUNED_ON: tuple[Store, ...] = (
             ("What is the user's favourite colour?", None),
         ),
     ),
+    (
+        (
+            "I prefer dark mode and a large font.",
+            "My flight to Lisbon leaves on 4 May at 07:20 from gate B12.",
+            "I park the bike behind the library. My lock code is 4471.",
+            "Mum's birthday is 23 August.",
+        ),
+        (
+            ("What theme do I prefer?", ("dark mode",)),
+            ("When does my flight leave?", ("4 May",)),
+            ("Which gate does my flight leave from?", ("B12",)),
+            ("Where do I park the bike?", ("behind the library",)),
+            ("What is my lock code?", ("4471",)),
+            ("When is Mum's birthday?", ("23 August",)),
+            ("What is my blood type?", None),
+            ("When is Dad's birthday?", None),
+        ),
+    ),
+    (
+        (
+            "Release checklist. The changelog is written by hand. Tags are signed with the team key. The package "
+            "goes to PyPI from CI. After the release, Mira posts a note in the forum. Old versions get security "
+            "fixes for a year.",
+            "Architecture: requests enter through nginx, go to the API service, and are queued in RabbitMQ. Workers "
+            "are written in Rust because Python was too slow for image resizing. Results are kept in S3 for seven "
+            "days.",
+            "# Onboarding\n\n- New people get a laptop from Hamid.\n- VPN access takes two days.\n"
+            "- Lunch is at 12:30.",
+        ),
+        (
+            ("Who posts a note after the release?", ("Mira",)),
+            ("How long do old versions get security fixes?", ("a year",)),
+            ("Why are the workers written in Rust?", ("too slow",)),
+            ("How long are results kept?", ("seven days",)),
+            ("Which queue do we use?", ("RabbitMQ",)),
+            ("Who gives new people a laptop?", ("Hamid",)),
+            ("How long does VPN access take?", ("two days",)),
+            ("When is lunch?", ("12:30",)),
+            ("What are tags signed with?", ("team key",)),
+            ("Why do we use nginx?", None),
+            ("Who wrote the API service?", None),
+        ),
+    ),
+    (
+        (
+            "Decision: we ship on Fridays no longer, after the outage in April.",
+            "Bug: login fails on Safari when cookies are blocked.",
+            "TODO: renew the TLS certificate before 30 September.",
+            "Fixed the memory leak by closing the database cursor in fetch_rows().",
+            "The outage was caused by a full disk on db-2.",
+        ),
+        (
+            ("Do we ship on Fridays?", ("No",)),
+            ("Why did the outage happen?", ("full disk",)),
+            ("What caused the outage?", ("full disk",)),
+            ("When does login fail?", ("Safari", "cookies are blocked")),
+            ("When must the TLS certificate be renewed?", ("30 September",)),
+            ("How was the memory leak fixed?", ("closing the database cursor",)),
+            ("Who fixed the memory leak?", None),
+            ("What is the password of db-2?", None),
+        ),
+    ),
+    (
+        (
+            "Sanne is Bram's wife.",
+            "Bram grew up in Utrecht and studied physics at Delft.",
+            "Bram is 52 years old and has worked for Philips since 2003.",
+            "Sanne speaks Dutch, German and a little Turkish.",
+            "They plan to move to Spain after retirement.",
+        ),
+        (
+            ("Who is Bram's wife?", ("Sanne",)),
+            ("Who is Sanne?", ("wife",)),
+            ("Where did Bram grow up?", ("Utrecht",)),
+            ("What did Bram study?", ("physics",)),
+            ("How old is Bram?", ("52",)),
+            ("Where does Bram work?", ("Philips",)),
+            ("Which languages does Sanne speak?", ("Dutch",)),
+            ("Which company does Bram work for?", ("Philips",)),
+            ("How old is Sanne?", None),
+            ("Who is Bram's brother?", None),
+        ),
+    ),
 )
 
 CHECKED_ON: tuple[Store, ...] = (
@@ -422,6 +505,64 @@ CHECKED_ON: tuple[Store, ...] = (
             ("Which plan did Varga Logistics choose?", ("yearly",)),
             ("Who is the contact at Varga Logistics?", ("Petra Nemeth",)),
             ("When does the contract with Varga Logistics end?", None),
+        ),
+    ),
+    (
+        (
+            "Priit chose the red wallpaper for the hallway, his wife chose the lamps.",
+            "The plumber comes on Wednesday 18 March at 8 am.",
+            "Priit's favourite room is the attic because it is quiet.",
+            "The boiler is twelve years old.",
+            "Paint is stored in the cellar.",
+        ),
+        (
+            ("When does the plumber come?", ("18 March",)),
+            ("Which room does Priit like best?", ("attic",)),
+            ("Why does Priit like the attic?", ("it is quiet",)),
+            ("How old is the boiler?", ("twelve",)),
+            ("Where do we keep the paint?", ("cellar",)),
+            ("What did Priit choose for the hallway?", ("red wallpaper",)),
+            ("How old is Priit?", None),
+            ("What is the plumber's name?", None),
+        ),
+    ),
+    (
+        (
+            "We moved the job queue from Redis to PostgreSQL to save one service.",
+            "The mobile app supports iOS 16 and later.",
+            "Error budgets are reviewed monthly by Amara.",
+            "The search index is rebuilt every night at 01:00 and takes 40 minutes.",
+            "Never log customer names.",
+        ),
+        (
+            ("Why did we move the job queue?", ("save one service",)),
+            ("Where did we move the job queue?", ("PostgreSQL",)),
+            ("Which iOS version does the app support?", ("16",)),
+            ("Who reviews the error budgets?", ("Amara",)),
+            ("How often are error budgets reviewed?", ("monthly",)),
+            ("When is the search index rebuilt?", ("01:00", "every night")),
+            ("How long does the search index take?", ("40 minutes",)),
+            ("May we log customer names?", ("No",)),
+            ("Does the app support Android?", None),
+            ("Who wrote the mobile app?", None),
+        ),
+    ),
+    (
+        (
+            "Kofi speaks Twi and French and works at the town library.",
+            "Kofi walks to work.",
+            "Kofi's dog Pepper is afraid of thunder.",
+            "Kofi wants to learn the cello.",
+        ),
+        (
+            ("What languages does Kofi speak?", ("Twi",)),
+            ("Where does Kofi work?", ("library",)),
+            ("How does Kofi get to work?", ("walks",)),
+            ("What is Kofi's dog called?", ("Pepper",)),
+            ("What is Pepper afraid of?", ("thunder",)),
+            ("What instrument does Kofi want to learn?", ("cello",)),
+            ("What is Kofi afraid of?", None),
+            ("Is Kofi married?", None),
         ),
     ),
 )

@@ -45,7 +45,8 @@ find keep locate lie
 save store keep write log
 release deploy ship
 fail break crash
-happen occur
+happen occur cause
+give get hand
 cause reason because due
 fix solve repair patch resolve
 maintain own responsible administer lead
@@ -142,6 +143,7 @@ _VALUES: dict[str, re.Pattern[str]] = {
         ("email e-mail mail", r"\S+@\S+\.\w+"),
         ("url link website", r"https?://\S+|\b\w[\w-]*\.(?:com|org|net|io|dev|example|de|uk)\b\S*"),
         ("old age", rf"\b(?:\d{{1,3}}|{_MANY})\b(?:[\s-]years?[\s-]old)?|\bborn\b"),
+        ("company employer", r"(?:(?<=for )|(?<=at ))(?-i:[A-Z][\w&]+(?: [A-Z][\w&]+)*)"),
         ("port", r"\b\d{2,5}\b"),
         ("version", r"\bv?\d+(?:\.\d+)*\b"),
         ("colour color", r"\b(?:red|blue|green|yellow|black|white|gr[ea]y|purple|orange|teal|navy|pink|brown)\b"),
@@ -149,7 +151,20 @@ _VALUES: dict[str, re.Pattern[str]] = {
     for noun in nouns.split()
 }  # fmt: skip
 _ENOUGH_ALONE = frozenset(
-    {"phone", "telephone", "mobile", "email", "e-mail", "url", "old", "age", "colour", "color"}
+    {
+        "phone",
+        "telephone",
+        "mobile",
+        "email",
+        "e-mail",
+        "url",
+        "old",
+        "age",
+        "colour",
+        "color",
+        "company",
+        "employer",
+    }
 )
 """Attributes that need not be named beside their value: who has a number is named, the number shows itself."""
 

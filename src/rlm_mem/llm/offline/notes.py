@@ -42,6 +42,9 @@ _SHAPE = word_set(
     """
 )
 _EVERYDAY = word_set("need needs want wants use uses used bring brings own owns know knows")
+_TALK = re.compile(r"\b(?:i|me|my|we|us|our|you|your)\b|['’]m\b|[?!]", re.IGNORECASE)
+"""What somebody who speaks says sooner or later, and a heading ("Architecture: …") hardly ever."""
+
 _NEGATED = re.compile(
     r"\b(?:not|never|no longer|cannot|without|none|nobody|nothing|no)\b|n't\b", re.IGNORECASE
 )
@@ -83,8 +86,9 @@ class _Found:
 
 def is_notes(passages: Sequence[Passage]) -> bool:
     """Whether most of these passages are notes in which nobody speaks."""
-    spoken = sum(1 for one in passages if one.author and not _is_label(one.author))
-    return bool(passages) and 2 * spoken < len(passages)
+    speakers = {one.author for one in passages if one.author and not _is_label(one.author)}
+    talking = {a for a in speakers if any(_TALK.search(one.text) for one in passages if one.author == a)}
+    return bool(passages) and 2 * sum(1 for one in passages if one.author in talking) < len(passages)
 
 
 def _is_label(author: str) -> bool:
@@ -154,6 +158,8 @@ def _wanted(question: Question) -> dict[str, float]:
     plain = [t for t in question.terms if t not in found and t not in parts and t not in taken]
     if question.kind == "where":
         shape |= {stem_of(word) for word in question.focus.split()}  # "in which city": any place will do
+    if question.kind == "why":
+        shape |= {stem_of(word) for word in ("happen", "occur", "cause", "come")}
     bare = not any(term not in shape for term in plain) and not taken
     for term in plain:
         if term not in {stem_of(option) for option in question.options}:
@@ -240,7 +246,7 @@ def _told(question: Question, wanted: dict[str, float], line: _Line) -> float:
             if not met:
                 return 0.0
         elif not met and term in line.around:
-            met = 0.55
+            met = 0.3 if term in topic else 0.55
         if term in topic and not met and not known_class(term) and _likes_a_name(question, line):
             met = 0.6
         if term in topic and not met:

@@ -7,8 +7,8 @@ import re
 from rlm_mem.llm.offline.words import word_set
 
 __all__ = [
-    "AGED", "BECAUSE", "CUT", "LASTS", "LOOSE", "NOT_PLACES", "NO_PERSON", "OFTEN", "PATH", "PLACE", "REASON_FOLLOWS",
-    "ROLE", "SO", "THATS_WHY", "TIME", "TITLED",
+    "AGED", "BECAUSE", "CONDITION", "CUT", "LASTS", "LOOSE", "NOT_PLACES", "NO_PERSON", "OFTEN", "PATH", "PLACE",
+    "REASON_FOLLOWS", "ROLE", "SO", "THATS_WHY", "TIME", "TITLED",
 ]  # fmt: skip
 
 
@@ -26,7 +26,7 @@ _MONTH = _any(
     "january february march april may june july august september october november december "
     "jan feb mar apr jun jul aug sept sep oct nov dec"
 )
-_PART = _any("morning* afternoon* evening* night* noon midnight lunchtime lunch dawn weekend* weekday*")
+_PART = _any("morning* afternoon* evening* night* noon midnight lunchtime dawn weekend* weekday*")
 _SEASON = _any("spring summer autumn winter")
 _REGULAR = _any("daily weekly monthly nightly hourly yearly annually quarterly")
 _UNIT = _any("ms millisecond* second* sec minute* min hour* day* night* week* month* year* decade* quarter*")
@@ -121,8 +121,9 @@ REASON_FOLLOWS = _compiled(
     r"^(?:(?:the\s+)?(?:main\s+)?(?:reason|cause|motivation|rationale|why)|because|its?|that|this|they|he|she|we"
     r"|the old)\b"
 )
+CONDITION = _compiled(r"\b(?:when|whenever|if|as soon as|after|before|during|while)\s+\S.*")
 CUT = _compiled(
-    r"\s*(?:[,;:(]|\s[-–—]\s|\b(?:because|since|so that|so|due to|owing to|when|while|which|who|but|although|after"
+    r"\s*(?:[,;(]|:\s|\s[-–—]\s|\b(?:because|since|so that|so|due to|owing to|when|while|which|who|but|although|after"
     r"|before|instead of|rather than|over|and (?:is|was|has|runs|lives|works|the|it|he|she|they|we))\b)"
 )
 """Where a phrase ends."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from rlm_mem.llm.offline.everyday import NUMBER, degree, same_words, stem_of, va
 from rlm_mem.llm.offline.phrases import (
     AGED,
     BECAUSE,
+    CONDITION,
     CUT,
     LASTS,
     LOOSE,
@@ -87,6 +89,10 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
         )
         if named:
             return Piece(_to_stop(named[1]), 1.0)
+        if not any(
+            w.text[0].isupper() and n and w.stem not in question.terms for n, w in enumerate(sentence.words)
+        ):
+            return None  # nothing here is a name
     return _object(question, sentence) or Piece(trimmed(text), 0.3)
 
 
@@ -139,9 +145,11 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     relative = [m for m in moments(text, said) if m.shape.startswith("relative")] if said else []
     held = [m for m in relative if not any(s <= m.start and m.end <= e for s, e in spans)]
     phrases = [(s, text[s:e]) for s, e in spans] + [(m.start, m.words) for m in held]
+    phrases = [one for one in phrases if not _echo(question, one[1])]
     found = _nearest(question, sentence, phrases)
     if found is None:
-        return None
+        condition = CONDITION.search(text)
+        return Piece(_to_stop(condition.group()), 0.6) if condition and condition.start() else None
     plain = re.sub(r"^(?:on|in|at|and|about|the)\s+(?=\d|[A-Z])|\s+(?:at|of|in|and|to)$", "", found.text)
     return Piece(plain.strip(), 1.0)
 
@@ -169,9 +177,13 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
 
 def _person(question: Question, sentence: Sentence) -> Piece | None:
     text = sentence.text
-    if re.match(r"\W*who (?:is|was|are|were) [A-Z]\w*\s*\??$", question.text, re.IGNORECASE):
-        return Piece(trimmed(text), 0.6)  # asked about somebody: all that is said
-    named = {stem_of(name) for name in question.names}
+    if question.names and re.match(
+        r"\W*who (?:is|was|are|were) [A-Z]\w*\s*\??$", question.text, re.IGNORECASE
+    ):
+        named = re.escape(question.names[0])
+        is_it = re.search(rf"\b(?:is|was|are)\s+{named}\b|\b{named}\s+(?:is|was|are)\b|\b{named},", text)
+        return Piece(trimmed(text), 0.9 if is_it else 0.5)  # asked about somebody: all that is said
+    asked = {stem_of(name) for name in question.names}
     found = []
     for match in TITLED.finditer(text):
         words = match.group().replace("'s", "").replace("’s", "").split()
@@ -182,15 +194,21 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         kept = [
             w
             for w in words
-            if w.lower() not in NO_PERSON and w.lower() not in FUNCTION_WORDS and not w.isupper()
+            if w.lower() not in NO_PERSON
+            and w.lower() not in FUNCTION_WORDS
+            and not re.search(r"\w[A-Z]{2}", w)
         ]
-        if not kept or any(stem_of(word) in named or stem_of(word) in question.terms for word in kept):
+        if not kept or any(stem_of(word) in asked or stem_of(word) in question.terms for word in kept):
             continue
         found.append((text.find(" ".join(kept), match.start()), " ".join(kept)))
     if not found:
         found = [(m.start(), m.group()) for m in ROLE.finditer(text) if not _echo(question, m.group())]
+    active = re.match(
+        r"\W*who(?:se)?\s+(?!is\b|are\b|was\b|were\b|did\b|do\b|does\b)", question.text, re.IGNORECASE
+    )
+    if active:  # who does something does not stand behind "in"
+        found = [one for one in found if not re.search(r"\b(?:in|on|at|to|via|into)\s+$", text[: one[0]])]
     by = [one for one in found if re.search(r"\b\w+(?:ed|en|wn|de|ld|nd|un) by\s+$", text[: one[0]])]
-    active = re.match(r"\W*who(?:se)?\s+(?!is\b|are\b|was\b|were\b)", question.text, re.IGNORECASE)
     return _nearest(question, sentence, by if active and by else found)
 
 
@@ -211,7 +229,10 @@ def _place(question: Question, sentence: Sentence) -> Piece | None:
     text = sentence.text
     path = PATH.search(text)
     found = []
-    for match in PLACE.finditer(text):
+    matches = [*PLACE.finditer(text)]
+    if re.search(r"\bwork", question.text, re.IGNORECASE):
+        matches += re.finditer(r"(?<=\bwork )for\s|(?<=\bworks )for\s|(?<=\bworked )for\s", text)
+    for match in matches:
         rest = text[match.start() :]
         if NOT_PLACES.match(rest):
             continue
@@ -255,6 +276,13 @@ def _option(question: Question, text: str) -> Piece | None:
 def _object(question: Question, sentence: Sentence) -> Piece | None:
     """What follows the verb of the question, or the "is" behind its subject, up to the end of the phrase."""
     text = sentence.text
+    for noun in question.focus.split()[-1:]:
+        for one, after in itertools.pairwise(sentence.words):
+            numbered = after.text[0].isdigit() or (
+                after.text[0].isupper() and any(c.isdigit() for c in after.text)
+            )
+            if one.stem == stem_of(noun) and not one.closes and numbered:
+                return Piece(text[one.start : after.end], 1.0)  # "gate B12"
     asked = re.match(
         r"\W*(?:what|which)(?:\s+[\w-]+){0,3}?\s+(?:did|do|does|should|must|will|can)\s+(?P<who>.+?)\s*\??$",
         question.text,
