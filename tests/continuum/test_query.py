@@ -32,17 +32,13 @@ def test_recent_context_is_of_the_high_tier_and_of_the_last_day(
 
 
 def test_proven_patterns_match_the_goal_are_confident_and_ordered_by_success(continuum: Continuum) -> None:
-    best = rewrite(
-        continuum,
-        trace_of(continuum, GOAL),
-        usage_count=10,
-        success_count=10,
-        success_rate=1.0,
-        confidence_score=0.86,
-    )
     good = rewrite(
+        continuum, trace_of(continuum, GOAL),
+        usage_count=20, success_count=19, success_rate=0.95, confidence_score=0.99,
+    )  # fmt: skip
+    best = rewrite(
         continuum, trace_of(continuum, GOAL, steps=[{"tool": "Browser", "call": "open"}]),
-        usage_count=10, success_count=9, success_rate=0.9, confidence_score=0.94,
+        usage_count=10, success_count=10, success_rate=1.0, confidence_score=0.86,
     )  # fmt: skip
     rewrite(
         continuum, trace_of(continuum, GOAL, steps=[{"tool": "Curl", "call": "get"}]),
@@ -50,6 +46,9 @@ def test_proven_patterns_match_the_goal_are_confident_and_ordered_by_success(con
     )  # fmt: skip
     trace_of(continuum, "Deploy the service to production")
     assert [hit.key for hit in continuum.queries.proven(REWORDED)] == [best.key, good.key]
+    assert next(hit.key for hit in continuum.queries.query(REWORDED).hits) == good.key, (
+        "by score it is the other way"
+    )
 
 
 def test_stable_knowledge_is_of_the_task_type_and_validated_across_projects(continuum: Continuum) -> None:

@@ -95,6 +95,7 @@ class Changes:
         self._mirror = mirror
         self._pending = memories.archive / "pending"
         self._transitions = memories.archive / "transitions"
+        self._durable = store.config.store.durability == "full"
         self.journal_file = store.backend.layout.log / "continuum.jsonl"
 
     # --- making ------------------------------------------------------------------------------------------------------
@@ -176,7 +177,8 @@ class Changes:
                 return None
             self._validate(change)
             record = self._pending / f"{change.id}.json"
-            operations.write_atomic(record, msgspec.json.format(msgspec.json.encode(change), indent=1))
+            data = msgspec.json.format(msgspec.json.encode(change), indent=1)
+            operations.write_atomic(record, data, durable=self._durable)
             self._perform(change)
         with self._store.batch():
             self._finish(change, record)
@@ -279,7 +281,8 @@ class Changes:
         self._log(change)
         if change.keep:
             operations.publish(record, self._transitions / record.name)
-            operations.sync_folder(self._transitions)
+            if self._durable:
+                operations.sync_folder(self._transitions)
         else:
             operations.remove(record)
 
