@@ -100,6 +100,15 @@ def test_links_that_lead_out_of_a_folder_are_not_followed(store: ChunkStore, tmp
     assert {problem.where for problem in report.problems} == {"out.md", "gone.md", "pipe.md"}
 
 
+def test_an_archive_within_is_named_and_not_opened(store: ChunkStore, tmp_path: Path) -> None:
+    (tmp_path / "n").mkdir()
+    with zipfile.ZipFile(tmp_path / "n/inner.zip", "w") as packed:
+        packed.writestr("a.md", "Text.")
+    report = import_source(store, tmp_path / "n")
+    assert "inner.zip: an archive within" in reasons(report)
+    assert texts(store) == []
+
+
 def test_what_is_not_there_is_an_error(store: ChunkStore, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         import_source(store, tmp_path / "nothing")

@@ -163,8 +163,7 @@ class _Import:
                 self._file(entry, names, format_name)
             except Unreadable as error:
                 self.report.problem(self._place.name(entry), str(error))
-            finally:
-                self._flush()
+            self._flush()
             self._moved(before + entry.size - self._done)
         self._ledger.flush()
         self.report.finished = True
@@ -180,6 +179,8 @@ class _Import:
         name = format_name or detect(entry.name, self._head(entry))
         if name is None:
             self.report.passed_over += 1
+            if entry.name.lower().endswith(".zip"):
+                self.report.problem(self._place.name(entry), "an archive within: import it by itself")
             return
         self.report.files += 1
         self.report.formats[name] = self.report.formats.get(name, 0) + 1
