@@ -19,8 +19,8 @@ from rlm_mem.store.api import ChunkStore, ConversationInfo, LinkedChunk, Version
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.ingest.remember import When
     from rlm_mem.continuum.system import Continuum
+    from rlm_mem.ingest.remember import When
     from rlm_mem.llm.base import LLM
     from rlm_mem.llm.budget import Limits
     from rlm_mem.persona import Persona
