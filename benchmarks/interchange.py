@@ -15,9 +15,8 @@ from typing import Any
 from rlm_mem.config import Config
 from rlm_mem.interchange import export_store, import_source
 from rlm_mem.store.api import ChunkStore
-from support import arguments, machine
+from support import Report, arguments
 
-RESULTS = Path(__file__).parent / "results" / "interchange.json"
 TEXT = """gate key boat clock tea mill bridge sensor radio cable river meeting budget friday march price paint rope
 harbour invoice ticket train garden window letter recipe doctor lesson piano summer winter ferry parcel"""
 WORDS = TEXT.split()
@@ -27,27 +26,41 @@ def main() -> None:
     """Run both parts, print a table and write the report."""
     options = arguments(__doc__ or "").parse_args()
     chunks, messages = (1_000, 20_000) if options.quick else (10_000, 500_000)
-    report: dict[str, Any] = {"name": "interchange", "machine": machine()}
+    report = Report("interchange", "Moving in and out: every field compared, memory measured")
     # The chats first: what is measured there is how far they raise the most memory that the process ever held.
     with tempfile.TemporaryDirectory() as folder:
-        report["chat_export"] = chat_export(Path(folder), messages)
-    talk = report["chat_export"]
-    print(f"chat export: {talk['messages']:,} messages, {talk['megabytes']} MB, {talk['chunks']:,} chunks")
-    print(f"  {talk['seconds']} s, and {talk['again_s']} s when there is nothing new")
-    print(
-        f"  peak memory grew by {talk['grown_mb']} MB; the progress bar moved {talk['moves']} times",
-        flush=True,
-    )
+        report.add(**chat_row(chat_export(Path(folder), messages)))
     with tempfile.TemporaryDirectory() as folder:
-        report["round_trip"] = round_trip(Path(folder), chunks)
-    for row in report["round_trip"]:
-        print(
-            "{format:>9}: export {export_s:7.1f} s, import {import_s:7.1f} s, {bytes:,} bytes, equal: {equal}".format(
-                **row
-            )
-        )
-    output = options.output or RESULTS
-    output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        for found in round_trip(Path(folder), chunks):
+            report.add(**round_trip_row(found))
+    report.finish(options.output)
+
+
+def chat_row(found: dict[str, Any]) -> dict[str, Any]:
+    """The import of chats as a row of the table."""
+    return {
+        "what": f"chat export, {found['messages']:,} messages",
+        "megabytes": found["megabytes"],
+        "out s": "",
+        "in s": found["seconds"],
+        "chunks": found["chunks"],
+        "all fields equal": "",
+        "in again s": found["again_s"],
+        "peak memory grew MB": found["grown_mb"],
+        "bar moved": found["moves"],
+    }
+
+
+def round_trip_row(found: dict[str, Any]) -> dict[str, Any]:
+    """There and back as a row of the table."""
+    return {
+        "what": f"{found['format']}, there and back",
+        "megabytes": round(found["bytes"] / 1e6, 1),
+        "out s": found["export_s"],
+        "in s": found["import_s"],
+        "chunks": found["chunks"],
+        "all fields equal": "yes" if found["equal"] else "NO",
+    }
 
 
 def store_at(path: Path) -> ChunkStore:
