@@ -32,6 +32,7 @@ _ENOUGH = 0.68
 """How much of the question a sentence must tell: below it there is no answer."""
 
 _LISTED = 3
+_SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
 _THIRD = word_set("he she they it his her hers their theirs its him them this that these")
 # Words that shape a question and need not be told by the answer.
 _SHAPE = word_set(
@@ -189,9 +190,12 @@ def _lines(passage: Passage) -> list[_Line]:
         opening and opening[0].low in _THIRD
     )  # "Their contact is …": it goes on from what stood before
     before = _capitals(passage.before) if told_before else frozenset()
-    for number, sentence in enumerate(passage.sentences):
+    for number, whole in enumerate(passage.sentences):
+        sentence = whole
         if sentence.asks:
             continue
+        if len(sentence.text) > _SENTENCE:
+            sentence = Sentence(sentence.text[:_SENTENCE], sentence.start)
         pronoun = any(word.low in _THIRD for word in sentence.words)
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
         carried = before if pronoun else _capitals(before_text(passage, number)) if nameless else frozenset()

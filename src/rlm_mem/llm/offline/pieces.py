@@ -39,6 +39,9 @@ LONGEST = 30
 """Words of a whole sentence that is shown as an answer; a longer one is cut at a comma or semicolon."""
 
 
+_PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """An answer, and how plainly it is one: 1 for a part that fits what is asked, 0 for a sentence as a whole."""
@@ -232,8 +235,8 @@ def _place(question: Question, sentence: Sentence) -> Piece | None:
     matches = [*PLACE.finditer(text)]
     if re.search(r"\bwork", question.text, re.IGNORECASE):
         matches += re.finditer(r"(?<=\bwork )for\s|(?<=\bworks )for\s|(?<=\bworked )for\s", text)
-    for match in matches:
-        rest = text[match.start() :]
+    for match in matches[:_PLACES]:
+        rest = text[match.start() : match.start() + 200]
         if NOT_PLACES.match(rest):
             continue
         phrase = _to_stop(rest)
