@@ -1,21 +1,22 @@
 """What one durable remember costs as a store grows, beside the physical floor of the machine, in one run.
 
 Rows: one remember of a short note (text to chunk, links, file, index, commit) at 1,000, 10,000 and 100,000 chunks; the
-floor is one synced file write and one SQLite commit, measured before, between and after. Also: opening the store,
-`get_chunk`, listing by tag and by conversation, and `search`.
+floor is one synced file write and one synced SQLite commit, measured in turn with the remembers. Also: opening the
+store, `get_chunk`, listing by tag and by conversation, and `search`.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import sqlite3
 import statistics
 import tempfile
 from pathlib import Path
 
-from support import Report, arguments, percentile, physical_floor, spread, timed, timings
-
 from rlm_mem.config import Config
 from rlm_mem.memory import Memory
+from support import Report, arguments, percentile, spread, timed, timings
 
 TOPICS = (
     "the supplier moved the delivery of the {n} brackets to week {w}",
@@ -37,9 +38,10 @@ def fill(memory: Memory, size: int) -> None:
     number = memory.stats()["chunk_count"]
     while number < size:
         with memory.batch():
-            for number in range(number, min(size, number + 2000)):
-                remember(memory, number)
-        number += 1
+            end = min(size, number + 2000)
+            for new in range(number, end):
+                remember(memory, new)
+        number = end
 
 
 def remember(memory: Memory, number: int) -> None:
@@ -51,10 +53,35 @@ def remember(memory: Memory, number: int) -> None:
         raise RuntimeError(result["error"])
 
 
+def side_by_side(memory: Memory, folder: Path, first: int, rounds: int) -> tuple[list[float], list[float]]:
+    """Remembers and floors in turn: the disk's mood changes within seconds, so both must meet the same one."""
+    connection = sqlite3.connect(folder / "floor.sqlite", isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("CREATE TABLE IF NOT EXISTS t(x)")
+    data = os.urandom(1500)
+
+    def floor(number: int) -> None:
+        target = folder / f"floor-{number}"
+        with target.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        connection.execute("INSERT INTO t VALUES (?)", (number,))
+
+    costs, floors = [], []
+    for number in range(first, first + rounds):
+        floors.append(timed(lambda number=number: floor(number))[0])
+        costs.append(timed(lambda number=number: remember(memory, number))[0])
+    connection.close()
+    return costs, floors
+
+
 def main() -> None:
     """Measure and report."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--sizes", default="1000,10000,100000", help="sizes of the store, in chunks")
+    parser.add_argument("--rounds", type=int, default=200, help="remembers measured at each size")
     options = parser.parse_args()
     sizes = [1000, 10_000] if options.quick else [int(size) for size in options.sizes.split(",")]
     folder = Path(tempfile.mkdtemp(prefix="rlm-mem-bench-"))
@@ -69,24 +96,18 @@ def main() -> None:
             opened = [timed(lambda: Memory.open(brain, config=config).close())[0] for _ in range(5)]
             with Memory.open(brain, config=config) as memory:
                 remember(memory, 10_000_000 + size)  # loads what a first write loads
-                before = physical_floor(folder)
-                costs = timings(
-                    lambda number: remember(memory, number), range(20_000_000 + size, 20_000_150 + size)
-                )
-                after = physical_floor(folder)
-                floor = statistics.mean(
-                    side["durable_file"] + side["sqlite_commit_full"] for side in (before, after)
-                )
-                ids = memory.list_chunks(limit=200)
+                costs, floors = side_by_side(memory, folder, 20_000_000 + size, options.rounds)
                 medians[size] = percentile(costs, 0.5)
+                ids = memory.list_chunks(limit=200)
                 questions = [note(number * 37) for number in range(60)]
                 memory.search(questions[0])
                 report.add(
                     chunks=size,
                     remember_p50=medians[size],
                     remember_p95=percentile(costs, 0.95),
-                    floor=floor,
-                    times_floor=medians[size] / floor,
+                    floor_p50=percentile(floors, 0.5),
+                    floor_p95=percentile(floors, 0.95),
+                    mean_by_mean=statistics.mean(costs) / statistics.mean(floors),
                     open_p50=percentile(opened, 0.5),
                     get_p50=spread(timings(memory.store.get_chunk, ids))["p50"],
                     list_conversation_p50=percentile(
