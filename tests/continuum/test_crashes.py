@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from rlm_mem.continuum import Continuum
+from rlm_mem.errors import StorageError
 from rlm_mem.store import files
 from rlm_mem.store.api import ChunkStore
 from rlm_mem.store.integrity import check
@@ -211,6 +212,24 @@ def test_an_edit_by_hand_between_a_crash_and_its_repair_is_kept(continuum: Conti
     kept = list((continuum.files.archive / "conflicts").iterdir())
     assert len(kept) == 1
     assert "Added by hand." in kept[0].read_text()
+
+
+def test_a_source_is_archived_only_after_the_new_memory_was_read_back_whole(
+    continuum: Continuum, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record(continuum)
+    write = continuum.files.write
+
+    def lossy(file: str, text: str) -> None:
+        write(file, text[:-20] if "long_term" in file else text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(continuum.files, "write", lossy)
+        with pytest.raises(StorageError, match="does not hold what was written"):
+            continuum.consolidate()
+        assert continuum.files.read(log.file) == log.text
+    continuum.consolidate()
+    assert [entry.kind for entry in continuum.files.entries()] == ["trace"]
 
 
 def test_a_full_disk_undoes_nothing_that_was_done_and_the_next_run_finishes(

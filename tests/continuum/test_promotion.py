@@ -221,6 +221,7 @@ def test_consolidation_never_reduces_what_can_be_recalled(continuum: Continuum) 
 def test_sources_rank_below_the_memory_made_from_them(continuum: Continuum) -> None:
     log = record(continuum, notes="The quince endpoint answered.")
     continuum.consolidate()
+    continuum.consolidate()
     hits = search(continuum.store, "quince endpoint")
     assert hits[0].chunk_id == _only(continuum).chunk_id
     source = continuum.store.get_chunk(log.chunk_id)

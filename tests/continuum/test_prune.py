@@ -115,6 +115,7 @@ def test_pruning_is_a_report_unless_it_is_asked_to_act(
     record(continuum, indicators=[])
     still.now += timedelta(days=31)
     before = tree(brain)
+    assert continuum.pruner.run().dry_run
     report = continuum.prune()
     assert report.dry_run
     assert "31 days old" in report.steps[0].reason

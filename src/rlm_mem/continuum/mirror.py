@@ -125,12 +125,6 @@ class Mirror:
         """The memory was archived: so is its mirror."""
         self._store.delete_chunk(chunk_id)
 
-    def forget(self, chunk_id: str) -> None:
-        """The memory is not in its file any more: archive its mirror, unless it lives on below a successor."""
-        known = self._store.summaries([chunk_id])
-        if known and not known[0].superseded_by:
-            self.retire(chunk_id)
-
     def mark(self, chunk_id: str, fields: dict[str, Any]) -> None:
         """Set fields of a plain chunk's metadata (None removes one)."""
         if self._store.exists(chunk_id):

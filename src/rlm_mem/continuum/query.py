@@ -5,6 +5,7 @@ Matching is search's own lexical ranking over the mirrors, so a reworded goal fi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -27,7 +28,8 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 }
 """high 0.1, mid 0.6, low 0.3 (row 10); ultra-low is the preamble."""
 
-_CANDIDATES = 30
+_CANDIDATES = 60
+_SURE = 5  # memories of each tier that are looked at before others can crowd them out
 _KEPT = 20_000
 _MIN_COVERAGE = 1 / 3
 """A memory matches a goal when it has at least this share of the goal's content words."""
@@ -80,6 +82,7 @@ class QueryMemoryTool:
     def __init__(self, store: ChunkStore) -> None:
         self._store = store
         self._read: dict[str, tuple[int, Chunk]] = {}
+        self._terms: dict[str, set[str]] = {}
 
     # --- the three frequency queries ---------------------------------------------------------------------------------
 
@@ -160,14 +163,9 @@ class QueryMemoryTool:
         self, goal: str, weights: Mapping[str, float], tags: list[str] | None = None
     ) -> list[MemoryHit]:
         """Relevance of search (1 for the best of all tiers) × weight of the tier × reliability."""
-        from rlm_mem.search.api import ranked_ids
-        from rlm_mem.store.lookup import Filters
         from rlm_mem.text.analysis import get_analyser
 
-        found: dict[str, float] = {}
-        for tier in (name for name, weight in weights.items() if weight > 0):
-            wanted = Filters(tags_all=tuple(sorted({f"{TIER_TAG}{tier}", *(tags or [])})))
-            found |= dict(ranked_ids(self._store, goal, limit=_CANDIDATES, filters=wanted))
+        found = self._found(goal, [name for name, weight in weights.items() if weight > 0], tags or [])
         chunks = self._chunks(list(found))
         terms = set(get_analyser(self._store.config.search.language).terms(goal))
         best = max(found.values(), default=0.0)
@@ -182,6 +180,26 @@ class QueryMemoryTool:
                 _hit(chunk, weight, {"relevance": round(relevance, 4), "coverage": round(coverage, 4)})
             )
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))
+
+    def _found(self, goal: str, tiers: list[str], tags: list[str]) -> dict[str, float]:
+        """Scores of search by chunk: one search over all tiers, and one more for a tier that it hardly reached."""
+        from rlm_mem.search.api import ranked_ids
+        from rlm_mem.store.lookup import Filters
+
+        def search(names: list[str]) -> dict[str, float]:
+            wanted = Filters(
+                tags_all=tuple(sorted(tags)), tags_any=tuple(f"{TIER_TAG}{name}" for name in names)
+            )
+            return dict(ranked_ids(self._store, goal, limit=_CANDIDATES, filters=wanted))
+
+        found = search(tiers)
+        if len(found) < _CANDIDATES or len(tiers) == 1:
+            return found
+        reached = Counter(tier_of(one.tags) for one in self._store.summaries(list(found)))
+        for tier in tiers:
+            if reached[tier] < _SURE:
+                found |= search([tier])
+        return found
 
     def _chunks(self, ids: list[str]) -> list[Chunk]:
         """Mirrors, read again only if their revision in the index is another than when they were last read."""
@@ -201,8 +219,14 @@ class QueryMemoryTool:
         if not terms:
             return 1.0
         extra = chunk.metadata.extra
-        own = set(str(extra.get("goal_signature") or "").split("_"))
-        own |= set(get_analyser(self._store.config.search.language).terms(str(extra.get("title") or "")))
+        words = f"{extra.get('goal_signature') or ''}\0{extra.get('title') or ''}"
+        own = self._terms.get(words)
+        if own is None:
+            signature, _, title = words.partition("\0")
+            own = {*signature.split("_"), *get_analyser(self._store.config.search.language).terms(title)}
+            if len(self._terms) > _KEPT:
+                self._terms.clear()
+            self._terms[words] = own
         return len(terms & own) / len(terms)
 
 

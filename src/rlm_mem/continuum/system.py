@@ -174,7 +174,7 @@ class Continuum:
                 del known[file]
             for chunk_id in self._strays(known):
                 if self.mirror.file_of(chunk_id) not in broken:
-                    self.mirror.forget(chunk_id)
+                    self.mirror.retire(chunk_id)
         operations.write_atomic(state, msgspec.json.encode(known), durable=False)
         return len(changed) + len(gone)
 
