@@ -41,6 +41,25 @@ def _token(name: str, title: str, anchors: str, body: str) -> Rule:
     return _rule(name, title, anchors, _BEFORE + body + _AFTER)
 
 
+# A name of a secret and what stands behind it where something is assigned to it.
+_NAMED = tuple(
+    name + behind
+    for name in (
+        "key",
+        "key_id",
+        "keyid",
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "passwort",
+        "pwd",
+        "credential",
+        "credentials",
+    )
+    for behind in (":", "=", '"', "'", " :", " =", "\t")
+)
+
 KEY_RULES: tuple[Rule, ...] = (
     # Language models and what agents use.
     _rule(
@@ -52,7 +71,7 @@ KEY_RULES: tuple[Rule, ...] = (
     _rule(
         "model-host-key",
         "a key of a model host (Groq, xAI, Perplexity, Hugging Face, Replicate, NVIDIA, Fireworks, Together)",
-        "gsk xai pplx hf r8 nvapi fw csk tgp_v1",
+        "gsk_ gsk- xai- xai_ pplx- pplx_ hf_ hf- r8_ r8- nvapi- nvapi_ fw_ fw- csk- csk_ tgp_v1",
         _BEFORE + r"(?:gsk|xai|pplx|hf|r8|nvapi|fw|csk|tgp_v1)[-_]" + _DIGIT + r"[A-Za-z0-9_-]{20,}",
     ),
     _token("langsmith-key", "a LangSmith key", "lsv2_", r"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}"),
@@ -106,7 +125,7 @@ KEY_RULES: tuple[Rule, ...] = (
     _rule(
         "gitlab-token",
         "a GitLab token",
-        "gl",
+        "glpat- gldt- glrt- glcbt- glptt- glft- glsoat- glimt- glagent-",
         _BEFORE + r"gl(?:pat|dt|rt|cbt|ptt|ft|soat|imt|agent)-[A-Za-z0-9_-]{20,}",
     ),
     _rule(
@@ -221,16 +240,18 @@ KEY_RULES: tuple[Rule, ...] = (
         r"[a-z][a-z0-9+.-]{0,30}://(?P<secret>[^\s/@:\[]{0,256}:[^\s/@]{1,256})@",
     ),
     # A name that speaks of a secret, then : or =, then something that no one would say: letters and digits, long.
-    _rule(
+    Rule(
         "assigned-secret",
         "what is assigned to a password, key or token",
-        "key token secret passw pwd credential",
-        r"(?:api_?key|access_?key(?:_?id)?|secret_?key|private_?key|auth_?key|auth_?token|access_?token|refresh_?token"
-        r"|client_?secret|secret|token|password|passwd|passwort|pwd|credentials?)"
-        r"[\"']?[ \t]{0,8}(?:=|:=|:|=>)[ \t]{0,8}[\"']?"
-        r"(?=[^\s\"',;`\[\]]{0,100}[0-9])(?=[^\s\"',;`\[\]]{0,100}[A-Za-z])"
-        r"(?P<secret>[A-Za-z0-9+/_.~!@#$%^&*=-]{10,200})",
-        re.IGNORECASE,
+        _NAMED,
+        re.compile(
+            r"(?:api_?key|access_?key(?:_?id)?|secret_?key|private_?key|auth_?key|auth_?token|access_?token|refresh_?token"
+            r"|client_?secret|secret|token|password|passwd|passwort|pwd|credentials?)"
+            r"[\"']?[ \t]{0,8}(?:=|:=|:|=>)[ \t]{0,8}[\"']?"
+            r"(?=[^\s\"',;`\[\]]{0,100}[0-9])(?=[^\s\"',;`\[\]]{0,100}[A-Za-z])"
+            r"(?P<secret>[A-Za-z0-9+/_.~!@#$%^&*=-]{10,200})",
+            re.IGNORECASE,
+        ),
     ),
 )
 """Keys, tokens and passwords."""
@@ -252,12 +273,17 @@ PII_RULES: tuple[Rule, ...] = (
     Rule(
         "telephone-number",
         "a telephone number",
-        (),
+        tuple("0123456789"),
         re.compile(
+            # Beginning with a set of characters, so that the search skips to them at the speed of C.
+            r"[+(1-9](?<![\w+.-].)(?:"
             # +44 20 7946 0958 and the like: a country code, then 7 to 12 digits in groups.
-            r"(?<![\w+.-])\+[1-9]\d{0,2}[ .-]?(?:\(0?\d{1,4}\)[ .-]?)?\d{1,4}(?:[ .-]?\d{2,4}){2,4}(?![\w-])"
-            # (555) 123-4567 and 555-123-4567
-            r"|(?<![\w+.-])(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[.-])[2-9]\d{2}[ .-]\d{4}(?![\w-])"
+            r"(?<=\+)[1-9]\d{0,2}[ .-]?(?:\(0?\d{1,4}\)[ .-]?)?\d{1,4}(?:[ .-]?\d{2,4}){2,4}"
+            # (555) 123-4567, 555-123-4567, 1-555-123-4567
+            r"|(?<=\()[2-9]\d{2}\) ?[2-9]\d{2}[ .-]\d{4}"
+            r"|(?<=1)[ .-](?:\([2-9]\d{2}\) ?|[2-9]\d{2}[.-])[2-9]\d{2}[ .-]\d{4}"
+            r"|(?<=[2-9])\d{2}[.-][2-9]\d{2}[ .-]\d{4}"
+            r")(?![\w-])"
         ),
         PII,
     ),

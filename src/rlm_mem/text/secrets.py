@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +56,8 @@ def _by_rules(text: str, rules: Iterable[Rule]) -> list[Found]:
     lowered = text.lower()
     found = []
     for rule in rules:
-        if rule.anchors and not any(anchor.lower() in lowered for anchor in rule.anchors):
+        within = lowered if rule.pattern.flags & re.IGNORECASE else text
+        if not any(anchor in within for anchor in rule.anchors):
             continue
         group = "secret" if "secret" in rule.pattern.groupindex else 0
         for match in rule.pattern.finditer(text):
