@@ -28,7 +28,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 }
 """high 0.1, mid 0.6, low 0.3 (row 10); ultra-low is the preamble."""
 
-_CANDIDATES = 60
+_CANDIDATES = 40
 _SURE = 5  # memories of each tier that are looked at before others can crowd them out
 _KEPT = 20_000
 _MIN_COVERAGE = 1 / 3
