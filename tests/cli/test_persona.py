@@ -181,7 +181,14 @@ class Terminal:
         }
         environment["PYTHONIOENCODING"] = "utf-8"
         self.process = subprocess.Popen(
-            command, stdin=other, stdout=other, stderr=other, env=environment, close_fds=True
+            command,
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            env=environment,
+            close_fds=True,
+            # A suite that a shell runs in the background ignores Ctrl-C, and its children would, too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         os.close(other)
         os.set_blocking(self._own, False)
