@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from rlm_mem.store.api import ChunkStore
+
+# A busy machine is no reason to fail; the same examples for everybody in CI, new ones at every developer's run.
+settings.register_profile("house", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "house")
 
 
 @pytest.fixture(autouse=True)
@@ -18,8 +25,6 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOME", str(home))
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "RLM_MEM_BRAIN"):
         monkeypatch.delenv(name, raising=False)
-    import os
-
     for name in list(os.environ):
         if name.startswith("RLM_MEM_"):
             monkeypatch.delenv(name, raising=False)
