@@ -12,13 +12,12 @@ from rlm_mem.llm.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.recall import log_reading
-from rlm_mem.recall.run import HostFunctions, Run, Runner, check_query
+from rlm_mem.recall.run import Operation, Run, check_query
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.repl.loop import LoopStep
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.config import Config
     from rlm_mem.store.api import ChunkStore
 
 __all__ = ["REASON_TASK", "ReasonOperation", "ReasoningResult", "ReasoningStep"]
@@ -76,31 +75,11 @@ class ReasoningResult:
     seconds: float
 
 
-class ReasonOperation:
-    """Reasons over a store; takes the same arguments as :class:`~rlm_mem.recall.recall.RecallOperation`.
+class ReasonOperation(Operation):
+    """Reasons over a store; made as :class:`~rlm_mem.recall.run.Operation` says.
 
     With the offline model a fixed program walks the links (:mod:`rlm_mem.recall.offline_reason`).
     """
-
-    def __init__(
-        self,
-        store: ChunkStore,
-        llm: object = None,
-        *,
-        llm_client: object = None,
-        limits: Limits | None = None,
-        config: Config | None = None,
-        functions: HostFunctions | None = None,
-        engine: str | None = None,
-    ) -> None:
-        self._runner = Runner(
-            store,
-            llm if llm is not None else llm_client,
-            limits=limits,
-            config=config,
-            functions=functions,
-            engine=engine,
-        )
 
     def reason(
         self,

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.llm.base import Usage
 from rlm_mem.llm.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
-from rlm_mem.recall.run import HostFunctions, Run, Runner
+from rlm_mem.recall.run import Operation, Run
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.repl.loop import LoopStep
 from rlm_mem.store.standing import standing
 
 if TYPE_CHECKING:
-    from rlm_mem.config import Config
     from rlm_mem.store.api import ChunkStore
 
 __all__ = ["RecallOperation", "RecallResult"]
@@ -57,43 +56,8 @@ class RecallResult:
     standing: list[dict[str, Any]] = field(default_factory=list)
 
 
-class RecallOperation:
-    """Answers questions from a store (seed 003, RECALL; seed 002).
-
-    Args:
-        store: the memory.
-        llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
-            returns a str. None: the configured model, which is the offline one by default (no key needed).
-        llm_client: the same under the name that seed 004 uses.
-        limits: budgets of one recall; None: ``config.recall``.
-        config: settings; None: the store's.
-        functions: further read-only host functions for the programs, by name.
-        engine: ``monty`` or ``cpython``; None: ``config.sandbox.engine``.
-
-    Raises:
-        InputError: ``llm`` is not a model.
-        ModelUnavailable: the model named is not set up.
-    """
-
-    def __init__(
-        self,
-        store: ChunkStore,
-        llm: object = None,
-        *,
-        llm_client: object = None,
-        limits: Limits | None = None,
-        config: Config | None = None,
-        functions: HostFunctions | None = None,
-        engine: str | None = None,
-    ) -> None:
-        self._runner = Runner(
-            store,
-            llm if llm is not None else llm_client,
-            limits=limits,
-            config=config,
-            functions=functions,
-            engine=engine,
-        )
+class RecallOperation(Operation):
+    """Answers questions from a store (seeds 002 and 003); made as :class:`~rlm_mem.recall.run.Operation` says."""
 
     def recall(
         self,

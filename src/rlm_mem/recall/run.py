@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlm_mem.repl.session import REPLSession
     from rlm_mem.store.api import ChunkStore
 
-__all__ = ["RecordedLLM", "Run", "Runner", "check_query", "limits_from"]
+__all__ = ["Operation", "RecordedLLM", "Run", "Runner", "check_query", "limits_from"]
 
 _PREVIEW = 400
 _MAX_QUERY = 100_000
@@ -265,3 +265,42 @@ class Runner:
                 on_step=on_step,
                 on_text=on_text,
             )
+
+
+class Operation:
+    """What RECALL and REASON are made of: a store, a model, budgets and an engine.
+
+    Args:
+        store: the memory.
+        llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
+            returns a str. None: the configured model, which is the offline one by default (no key needed).
+        llm_client: the same under the name that seed 004 uses.
+        limits: budgets of one recall; None: ``config.recall``.
+        config: settings; None: the store's.
+        functions: further read-only host functions for the programs, by name.
+        engine: ``monty`` or ``cpython``; None: ``config.sandbox.engine``.
+
+    Raises:
+        InputError: ``llm`` is not a model.
+        ModelUnavailable: the model named is not set up.
+    """
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        llm: object = None,
+        *,
+        llm_client: object = None,
+        limits: Limits | None = None,
+        config: Config | None = None,
+        functions: HostFunctions | None = None,
+        engine: str | None = None,
+    ) -> None:
+        self._runner = Runner(
+            store,
+            llm if llm is not None else llm_client,
+            limits=limits,
+            config=config,
+            functions=functions,
+            engine=engine,
+        )
