@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.history import Version
     from rlm_mem.store.lookup import CandidateSource
-    from rlm_mem.store.queries import ConversationInfo, LinkedChunk, ListFilter, Summary
+    from rlm_mem.store.queries import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
     from rlm_mem.store.rows import Row
     from rlm_mem.store.sync import SyncReport
 
@@ -28,6 +28,10 @@ class WriteTransaction(Protocol):
 
     def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
         """Write a chunk, new or changed; the former version is kept unless told otherwise."""
+        ...
+
+    def keep(self, chunk: Chunk) -> None:
+        """Record a former version of a chunk as it is, in place of the one with its revision."""
         ...
 
     def move(self, chunk: Chunk, row: Row, status: int) -> None:
@@ -58,6 +62,7 @@ class IndexQueries(Protocol):
     def latest(
         self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
     ) -> list[Summary]: ...
+    def states(self, namespace: str, after: int = 0, limit: int = 1000) -> list[ChunkState]: ...
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]: ...

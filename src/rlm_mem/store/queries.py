@@ -10,7 +10,7 @@ from typing import Any
 
 from rlm_mem.chunk import parse_time
 
-__all__ = ["ConversationInfo", "LinkedChunk", "ListFilter", "Queries", "Summary", "day_bounds"]
+__all__ = ["ChunkState", "ConversationInfo", "LinkedChunk", "ListFilter", "Queries", "Summary", "day_bounds"]
 
 _SUMMARY = (
     "doc, id, type, tokens, confidence, (SELECT c.id FROM conversations c WHERE c.conversation = chunks.conversation),"
@@ -62,6 +62,18 @@ class ConversationInfo:
     count: int
     first_at: float
     last_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkState:
+    """What tells whether two stores hold the same state of a chunk, without reading it; ``doc`` orders insertions."""
+
+    doc: int
+    id: str
+    status: int
+    revision: int
+    modified_at: str
+    content_hash: str
 
 
 @dataclass(frozen=True)
@@ -255,6 +267,15 @@ class Queries:
             (*values, limit),
         ).fetchall()
         return self._summaries(namespace, rows)
+
+    def states(self, namespace: str, after: int = 0, limit: int = 1000) -> list[ChunkState]:
+        """The next chunks, active and archived, in the order in which they came into the store."""
+        rows = self._connection.execute(
+            "SELECT doc, id, status, revision, modified_at, content_hash FROM chunks"
+            " WHERE +ns = ? AND doc > ? ORDER BY doc LIMIT ?",  # + : one walk along the rows, no sorting
+            (self.namespace_number(namespace), after, limit),
+        )
+        return [ChunkState(*row) for row in rows]
 
     # --- relations -------------------------------------------------------------------------------------
 

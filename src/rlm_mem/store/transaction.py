@@ -111,6 +111,16 @@ class Transaction:
         self._pending[chunk.id] = _Publish(temp, self._layout.absolute(path), version)
         self._chunks[chunk.id] = chunk
 
+    def keep(self, chunk: Chunk) -> None:
+        """Record a former version of a chunk as it is, in place of the one with its revision."""
+        target = self._layout.versions(chunk.id) / f"{chunk.revision}.json"
+        temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
+        name = f"{chunk.id}@{chunk.revision}"  # no chunk id holds such a sign
+        earlier = self._pending.pop(name, None)
+        if earlier:
+            files.remove(earlier.temp)
+        self._pending[name] = _Publish(temp, target, None)
+
     def move(self, chunk: Chunk, row: Row, status: int) -> None:
         """Archive or restore a chunk as it is: the file moves, its bytes stay."""
         path = (
@@ -133,8 +143,9 @@ class Transaction:
         self.rows.drop(row)
         earlier = self._pending.pop(row.id, None)
         self._chunks.pop(row.id, None)
-        if earlier:
-            files.remove(earlier.temp)
+        kept = [self._pending.pop(name) for name in list(self._pending) if name.startswith(f"{row.id}@")]
+        for item in (*([earlier] if earlier else ()), *kept):
+            files.remove(item.temp)
         path = self._layout.absolute(row.path)
         if path.exists():
             self._drop_file(path)
