@@ -1,0 +1,232 @@
+"""The tables of the PostgreSQL backend: numbered migrations that only ever grow, and the key of a namespace.
+
+All tables lie in the schema ``rlm_mem`` and are always written with its name: nothing depends on the settings of a
+session. Every primary key, unique key and index begins with ``ns``, a number made of the namespace's name, so that
+any table can be partitioned or distributed by it (docs/schema.md holds the statements). Texts are compared byte by
+byte (COLLATE "C"), which is the order of Python and of the local store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+__all__ = ["LOCAL_TABLES", "MIGRATIONS", "SCHEMA_VERSION", "TABLES", "namespace_key"]
+
+_FIRST = """
+CREATE TABLE rlm_mem.namespaces(
+    ns bigint PRIMARY KEY,
+    name text COLLATE "C" NOT NULL,
+    state text COLLATE "C" NOT NULL DEFAULT 'here',
+    moved_to text,
+    next_doc integer NOT NULL DEFAULT 1,
+    next_term integer NOT NULL DEFAULT 1,
+    next_conversation integer NOT NULL DEFAULT 1,
+    analysis text COLLATE "C" NOT NULL DEFAULT '',
+    modified bigint NOT NULL DEFAULT 0,
+    segments bigint NOT NULL DEFAULT 0,
+    length bigint NOT NULL DEFAULT 0,
+    conversations integer NOT NULL DEFAULT 0,
+    loose integer NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+CREATE TABLE rlm_mem.chunks(
+    ns bigint NOT NULL,
+    doc integer NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    conversation integer,
+    type text COLLATE "C" NOT NULL,
+    status smallint NOT NULL DEFAULT 0,
+    at double precision NOT NULL,
+    created_at text COLLATE "C" NOT NULL,
+    modified_at text COLLATE "C" NOT NULL,
+    occurred_at text COLLATE "C",
+    valid_from text COLLATE "C",
+    valid_to text COLLATE "C",
+    superseded_by text COLLATE "C",
+    confidence double precision NOT NULL,
+    tokens integer NOT NULL,
+    revision integer NOT NULL,
+    source text COLLATE "C" NOT NULL DEFAULT '',
+    content_hash text COLLATE "C" NOT NULL,
+    norm_hash text COLLATE "C" NOT NULL,
+    size integer NOT NULL,
+    length integer NOT NULL DEFAULT 0,
+    segment_count integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (ns, doc),
+    UNIQUE (ns, id)
+) WITH (fillfactor = 85);
+CREATE INDEX chunks_time ON rlm_mem.chunks(ns, status, at, doc);
+CREATE INDEX chunks_order ON rlm_mem.chunks(ns, conversation, at, doc);
+CREATE INDEX chunks_hash ON rlm_mem.chunks(ns, content_hash);
+CREATE INDEX chunks_norm ON rlm_mem.chunks(ns, norm_hash);
+CREATE INDEX chunks_superseded ON rlm_mem.chunks(ns, superseded_by) WHERE superseded_by IS NOT NULL;
+
+CREATE TABLE rlm_mem.bodies(
+    ns bigint NOT NULL,
+    doc integer NOT NULL,
+    body text NOT NULL,
+    segments bytea NOT NULL,
+    PRIMARY KEY (ns, doc)
+);
+
+CREATE TABLE rlm_mem.reads(
+    ns bigint NOT NULL,
+    doc integer NOT NULL,
+    access_count integer NOT NULL,
+    accessed_at text COLLATE "C" NOT NULL,
+    PRIMARY KEY (ns, doc)
+) WITH (fillfactor = 70);
+
+CREATE TABLE rlm_mem.tags(
+    ns bigint NOT NULL,
+    tag text COLLATE "C" NOT NULL,
+    doc integer NOT NULL,
+    PRIMARY KEY (ns, tag, doc)
+);
+CREATE INDEX tags_doc ON rlm_mem.tags(ns, doc);
+
+CREATE TABLE rlm_mem.links(
+    ns bigint NOT NULL,
+    doc integer NOT NULL,
+    position integer NOT NULL,
+    dst_id text COLLATE "C" NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    strength double precision NOT NULL,
+    created_at text COLLATE "C" NOT NULL,
+    reasoning bytea,
+    PRIMARY KEY (ns, doc, position)
+);
+CREATE INDEX links_dst ON rlm_mem.links(ns, dst_id, type);
+
+CREATE TABLE rlm_mem.conversations(
+    ns bigint NOT NULL,
+    conversation integer NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    chunks integer NOT NULL DEFAULT 0,
+    length bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (ns, conversation),
+    UNIQUE (ns, id)
+) WITH (fillfactor = 85);
+
+CREATE TABLE rlm_mem.terms(
+    ns bigint NOT NULL,
+    text text COLLATE "C" NOT NULL,
+    term integer NOT NULL,
+    df integer NOT NULL DEFAULT 0,
+    segment_df integer NOT NULL DEFAULT 0,
+    conversation_df integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (ns, text),
+    UNIQUE (ns, term)
+) WITH (fillfactor = 70);
+
+CREATE TABLE rlm_mem.postings(
+    ns bigint NOT NULL,
+    term integer NOT NULL,
+    doc integer NOT NULL,
+    tf smallint NOT NULL,
+    segments smallint NOT NULL,
+    PRIMARY KEY (ns, term, doc) INCLUDE (tf, segments)
+);
+
+CREATE TABLE rlm_mem.conversation_terms(
+    ns bigint NOT NULL,
+    conversation integer NOT NULL,
+    term integer NOT NULL,
+    tf integer NOT NULL,
+    chunks integer NOT NULL,
+    PRIMARY KEY (ns, conversation, term)
+) WITH (fillfactor = 70);
+
+CREATE TABLE rlm_mem.totals(
+    ns bigint NOT NULL,
+    status smallint NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    chunks bigint NOT NULL,
+    tokens bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (ns, status, type)
+) WITH (fillfactor = 50);
+
+CREATE TABLE rlm_mem.versions(
+    ns bigint NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    revision integer NOT NULL,
+    body text NOT NULL,
+    PRIMARY KEY (ns, id, revision)
+);
+
+CREATE SEQUENCE rlm_mem.event_numbers;
+CREATE TABLE rlm_mem.events(
+    ns bigint NOT NULL,
+    seq bigint NOT NULL DEFAULT nextval('rlm_mem.event_numbers'),
+    ts text COLLATE "C" NOT NULL,
+    op text COLLATE "C" NOT NULL,
+    payload text NOT NULL,
+    PRIMARY KEY (ns, seq)
+);
+CREATE INDEX events_time ON rlm_mem.events(ns, ts);
+CREATE INDEX events_op ON rlm_mem.events(ns, op, seq);
+
+CREATE TABLE rlm_mem.event_chunks(
+    ns bigint NOT NULL,
+    chunk_id text COLLATE "C" NOT NULL,
+    seq bigint NOT NULL,
+    PRIMARY KEY (ns, chunk_id, seq)
+);
+
+CREATE TABLE rlm_mem.files(
+    ns bigint NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    revision bigint NOT NULL DEFAULT 1,
+    size bigint NOT NULL,
+    modified_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (ns, name)
+);
+
+CREATE TABLE rlm_mem.file_parts(
+    ns bigint NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    part integer NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (ns, name, part)
+);
+
+CREATE TABLE rlm_mem.shards(
+    ns bigint PRIMARY KEY,
+    name text COLLATE "C" NOT NULL,
+    dsn text NOT NULL
+);
+"""
+
+#: Numbered and append-only: migration n takes a database from version n to n + 1; each runs in one transaction.
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+SCHEMA_VERSION = len(MIGRATIONS)
+
+#: Every table that holds rows of namespaces, in an order in which they can be copied and distributed.
+TABLES = (
+    "namespaces",
+    "chunks",
+    "bodies",
+    "reads",
+    "tags",
+    "links",
+    "conversations",
+    "terms",
+    "postings",
+    "conversation_terms",
+    "totals",
+    "versions",
+    "events",
+    "event_chunks",
+    "files",
+    "file_parts",
+    "shards",
+)
+
+#: Tables of the database itself, without a namespace: they stay on the coordinator of a cluster.
+LOCAL_TABLES = ("migrations",)
+
+
+def namespace_key(name: str) -> int:
+    """The number of a namespace, made of its name alone: the same on every server, without asking anybody."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
