@@ -78,7 +78,10 @@ class ChunkState:
 
 @dataclass(frozen=True)
 class ListFilter:
-    """What list_chunks and iter_chunks take, checked; times in epoch seconds, ``end`` exclusive."""
+    """What list_chunks and iter_chunks take, checked; times in epoch seconds, ``end`` exclusive.
+
+    ``after`` is the place (time, insertion) of a chunk, active or not: only what comes after it, in the order asked for.
+    """
 
     conversation_id: str | None = None
     start: float | None = None
@@ -90,6 +93,7 @@ class ListFilter:
     limit: int | None = None
     offset: int = 0
     newest_first: bool = False
+    after: tuple[float, int] | None = None
 
 
 def day_bounds(text: str, what: str) -> tuple[float, float]:
@@ -135,6 +139,10 @@ class Queries:
 
     def list_ids(self, namespace: str, wanted: ListFilter) -> list[str]:
         """Ids that pass the filter, by time then insertion."""
+        return [place[0] for place in self.list_places(namespace, wanted)]
+
+    def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
+        """As ``list_ids``, each id with its place: time and insertion."""
         ns = self.namespace_number(namespace)
         where = ["chunks.ns = ?", "status = ?"]
         values: list[object] = [ns, int(wanted.archived)]
@@ -168,15 +176,16 @@ class Queries:
         if wanted.chunk_type is not None:
             where.append("type = ?")
             values.append(wanted.chunk_type)
+        if wanted.after is not None:
+            where.append(f"(at, chunks.doc) {'<' if wanted.newest_first else '>'} (?, ?)")
+            values += wanted.after
         order = "at DESC, chunks.doc DESC" if wanted.newest_first else "at, chunks.doc"
         limit = -1 if wanted.limit is None else wanted.limit
-        return [
-            row[0]
-            for row in self._connection.execute(
-                f"SELECT chunks.id FROM {source} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ? OFFSET ?",
-                (*values, limit, wanted.offset),
-            )
-        ]
+        return self._connection.execute(
+            f"SELECT chunks.id, at, chunks.doc FROM {source} WHERE {' AND '.join(where)}"
+            f" ORDER BY {order} LIMIT ? OFFSET ?",
+            (*values, limit, wanted.offset),
+        ).fetchall()
 
     def _rarest(self, ns: int, tags: Sequence[str]) -> str:
         if len(tags) == 1:
@@ -268,12 +277,16 @@ class Queries:
         ).fetchall()
         return self._summaries(namespace, rows)
 
-    def states(self, namespace: str, after: int = 0, limit: int = 1000) -> list[ChunkState]:
-        """The next chunks, active and archived, in the order in which they came into the store."""
+    def states(
+        self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
+    ) -> list[ChunkState]:
+        """The next chunks, active and archived, in the order in which they came; or those with these ids."""
+        # The plus sign: one walk along the rows, no sorting.
+        some = "" if ids is None else f" AND id IN ({_marks(ids)})"
         rows = self._connection.execute(
             "SELECT doc, id, status, revision, modified_at, content_hash FROM chunks"
-            " WHERE +ns = ? AND doc > ? ORDER BY doc LIMIT ?",  # + : one walk along the rows, no sorting
-            (self.namespace_number(namespace), after, limit),
+            f" WHERE +ns = ? AND doc > ?{some} ORDER BY doc LIMIT ?",
+            (self.namespace_number(namespace), after, *(ids or ()), limit),
         )
         return [ChunkState(*row) for row in rows]
 

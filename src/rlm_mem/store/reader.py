@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem import telemetry
 from rlm_mem.chunk import (
     Chunk,
     TypeRegistry,
@@ -22,12 +24,18 @@ from rlm_mem.store.arguments import after, list_filter, page, query_time
 from rlm_mem.store.history import Version
 from rlm_mem.store.local import LocalBackend
 from rlm_mem.store.queries import ConversationInfo, LinkedChunk, ListFilter, Summary
+from rlm_mem.store.rows import ARCHIVED
 from rlm_mem.store.writer import Writer
 
 if TYPE_CHECKING:
     from rlm_mem.store.lookup import CandidateSource
 
 __all__ = ["ChunkReader"]
+
+_NO_FILTER: Mapping[str, Any] = {
+    "conversation_id": None, "start": None, "end": None, "tags": None, "chunk_type": None, "any_tags": None,
+    "archived": False, "newest_first": False,
+}  # fmt: skip
 
 
 class ChunkReader:
@@ -72,6 +80,7 @@ class ChunkReader:
         for name, description in (link_types or {}).items():
             self.types.register_link_type(name, description)
         self._clock = clock
+        telemetry.start(self.config.telemetry)
         self.backend = LocalBackend(self.base_path, self.config, read_only=read_only)
         self._writer = Writer(self.backend, self.namespace, self.types, self.clock, actor)
 
@@ -91,6 +100,7 @@ class ChunkReader:
 
     # --- single chunks ----------------------------------------------------------------------------------
 
+    @telemetry.observed("store.read")
     def get_chunk(self, chunk_id: str, *, track: bool = True) -> Chunk | None:
         """The chunk, or None where there is none or its file does not validate (seed 000, Safety Features).
 
@@ -117,6 +127,12 @@ class ChunkReader:
             if self.config.store.audit_reads:
                 self.record_event("read", [chunk_id])
         return chunk
+
+    def get_archived(self, chunk_id: str) -> Chunk | None:
+        """The soft-deleted chunk with this id, or None; raises InvalidChunkId."""
+        row = self._writer.row(chunk_id, ARCHIVED)
+        chunk = self.backend.read(row) if row else None
+        return chunk if chunk is not None and chunk.namespace == self.namespace else None
 
     def get_many(self, chunk_ids: Sequence[str], *, track: bool = False) -> dict[str, Chunk]:
         """Those of the chunks that exist, by id."""
@@ -192,6 +208,22 @@ class ChunkReader:
                 found.append(chunk_id)
         end = None if wanted.limit is None else wanted.offset + wanted.limit
         return found[wanted.offset : end]
+
+    def list_page(
+        self, limit: int, *, after: tuple[float, int] | None = None, **filters: Any
+    ) -> tuple[list[str], tuple[float, int] | None]:
+        """A page of list_chunks, and the place to give as ``after`` for the next one (None: this was the last).
+
+        A place stays good whatever is written meanwhile: chunks that stay where they are come once each.
+        """
+        wanted = replace(
+            list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit") + 1, offset=0), after=after
+        )
+        if wanted.archived and (wanted.tags or wanted.any_tags):
+            raise InvalidQuery("deleted chunks are not listed by tag in pages", hint="Leave out one of the two.")
+        places = self.backend.queries.list_places(self.namespace, wanted)
+        here = places[:limit]
+        return [place[0] for place in here], here[-1][1:] if here and len(places) > limit else None
 
     def iter_chunks(
         self,
