@@ -122,20 +122,18 @@ CREATE TABLE rlm_mem.terms(
 CREATE TABLE rlm_mem.postings(
     ns bigint NOT NULL,
     term integer NOT NULL,
-    doc integer NOT NULL,
-    tf smallint NOT NULL,
-    segments smallint NOT NULL,
-    PRIMARY KEY (ns, term, doc) INCLUDE (tf, segments)
-);
+    first integer NOT NULL,
+    entries bytea NOT NULL,
+    PRIMARY KEY (ns, term, first)
+) WITH (fillfactor = 75);
 
 CREATE TABLE rlm_mem.conversation_terms(
     ns bigint NOT NULL,
     conversation integer NOT NULL,
-    term integer NOT NULL,
-    tf integer NOT NULL,
-    chunks integer NOT NULL,
-    PRIMARY KEY (ns, conversation, term)
-) WITH (fillfactor = 70);
+    first integer NOT NULL,
+    entries bytea NOT NULL,
+    PRIMARY KEY (ns, conversation, first)
+) WITH (fillfactor = 75);
 
 CREATE TABLE rlm_mem.totals(
     ns bigint NOT NULL,
