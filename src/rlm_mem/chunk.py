@@ -358,16 +358,19 @@ def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
 
 
 def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
-    if not isinstance(raw, Mapping):
+    if type(raw) is not dict and not isinstance(raw, Mapping):
         raise InvalidLink(f"a link must be an object with target_id and type, not {raw!r:.60}")
     target = raw.get("target_id", raw.get("target"))
     reasoning = check_reasoning(raw.get("reasoning"))
     when = raw.get("created_at") or created_at
     return ChunkLinks(
-        target_id=check_chunk_id(target),
-        type=check_text(raw.get("type"), "link type", max_length=64),
-        strength=check_strength(raw.get("strength", 0.5)),
-        created_at=check_time(when, "link created_at") if when else "",
-        reasoning=reasoning,
-        extra={key: value for key, value in raw.items() if key not in _LINK and key != "target"},
+        check_chunk_id(target),
+        check_text(raw.get("type"), "link type", max_length=64),
+        check_strength(raw.get("strength", 0.5)),
+        # A chunk has up to dozens of links, most of them made with it: its own time was checked already.
+        when if when == created_at else check_time(when, "link created_at"),
+        reasoning,
+        {}
+        if _LINK.issuperset(raw)
+        else {key: value for key, value in raw.items() if key not in _LINK and key != "target"},
     )

@@ -86,7 +86,8 @@ def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
         raise InvalidChunk(f"{what} must be non-empty text, not {shown(value)}")
     if len(value) > max_length:
         raise InvalidChunk(f"{what} is {len(value)} characters long: at most {max_length}")
-    if any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
+    # isprintable() settles the usual case in one call; what it finds unprintable may still be a space or a mark.
+    if not value.isprintable() and any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
         raise InvalidChunk(f"{what} {shown(value)} holds control characters or lone surrogates")
     return value
 
@@ -125,8 +126,10 @@ def check_reasoning(value: object) -> str | None:
     """Return the reasoning of a link if it can be stored; raises InvalidLink."""
     if value is not None and not isinstance(value, str):
         raise InvalidLink(f"link reasoning must be text, not {type(value).__name__}")
+    if value is None or value.isascii():
+        return value
     try:
-        (value or "").encode("utf-8")
+        value.encode("utf-8")
     except UnicodeEncodeError:
         raise InvalidLink(f"link reasoning {shown(value)} holds a lone surrogate") from None
     return value

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -177,6 +178,22 @@ _CUES: tuple[tuple[re.Pattern[str], int], ...] = (
 )
 _KINDS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
 
+
+def _in_ascii(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    """The pattern that finds in lowered ASCII text what `pattern` finds in it: comparing case costs several times more.
+
+    A pattern that tells capitals apart stays as it is, and is searched in the text as given.
+    """
+    return re.compile(pattern.pattern, re.ASCII) if pattern.flags & re.IGNORECASE else pattern
+
+
+_CASELESS = tuple((_in_ascii(pattern), bit) for pattern, bit in _CUES if pattern.flags & re.IGNORECASE)
+_CASED = tuple((pattern, bit) for pattern, bit in _CUES if not pattern.flags & re.IGNORECASE)
+_ASCII_TIME = _in_ascii(_TIME)
+
+#: Words and stems kept per language: names and hashes are unbounded; the everyday words come back at once.
+_MOST_KNOWN = 100_000
+
 #: Cue patterns look at no more than this many characters of a segment, so that one giant line stays cheap.
 _CUE_WINDOW = 4000
 
@@ -205,17 +222,32 @@ def time_words(flags: int) -> int:
 
 def segment_flags(text: str) -> int:
     """The cue bits of one segment's own text (without its author)."""
-    window = text[:_CUE_WINDOW].translate(_APOSTROPHES)
+    window = _plain(text[:_CUE_WINDOW])
     stripped = text.rstrip().rstrip("\"”')]*_ ")
-    flags = min(3, sum(1 for _ in _TIME.finditer(window))) << _TIME_SHIFT
+    flags = 0
     if stripped.endswith(("?", "？", "؟", "⁇")):
         flags |= IS_QUESTION
     if "?" in window or "？" in window or "؟" in window:
         flags |= HAS_QUESTION
-    for pattern, bit in _CUES:
+    if window.isascii():
+        lowered = window.lower()
+        times = len(_ASCII_TIME.findall(lowered))
+        for pattern, bit in _CASELESS:
+            if pattern.search(lowered):
+                flags |= bit
+        cues = _CASED
+    else:
+        times = len(_TIME.findall(window))
+        cues = _CUES
+    for pattern, bit in cues:
         if pattern.search(window):
             flags |= bit
-    return flags
+    return flags | min(3, times) << _TIME_SHIFT
+
+
+def _plain(text: str) -> str:
+    """The text with one kind of apostrophe, as long as before."""
+    return text.replace("`", "'") if text.isascii() else text.translate(_APOSTROPHES)
 
 
 def fold(text: str) -> str:
@@ -237,7 +269,7 @@ def fold(text: str) -> str:
 
 def words(text: str) -> Iterator[tuple[str, int, int]]:
     """The raw words of `text` with their character offsets: runs of letters and digits, inner apostrophes kept."""
-    for match in _WORD.finditer(text.translate(_APOSTROPHES)):
+    for match in _WORD.finditer(_plain(text)):
         yield match.group(), match.start(), match.end()
 
 
@@ -254,6 +286,7 @@ class Analyser:
         self._stop = stop_words(self.language)
         self._forms = irregular_forms() if self.language == "english" else {}
         self._cache: dict[str, str] = {}
+        self._known: dict[str, tuple[str, ...]] = {}
 
     def stem(self, word: str) -> str:
         """The term of one folded word: irregular form, then stem, cut to `MAX_TERM` characters."""
@@ -262,9 +295,7 @@ class Analyser:
             return known
         cut = word[:MAX_TERM]
         stemmed = cut if any(c.isdigit() for c in cut) else self._stem_word(self._forms.get(cut, cut))
-        if (
-            len(self._cache) >= 100_000
-        ):  # names and hashes are unbounded; the everyday words come back at once
+        if len(self._cache) >= _MOST_KNOWN:
             self._cache.clear()
         self._cache[word] = stemmed
         return stemmed
@@ -275,20 +306,36 @@ class Analyser:
 
     def terms(self, text: str, *, keep_stop_words: bool = False) -> list[str]:
         """The terms of `text` in order, stop words removed unless asked for. Linear in its length; never raises."""
-        return [term for term, _, _ in self.located_terms(text, keep_stop_words=keep_stop_words)]
+        if keep_stop_words or text.isupper():
+            return [term for term, _, _ in self.located_terms(text, keep_stop_words=keep_stop_words)]
+        found: list[str] = []
+        known = self._known
+        for word in _WORD.findall(_plain(text)):
+            made = known.get(word)
+            if made is None:
+                if len(known) >= _MOST_KNOWN:
+                    known.clear()
+                made = known[word] = tuple(self._terms_of(word))
+            found += made
+        return found
 
     def located_terms(self, text: str, *, keep_stop_words: bool = False) -> Iterator[tuple[str, int, int]]:
         """The terms of `text` with the offsets of the word each comes from (parts of a word share its offsets)."""
         shouting = text.isupper()
         for word, start, end in words(text):
-            for raw in self._split(word):
-                folded = fold(raw)
-                # "IT", "US", "WHO" in capitals are names, not function words, unless everything is in capitals.
-                acronym = raw.isupper() and len(raw) > 1 and not shouting
-                if folded in self._stop and not keep_stop_words and not acronym:
-                    continue
-                if folded:
-                    yield self.stem(folded), start, end
+            for term in self._terms_of(word, keep_stop_words=keep_stop_words, shouting=shouting):
+                yield term, start, end
+
+    def _terms_of(self, word: str, *, keep_stop_words: bool = False, shouting: bool = False) -> Iterator[str]:
+        """The terms of one raw word; `shouting` says that the whole text around it is in capitals."""
+        for raw in self._split(word):
+            folded = fold(raw)
+            # "IT", "US", "WHO" in capitals are names, not function words, unless everything is in capitals.
+            acronym = raw.isupper() and len(raw) > 1 and not shouting
+            if folded in self._stop and not keep_stop_words and not acronym:
+                continue
+            if folded:
+                yield self.stem(folded)
 
     def _split(self, word: str) -> Iterator[str]:
         """One raw word as the pieces to be indexed: bigrams, identifier parts, possessive stripped."""
@@ -340,10 +387,8 @@ class Analyser:
             if segment.end <= skip_before:
                 continue
             body = content[max(segment.body_start, skip_before) : segment.end]
-            counts: dict[str, int] = {}
-            for term in self.terms(body):
-                counts[term] = counts.get(term, 0) + 1
-            length = sum(counts.values())
+            terms = self.terms(body)
+            length = len(terms)
             flags = segment_flags(body) | _KINDS.get(segment.kind, 0)
             if not analysed:
                 flags |= OPENS
@@ -351,7 +396,12 @@ class Analyser:
                 flags |= SHORT
             analysed.append(
                 AnalysedSegment(
-                    max(segment.start, skip_before), segment.end, segment.author, flags, length, counts
+                    max(segment.start, skip_before),
+                    segment.end,
+                    segment.author,
+                    flags,
+                    length,
+                    dict(Counter(terms)),
                 )
             )
         return analysed
