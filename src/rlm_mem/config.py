@@ -21,11 +21,14 @@ __all__ = [
     "ContinuumConfig",
     "IngestConfig",
     "LLMConfig",
+    "PostgresConfig",
+    "LogConfig",
     "RecallConfig",
     "SandboxConfig",
     "SearchConfig",
     "SecretsConfig",
     "StoreConfig",
+    "TelemetryConfig",
     "TypesConfig",
     "locate_brain",
     "user_data_brain",
@@ -55,6 +58,17 @@ class StoreConfig:
     keep_versions: int = _ranged(20, 0, 1_000_000)  # former versions kept per chunk
     views_limit: int = _ranged(10_000, 0, 100_000_000)  # close() writes the JSON views up to this many chunks
     audit_reads: bool = False  # write an event line for every read too
+    processes: int = _ranged(0, 0, 64)  # that read files when many are to be indexed; 0: one per core, 1: only this
+
+
+@dataclass(frozen=True)
+class PostgresConfig:
+    """Connections to PostgreSQL, for a brain that is named by a DSN. Waits in seconds."""
+
+    pool_size: int = _ranged(10, 1, 1000)  # connections of one process, at most
+    connect_seconds: float = _ranged(10.0, 1.0, 600.0)  # for one attempt; connect_timeout of the DSN goes before
+    reconnect_seconds: float = _ranged(30.0, 0.0, 3600.0)  # how long a server that went away is waited for
+    prepared_statements: bool = False  # quicker, but not through a pooler that pools by transaction
 
 
 @dataclass(frozen=True)
@@ -136,6 +150,24 @@ class SecretsConfig:
 
 
 @dataclass(frozen=True)
+class LogConfig:
+    """What the command and its servers write to stderr; a program that uses the package configures logging itself."""
+
+    level: str = _one_of("warning", "debug", "info", "warning", "error")
+    format: str = _one_of("text", "text", "json")
+
+
+@dataclass(frozen=True)
+class TelemetryConfig:
+    """Spans and metrics by OpenTelemetry (extra ``telemetry``); see docs/operations.md."""
+
+    enabled: str = _one_of("auto", "auto", "on", "off")  # auto: where the standard OTEL_ variables ask for it
+    endpoint: str = ""  # of a collector, OTLP over HTTP; empty: as the standard variables say
+    service_name: str = "rlm-mem"
+    content: bool = False  # put questions and answers into spans
+
+
+@dataclass(frozen=True)
 class TypesConfig:
     """Custom chunk and link types (seed 002, Extension Points) that every process of this brain accepts."""
 
@@ -148,6 +180,7 @@ class Config:
     """All settings, by section."""
 
     store: StoreConfig = field(default_factory=StoreConfig)
+    postgres: PostgresConfig = field(default_factory=PostgresConfig)
     ingest: IngestConfig = field(default_factory=IngestConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)
@@ -155,6 +188,8 @@ class Config:
     llm: LLMConfig = field(default_factory=LLMConfig)
     continuum: ContinuumConfig = field(default_factory=ContinuumConfig)
     secrets: SecretsConfig = field(default_factory=SecretsConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     types: TypesConfig = field(default_factory=TypesConfig)
 
     @classmethod
@@ -216,15 +251,26 @@ def _refuse_reaching_out(layer: Mapping[str, Any], where: str) -> None:
             f"{where}: sandbox.allow_weaker_isolation is nothing that the file of a brain may ask for.",
             hint="Set RLM_MEM_SANDBOX_ALLOW_WEAKER_ISOLATION=true in your own environment instead.",
         )
+    telemetry = layer.get("telemetry")
+    if isinstance(telemetry, Mapping):
+        if telemetry.get("content"):
+            raise InvalidConfig(
+                f"{where}: telemetry.content is nothing that the file of a brain may ask for.",
+                hint="Set RLM_MEM_TELEMETRY_CONTENT=true in your own environment instead.",
+            )
+        if telemetry.get("endpoint") and not _is_here(str(telemetry["endpoint"])):
+            raise InvalidConfig(
+                f"{where}: telemetry.endpoint={telemetry['endpoint']!r:.80} is another machine, which the file of a "
+                "brain may not ask for.",
+                hint="Set OTEL_EXPORTER_OTLP_ENDPOINT in your own environment instead.",
+            )
     settings = layer.get("llm")
     if not isinstance(settings, Mapping):
         return
     model, base_url = str(settings.get("model", "")), str(settings.get("base_url", ""))
     kind, _, rest = model.partition(":")
     urls = [base_url, "http" + model.partition("@http")[2]] if "@http" in model else [base_url]
-    elsewhere = [
-        url for url in urls if url and urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1")
-    ]
+    elsewhere = [url for url in urls if url and not _is_here(url)]
     if kind.strip().lower() == "cli" and rest.strip() not in ("claude", "codex"):
         refused = f"llm.model={model!r:.80} would run a command"
     elif elsewhere:
@@ -235,6 +281,10 @@ def _refuse_reaching_out(layer: Mapping[str, Any], where: str) -> None:
         f"{where}: {refused}, which the file of a brain may not ask for.",
         hint="Set RLM_MEM_LLM_MODEL and RLM_MEM_LLM_BASE_URL in your own environment instead.",
     )
+
+
+def _is_here(url: str) -> bool:
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -313,7 +313,7 @@ def test_an_id_that_belongs_to_another_memory_is_mapped(open_store: Open, tmp_pa
         report = import_source(two, tmp_path / "x.jsonl", again=True)
         mapped = report.mapped["chunk-001"]
         assert {chunk.content for chunk in two.iter_chunks(namespace="default")} == {"Ours."}
-        assert two.backend.find(mapped) is not None
+        assert two.backend.find("default", mapped) is not None
     assert two.get_chunk("chunk-001").content == "Theirs."  # type: ignore[union-attr]
 
 

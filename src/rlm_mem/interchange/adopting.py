@@ -57,7 +57,8 @@ class Adopter:
             self._report.renamed(memory.original_id, chunk.id)
         self._screen(chunk)
         found = self._there(chunk)
-        if found is not None and self._is_another(found[0], memory):
+        foreign = found is None and self._store.backend.held_elsewhere(chunk.namespace, chunk.id)
+        if foreign or (found is not None and self._is_another(found[0], memory)):
             original = chunk.id
             chunk.id = mapped_id(original, f"{chunk.namespace}\0{chunk.metadata.created_at}")
             chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
@@ -89,14 +90,12 @@ class Adopter:
         return chunk.id
 
     def _there(self, chunk: Chunk) -> tuple[Chunk, bool] | None:
-        row = self._store.backend.find(chunk.id)
+        row = self._store.backend.find(chunk.namespace, chunk.id)
         there = self._store.backend.read(row) if row else None
         return None if row is None or there is None else (there, row.status == _ARCHIVED)
 
     def _is_another(self, there: Chunk, memory: Memory) -> bool:
         chunk = memory.chunk
-        if there.namespace != chunk.namespace:
-            return True
         if memory.derived:
             return False
         return (

@@ -17,6 +17,7 @@ from rlm_mem.chunk import DEFAULT_NAMESPACE, SCHEMA_VERSION, Chunk
 from rlm_mem.config import Config, locate_brain
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.interchange.markdown import chunk_to_markdown
+from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from rlm_mem.store.api import ChunkStore
@@ -69,13 +70,13 @@ def export_to_markdown(chunk_id: str, *, store: ChunkStore | None = None) -> str
     chunk = store.get_chunk(chunk_id, track=False)
     if chunk is not None:
         return chunk_to_markdown(chunk)
-    row = store.backend.find(chunk_id)
-    found = store.backend.read(row) if row else None
-    if found is None or found.namespace != store.namespace:
+    found = store.backend.chunks(store.namespace, [chunk_id], status=None).get(chunk_id)
+    if found is None:
         raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows what is there.")
     return chunk_to_markdown(found, archived=True)
 
 
+@observed("export")
 def export_store(
     store: ChunkStore,
     target: str | Path,
@@ -113,9 +114,7 @@ def export_store(
     report = ExportReport(str(target), kind)
     try:
         with _sink(kind, target, overwrite) as write:
-            for done, (chunk_id, archived) in enumerate(listed, 1):
-                row = store.backend.find(chunk_id)
-                chunk = store.backend.read(row) if row else None
+            for done, (chunk, archived) in enumerate(_read_in_lots(store, listed), 1):
                 if chunk is None:
                     report.unreadable += 1
                 else:
@@ -132,13 +131,30 @@ def export_store(
     return report
 
 
-def _listed(store: ChunkStore, namespaces: Sequence[str] | None, archive: bool) -> list[tuple[str, bool]]:
+_LOT = 100
+
+
+def _read_in_lots(
+    store: ChunkStore, listed: Sequence[tuple[str, str, bool]]
+) -> Iterator[tuple[Chunk | None, bool]]:
+    """The chunks of a listing, a few at a time; None for one that cannot be read."""
+    for start in range(0, len(listed), _LOT):
+        lot = listed[start : start + _LOT]
+        for name in dict.fromkeys(namespace for namespace, _, _ in lot):
+            ids = [(chunk_id, archived) for namespace, chunk_id, archived in lot if namespace == name]
+            found = store.backend.chunks(name, [chunk_id for chunk_id, _ in ids], status=None)
+            yield from ((found.get(chunk_id), archived) for chunk_id, archived in ids)
+
+
+def _listed(
+    store: ChunkStore, namespaces: Sequence[str] | None, archive: bool
+) -> list[tuple[str, str, bool]]:
     wanted = [name for name, _ in store.namespaces()] if namespaces is None else list(namespaces)
-    listed: list[tuple[str, bool]] = []
+    listed: list[tuple[str, str, bool]] = []
     for name in wanted:
-        listed += [(chunk_id, False) for chunk_id in store.list_chunks(namespace=name)]
+        listed += [(name, chunk_id, False) for chunk_id in store.list_chunks(namespace=name)]
         if archive:
-            listed += [(chunk_id, True) for chunk_id in store.list_chunks(namespace=name, archived=True)]
+            listed += [(name, chunk_id, True) for chunk_id in store.list_chunks(namespace=name, archived=True)]
     return listed
 
 

@@ -20,6 +20,7 @@ from rlm_mem.interchange.places import Entry, Place, Unreadable, open_place
 from rlm_mem.interchange.records import Asset, Dialogue, Memory, Note, Problem, Record, mapped_id
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.source_file import SourceFile
+from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, screen
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _CHARS_PER_COMMIT = 250_000
 _STEPS = 200  # calls of a progress function, about
 
 
+@observed("import")
 def import_source(
     store: ChunkStore,
     path: str | Path,
@@ -110,9 +112,10 @@ def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None
     report = import_source(store, md_path)
     if report.problems and not (report.created or report.updated or report.known or report.unchanged_files):
         raise InputError(f"{report.problems[0].where}: {report.problems[0].reason}")
-    rows = (store.backend.find(chunk_id) for chunk_id in report.chunk_ids)
-    chunks = (store.backend.read(row) for row in rows if row is not None)
-    return [chunk for chunk in chunks if chunk is not None]
+    written: dict[str, Chunk] = {}
+    for namespace, _ in store.namespaces():  # the file may name other namespaces than the store's own
+        written |= store.backend.chunks(namespace, report.chunk_ids, status=None)
+    return [written[chunk_id] for chunk_id in report.chunk_ids if chunk_id in written]
 
 
 def _counted_already(_chunk_id: str, _screened: Screened) -> None:

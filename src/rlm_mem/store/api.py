@@ -16,6 +16,7 @@ from rlm_mem.store.history import Version
 from rlm_mem.store.queries import ConversationInfo, LinkedChunk, Summary
 from rlm_mem.store.reader import ChunkReader
 from rlm_mem.store.sync import SyncReport
+from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, log_secrets, screen
 
 __all__ = ["ChunkStore", "ConversationInfo", "LinkedChunk", "Summary", "Version", "init_storage"]
@@ -246,7 +247,7 @@ class ChunkStore(ChunkReader):
 
     def note_repetition(self, chunk_id: str) -> None:
         """Record that a chunk was said again: in the audit log, and as a read."""
-        self.backend.count_read(check_chunk_id(chunk_id), self._writer.now())
+        self.backend.count_read(self.namespace, check_chunk_id(chunk_id), self._writer.now())
         self.record_event("repeat", [chunk_id])
 
     # --- links ------------------------------------------------------------------------------------------
@@ -277,20 +278,22 @@ class ChunkStore(ChunkReader):
     @contextlib.contextmanager
     def batch(self) -> Iterator[ChunkStore]:
         """Group writes into one commit: all of them appear, or, if the block raises, none."""
-        with self.backend.transaction():
+        with self.backend.transaction(self.namespace):
             yield self
 
     def checkpoint(self) -> dict[str, Any]:
         """Fold access counts into the files and write the three JSON views of seed 000."""
         return self.backend.checkpoint()
 
+    @observed("index.sync")
     def sync(self, full: bool = False) -> SyncReport:
         """Notice files changed by hand or by git; ``full`` looks at every file (edits in place included)."""
         return self.backend.sync(full=full)
 
+    @observed("index.rebuild")
     def rebuild_index(self, progress: Callable[[int, int], None] | None = None) -> SyncReport:
         """Build the index anew from the files; ``progress`` is called with (done, total)."""
-        return self.backend.rebuild(progress)
+        return self.backend.rebuild(self.namespace, progress)
 
     def close(self) -> None:
         """Write the JSON views if something changed (below ``store.views_limit`` chunks) and let go of every file."""

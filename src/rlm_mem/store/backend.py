@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rlm_mem.store.rows import ACTIVE
+
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.store.brain_files import BrainFiles
     from rlm_mem.store.history import Version
     from rlm_mem.store.lookup import CandidateSource
     from rlm_mem.store.queries import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
     from rlm_mem.store.rows import Row
     from rlm_mem.store.sync import SyncReport
+    from rlm_mem.store.vitals import Vitals
 
 __all__ = ["Backend", "IndexQueries", "WriteTransaction"]
 
@@ -49,6 +53,7 @@ class IndexQueries(Protocol):
     def namespace_number(self, name: str) -> int: ...
     def namespaces(self) -> list[tuple[str, int]]: ...
     def list_ids(self, namespace: str, wanted: ListFilter) -> list[str]: ...
+    def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]: ...
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]: ...
     def timeline(
         self,
@@ -62,7 +67,9 @@ class IndexQueries(Protocol):
     def latest(
         self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
     ) -> list[Summary]: ...
-    def states(self, namespace: str, after: int = 0, limit: int = 1000) -> list[ChunkState]: ...
+    def states(
+        self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
+    ) -> list[ChunkState]: ...
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]: ...
@@ -71,7 +78,7 @@ class IndexQueries(Protocol):
     ) -> tuple[list[str], list[str]]: ...
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None: ...
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]: ...
-    def linking_to(self, chunk_id: str) -> list[str]: ...
+    def linking_to(self, namespace: str, chunk_id: str) -> list[str]: ...
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]: ...
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]: ...
     def stats(self, namespace: str) -> dict[str, Any]: ...
@@ -84,31 +91,51 @@ class Backend(Protocol):
     read_only: bool
 
     @property
+    def location(self) -> str:
+        """What names the store in messages: its folder, or its DSN without the password."""
+        ...
+
+    @property
     def queries(self) -> IndexQueries:
         """The index, as the calling thread sees it now."""
         ...
 
-    def transaction(self) -> AbstractContextManager[WriteTransaction]:
-        """Hold the write lock; nests. An exception inside undoes everything."""
+    def transaction(self, namespace: str) -> AbstractContextManager[WriteTransaction]:
+        """Hold the write lock of a namespace (or of the whole store); nests. An exception inside undoes everything."""
         ...
 
-    def find(self, chunk_id: str) -> Row | None:
-        """The row of a chunk, whatever its namespace and status."""
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the calling thread is inside ``transaction()``."""
+        ...
+
+    def find(self, namespace: str, chunk_id: str) -> Row | None:
+        """The row of a chunk of this namespace, whatever its status."""
+        ...
+
+    def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
+        """Whether a chunk of another namespace keeps this id from being used; never where ids are per namespace."""
         ...
 
     def read(self, row: Row) -> Chunk | None:
         """The chunk of a row; None where it is gone or does not validate."""
         ...
 
+    def chunks(
+        self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
+    ) -> dict[str, Chunk]:
+        """Those of the chunks that are there with this status (None: any) and validate, by id, in the order asked for."""
+        ...
+
     def id_taken(self, chunk: Chunk) -> bool:
         """Whether anything, readable or not, has this chunk's id."""
         ...
 
-    def count_read(self, chunk_id: str, when: str) -> None:
+    def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
         """Note one read."""
         ...
 
-    def former_versions(self, chunk_id: str, *, below: int) -> list[Version]:
+    def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
         """Kept versions with a revision under ``below``, oldest first."""
         ...
 
@@ -120,6 +147,22 @@ class Backend(Protocol):
         self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None
     ) -> Iterator[dict[str, Any]]:
         """Lines of the audit log, oldest first."""
+        ...
+
+    def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
+        """The newest line of the audit log of these operations, as far back as is cheap to look; None: none."""
+        ...
+
+    def files(self, namespace: str) -> BrainFiles:
+        """The files of the namespace beside its chunks; inside a transaction a database writes them with it."""
+        ...
+
+    def vitals(self, namespace: str) -> Vitals:
+        """Counts that are 0 in a sound store at rest."""
+        ...
+
+    def version(self, namespace: str) -> int:
+        """A number that grows with every change of a chunk: cheap, for those who ask again and again."""
         ...
 
     def figures(self) -> dict[str, Any]:
@@ -138,8 +181,8 @@ class Backend(Protocol):
         """Notice changes made behind the index's back."""
         ...
 
-    def rebuild(self, progress: Callable[[int, int], None] | None = None) -> SyncReport:
-        """Build the index anew."""
+    def rebuild(self, namespace: str, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+        """Build the index anew: of this namespace at least, of the whole store where it is one."""
         ...
 
     def candidate_source(self, namespace: str) -> CandidateSource:

@@ -12,6 +12,7 @@ from rlm_mem.chunk import Chunk, content_hash, is_chunk_id
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.rows import ACTIVE, ARCHIVED, find_row
 from rlm_mem.store.sync import read_chunk_file, read_version_file
+from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     import sqlite3
@@ -110,6 +111,7 @@ class Finding:
         return CODES[self.code][1]
 
 
+@observed("check")
 def check(store: ChunkStore, *, progress: Callable[[int, int], None] | None = None) -> list[Finding]:
     """Look at every file, every link and the whole index.
 
@@ -142,15 +144,14 @@ def check(store: ChunkStore, *, progress: Callable[[int, int], None] | None = No
 
 
 def _concerns(store: ChunkStore, finding: Finding) -> bool:
-    row = store.backend.find(finding.chunk_id) if finding.chunk_id else None
-    return row is not None and row.ns == store.backend.queries.namespace_number(store.namespace)
+    return bool(finding.chunk_id and store.backend.find(store.namespace, finding.chunk_id))
 
 
 def _orphans(backend: LocalBackend, leftovers: list[Finding]) -> list[Finding]:
     """Unfinished files that nobody is writing: under the write lock there is no work in progress."""
     if not leftovers or backend.read_only:
         return leftovers
-    with backend.transaction():
+    with backend.transaction(""):
         return [finding for finding in leftovers if backend.layout.absolute(finding.file or "").exists()]
 
 
@@ -158,7 +159,7 @@ def _still_there(store: ChunkStore, finding: Finding) -> bool:
     """Whether a finding about index against file holds at a second look (somebody may have written meanwhile)."""
     if finding.code not in ("index-missing-file", "orphaned-file", "index-outdated") or finding.file is None:
         return True
-    row = store.backend.find(finding.chunk_id) if finding.chunk_id else None
+    row = find_row(store.backend.connection, finding.chunk_id) if finding.chunk_id else None
     path = store.backend.layout.absolute(finding.file)
     if row is None or row.path != finding.file:
         return path.exists() == (finding.code == "orphaned-file")

@@ -15,6 +15,7 @@ from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError, StoreReadOnly
 from rlm_mem.store import files, schema
+from rlm_mem.store.brain_files import LocalBrainFiles
 from rlm_mem.store.connections import Connections
 from rlm_mem.store.events import EventLog
 from rlm_mem.store.history import Version, former_versions
@@ -22,10 +23,13 @@ from rlm_mem.store.layout import Layout
 from rlm_mem.store.namespace_postings import NamespacePostings
 from rlm_mem.store.queries import Queries
 from rlm_mem.store.reads import ReadBuffer, fold_reads, unsaved_reads
-from rlm_mem.store.rows import Row, find_row
+from rlm_mem.store.rebuild import emptied
+from rlm_mem.store.rows import ACTIVE, Row, find_row
 from rlm_mem.store.sync import SyncReport, changed_folders, sync_folders
 from rlm_mem.store.transaction import RACY_NS, Transaction
 from rlm_mem.store.views import write_views
+from rlm_mem.store.vitals import Vitals, vitals_of
+from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
     from rlm_mem.store.lookup import CandidateSource
@@ -114,6 +118,11 @@ class LocalBackend:
                 os.replace(damaged, self.layout.index / f"{name}.damaged-{stamp}")
 
     @property
+    def location(self) -> str:
+        """The folder of the store."""
+        return str(self.layout.base)
+
+    @property
     def connection(self) -> sqlite3.Connection:
         """The calling thread's connection to the index."""
         return self._connections.get()
@@ -154,7 +163,7 @@ class LocalBackend:
     # --- writing ---------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self, namespace: str) -> Iterator[Transaction]:  # noqa: ARG002 - one lock for the store
         """Hold the write lock; what is written inside appears at the end, or not at all. Nests."""
         if self.read_only:
             raise StoreReadOnly(f"the store {self.layout.base} was opened read-only")
@@ -164,7 +173,8 @@ class LocalBackend:
             yield outer
             return
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            with waiting("rlm_mem.store.lock.wait", backend="local"):
+                connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             raise schema.sqlite_error(error, str(self.layout.base)) from error
         rows = self._connections.rows
@@ -180,8 +190,9 @@ class LocalBackend:
         try:
             if reads:
                 rows.touch(reads)
-            yield current
-            current.commit()
+            with operation("store.write", backend="local"):
+                yield current
+                current.commit()
         except sqlite3.Error as error:
             current.rollback()
             self._reads.put_back(reads)
@@ -195,6 +206,11 @@ class LocalBackend:
         self._recorded_times.update(current.recorded_folders)
         self._log.append(current.events)
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the calling thread is inside ``transaction()``."""
+        return self._connections.transaction is not None
+
     def _encode(self, content: str, skip_before: int, term: Callable[[str], int]) -> bytes:
         from rlm_mem.store.segments import encode_segments
         from rlm_mem.text.analysis import get_analyser
@@ -205,14 +221,36 @@ class LocalBackend:
     def fold_reads(self) -> int:
         """Write access counts that only the index knows into the files; how many files were written."""
         self.flush_reads(wait=True)
-        with self.transaction() as transaction:
+        with self.transaction("") as transaction:
             return fold_reads(transaction, self.read)
 
     # --- reading ---------------------------------------------------------------------------------------
 
-    def find(self, chunk_id: str) -> Row | None:
-        """The row of a chunk, whatever its namespace and status."""
-        return find_row(self.connection, chunk_id)
+    def find(self, namespace: str, chunk_id: str) -> Row | None:
+        """The row of a chunk of this namespace, whatever its status."""
+        row = find_row(self.connection, chunk_id)
+        return row if row is not None and row.ns == self.queries.namespace_number(namespace) else None
+
+    def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
+        """Whether a chunk of another namespace has this id: files are named by ids, so they are the store's."""
+        return self.find(namespace, chunk_id) is None and find_row(self.connection, chunk_id) is not None
+
+    def chunks(
+        self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
+    ) -> dict[str, Chunk]:
+        """Those of the chunks that are there with this status (None: any) and validate, by id."""
+        found: dict[str, Chunk] = {}
+        for chunk_id in dict.fromkeys(chunk_ids):
+            for _ in range(2):  # a file moved by somebody between the two looks: look once more
+                row = self.find(namespace, chunk_id)
+                if row is None or status not in (None, row.status):
+                    break
+                chunk = self.read(row)
+                if chunk is not None:
+                    if chunk.namespace == namespace:  # else moved elsewhere by hand: it is not ours any more
+                        found[chunk_id] = chunk
+                    break
+        return found
 
     def read(self, row: Row) -> Chunk | None:
         """The chunk of a row, from its file; None (and a log line) if the file is gone or does not validate."""
@@ -249,9 +287,10 @@ class LocalBackend:
             self.layout.chunk_path(chunk.id, chunk.metadata.created_at),
             self.layout.archive_path(chunk.id),
         )
-        return self.find(chunk.id) is not None or any(self.layout.absolute(name).exists() for name in names)
+        taken = find_row(self.connection, chunk.id) is not None
+        return taken or any(self.layout.absolute(name).exists() for name in names)
 
-    def count_read(self, chunk_id: str, when: str) -> None:
+    def count_read(self, namespace: str, chunk_id: str, when: str) -> None:  # noqa: ARG002 - ids are the store's
         """Note one read; kept in memory and written to the index in small lots, so that a read never waits."""
         if self.read_only:
             return
@@ -307,17 +346,17 @@ class LocalBackend:
             return SyncReport()
         connection = self.connection
         with schema.translated(self.layout.database):
-            stale = self._analysis_changed(connection)
+            stale = schema.analysis_changed(connection, self._analysis_name())
             leftovers = self.layout.unfinished.is_dir() and any(self.layout.unfinished.iterdir())
             if folders is None and not stale:
                 folders = changed_folders(connection, self.layout, full=full)
             if not folders and not stale and not leftovers:
                 return SyncReport()
             with self._index_transaction(connection):
-                if stale and self._analysis_changed(connection):
-                    self._forget_all(connection)
-                    folders = self.layout.folders()
-                report = self._sync_locked(connection, folders or [], progress)
+                if stale and schema.analysis_changed(connection, self._analysis_name()):
+                    report = self._reindex(connection, progress)
+                else:
+                    report = self._sync_locked(connection, folders or [], progress)
         if report:
             _logger.info(
                 "sync: %d added, %d changed, %d removed, %d unreadable",
@@ -339,57 +378,51 @@ class LocalBackend:
             raise
 
     def _sync_locked(
-        self, connection: sqlite3.Connection, folders: list[str], progress: Callable[[int, int], None] | None
+        self,
+        connection: sqlite3.Connection,
+        folders: list[str],
+        progress: Callable[[int, int], None] | None,
+        *,
+        fresh: bool = False,
     ) -> SyncReport:
-        from rlm_mem.text.tokens import count_tokens
-
         report = sync_folders(
             connection,
             self.layout,
             self._connections.rows,
             folders,
+            language=self.config.search.language,
             progress=progress,
-            count_tokens=count_tokens,
             tidy=not self.read_only,
+            fresh=fresh,
+            processes=self.config.store.processes,
         )
         self._recorded_times.update(report.folder_times)
         return report
-
-    def _analysis_changed(self, connection: sqlite3.Connection) -> bool:
-        """Whether terms in the index were made by another analyser than today's; records it for an empty index."""
-        found = connection.execute("SELECT value FROM meta WHERE key = 'analysis'").fetchone()
-        wanted = self._analysis_name()
-        if found and found[0] == wanted:
-            return False
-        if found is None and connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is None:
-            with contextlib.suppress(sqlite3.OperationalError):  # somebody else is recording the same
-                connection.execute("INSERT OR IGNORE INTO meta VALUES ('analysis', ?)", (wanted,))
-            return False
-        return True
 
     def _analysis_name(self) -> str:
         from rlm_mem.text.analysis import ANALYSIS_VERSION
 
         return f"{ANALYSIS_VERSION}:{self.config.search.language}"
 
-    def _forget_all(self, connection: sqlite3.Connection) -> None:
-        """Empty the index inside the caller's transaction (files stay the truth)."""
-        connection.execute(
-            "INSERT INTO changes(ns, doc) SELECT ns, doc FROM chunks"
-        )  # searchers that hold postings must drop them
-        for table in ("chunks", "tags", "links", "segments", "folders", "unreadable", "conversations"):
-            connection.execute(f"DELETE FROM {table}")
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('analysis', ?)", (self._analysis_name(),))
+    def _reindex(
+        self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None
+    ) -> SyncReport:
+        """Fill the index anew inside the caller's transaction (files stay the truth)."""
         self._connections.rows.forget()
+        with emptied(connection, self._analysis_name()):
+            return self._sync_locked(connection, self.layout.folders(), progress, fresh=True)
 
-    def rebuild(self, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+    def rebuild(
+        self,
+        namespace: str,  # noqa: ARG002 - the index is of the whole store
+        progress: Callable[[int, int], None] | None = None,
+    ) -> SyncReport:
         """Build the index anew from the files, in one commit: readers see the old one until then."""
         self.flush_reads(wait=True)
         counts = unsaved_reads(self.connection, self.layout)
         connection = self.connection
         with schema.translated(self.layout.database), self._index_transaction(connection):
-            self._forget_all(connection)
-            report = self._sync_locked(connection, self.layout.folders(), progress)
+            report = self._reindex(connection, progress)
             self._connections.rows.touch(counts)
         self._postings.maintain(self.connection)
         return report
@@ -404,7 +437,7 @@ class LocalBackend:
         """The postings of one namespace."""
         return self._postings.of(self.queries.namespace_number(namespace))
 
-    def former_versions(self, chunk_id: str, *, below: int) -> list[Version]:
+    def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:  # noqa: ARG002
         """Kept versions with a revision under ``below``, oldest first."""
         return former_versions(self.layout, chunk_id, below=below)
 
@@ -418,6 +451,15 @@ class LocalBackend:
         """Lines of the audit log, oldest first."""
         return self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
 
+    def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
+        """The newest line of these operations at the end of the audit log."""
+        return self._log.latest(namespace, operations)
+
+    def files(self, namespace: str) -> LocalBrainFiles:
+        """The files of a namespace beside its chunks."""
+        durable = self.config.store.durability == "full"
+        return LocalBrainFiles(self.layout.base, namespace, durable=durable, read_only=self.read_only)
+
     # --- now and then ----------------------------------------------------------------------------------
 
     def checkpoint(self) -> dict[str, Any]:
@@ -430,6 +472,16 @@ class LocalBackend:
     def write_views(self) -> list[str]:
         """Write the three JSON views of seed 000."""
         return write_views(self.connection, self.layout)
+
+    def version(self, namespace: str) -> int:  # noqa: ARG002 - of the whole store
+        """The number of the last change of any chunk; 0 where nothing was ever written."""
+        found = self.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
+        return int(found[0]) if found else 0
+
+    def vitals(self, namespace: str) -> Vitals:  # noqa: ARG002 - of the whole store: files know no namespace
+        """Files on their way, reads not in their files yet, files that do not validate."""
+        self.flush_reads(wait=False)  # reads that this process holds back are not in the index yet
+        return vitals_of(self.connection, self.layout)
 
     def figures(self) -> dict[str, Any]:
         """What only a local store has."""

@@ -365,13 +365,13 @@ class Queries:
             )
         ]
 
-    def linking_to(self, chunk_id: str) -> list[str]:
-        """Every chunk, of any namespace, whose file holds a link to ``chunk_id``."""
+    def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
+        """Every chunk of the namespace, archived ones left out, that holds a link to ``chunk_id``."""
         return [
             row[0]
             for row in self._connection.execute(
-                "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ?",
-                (chunk_id,),
+                "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND c.ns = ?",
+                (chunk_id, self.namespace_number(namespace)),
             )
         ]
 

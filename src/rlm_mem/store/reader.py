@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ChunkReader"]
 
+_LOT = 200
+
 _NO_FILTER: Mapping[str, Any] = {
     "conversation_id": None, "start": None, "end": None, "tags": None, "chunk_type": None, "any_tags": None,
     "archived": False, "newest_first": False,
@@ -110,23 +112,7 @@ class ChunkReader:
         Raises:
             InvalidChunkId: ``chunk_id`` is not one.
         """
-        row = self._writer.row(chunk_id)
-        chunk = self.backend.read(row) if row else None
-        if chunk is None and row is not None:  # moved by somebody between the two looks: look once more
-            row = self._writer.row(chunk_id)
-            chunk = self.backend.read(row) if row else None
-        if (
-            chunk is None or chunk.namespace != self.namespace
-        ):  # moved elsewhere by hand: it is not ours any more
-            return None
-        if track:
-            when = self._writer.now()
-            self.backend.count_read(chunk_id, when)
-            chunk.metadata.access_count += 1
-            chunk.metadata.accessed_at = when
-            if self.config.store.audit_reads:
-                self.record_event("read", [chunk_id])
-        return chunk
+        return self.get_many([chunk_id], track=track).get(chunk_id)
 
     def get_archived(self, chunk_id: str) -> Chunk | None:
         """The soft-deleted chunk with this id, or None; raises InvalidChunkId."""
@@ -136,8 +122,19 @@ class ChunkReader:
 
     def get_many(self, chunk_ids: Sequence[str], *, track: bool = False) -> dict[str, Chunk]:
         """Those of the chunks that exist, by id."""
-        found = ((chunk_id, self.get_chunk(chunk_id, track=track)) for chunk_id in dict.fromkeys(chunk_ids))
-        return {chunk_id: chunk for chunk_id, chunk in found if chunk is not None}
+        found = self.backend.chunks(self.namespace, [check_chunk_id(chunk_id) for chunk_id in chunk_ids])
+        if track:
+            for chunk in found.values():
+                self._count_read(chunk)
+        return found
+
+    def _count_read(self, chunk: Chunk) -> None:
+        when = self._writer.now()
+        self.backend.count_read(self.namespace, chunk.id, when)
+        chunk.metadata.access_count += 1
+        chunk.metadata.accessed_at = when
+        if self.config.store.audit_reads:
+            self.record_event("read", [chunk.id])
 
     def exists(self, chunk_id: str) -> bool:
         """Whether there is an active chunk with this id in this namespace."""
@@ -200,10 +197,9 @@ class ChunkReader:
             None, 0, wanted.newest_first,
         )  # fmt: skip
         found = []
-        for chunk_id in self.backend.queries.list_ids(namespace, everything):
-            row = self.backend.find(chunk_id)
-            chunk = self.backend.read(row) if row else None
-            carried = set(chunk.tags) if chunk else set()
+        ids = self.backend.queries.list_ids(namespace, everything)
+        for chunk_id, chunk in self._in_lots(namespace, ids):
+            carried = set(chunk.tags)
             if carried.issuperset(wanted.tags) and (not wanted.any_tags or carried & set(wanted.any_tags)):
                 found.append(chunk_id)
         end = None if wanted.limit is None else wanted.offset + wanted.limit
@@ -235,11 +231,15 @@ class ChunkReader:
         **more: Any,
     ) -> Iterator[Chunk]:
         """The chunks themselves, with the filters of list_chunks; unreadable ones are left out (and logged)."""
-        for chunk_id in self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more):
-            row = self.backend.find(chunk_id)
-            chunk = self.backend.read(row) if row else None
-            if chunk is not None:
-                yield chunk
+        ids = self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
+        for _, chunk in self._in_lots(self._other(more.get("namespace")), ids):
+            yield chunk
+
+    def _in_lots(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[tuple[str, Chunk]]:
+        """Chunks of any status, read a few at a time: neither one query each nor all in memory at once."""
+        for start in range(0, len(chunk_ids), _LOT):
+            lot = chunk_ids[start : start + _LOT]
+            yield from self.backend.chunks(namespace, lot, status=None).items()
 
     def summaries(self, chunk_ids: Sequence[str]) -> list[Summary]:
         """Metadata from the index, no file read (seed 003, RECALL step 1); unknown ids are left out."""

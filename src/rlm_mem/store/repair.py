@@ -12,6 +12,7 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.store import files
 from rlm_mem.store.history import former_versions
 from rlm_mem.store.integrity import CODES, Finding, check
+from rlm_mem.store.rows import find_row
 
 if TYPE_CHECKING:
     from rlm_mem.store.api import ChunkStore
@@ -92,8 +93,8 @@ def _apply(store: ChunkStore, step: Repair) -> Repair:
 
 def _rewrite(store: ChunkStore, finding: Finding, change: Callable[[Chunk], bool]) -> bool:
     """Apply ``change`` to the chunk of a finding as a new revision; False if there is nothing left to change."""
-    with store.backend.transaction() as transaction:
-        row = store.backend.find(finding.chunk_id or "")
+    with store.backend.transaction(store.namespace) as transaction:
+        row = find_row(store.backend.connection, finding.chunk_id or "")
         chunk = store.backend.read(row) if row else None
         if row is None or chunk is None or not change(chunk):
             return False
@@ -138,7 +139,7 @@ def _rename(store: ChunkStore, finding: Finding) -> bool:
     path = layout.absolute(finding.file or "")
     chunk = decode_chunk(path.read_bytes())
     target = path.with_name(f"{chunk.id}.json")
-    row = store.backend.find(chunk.id)
+    row = find_row(store.backend.connection, chunk.id)
     if target.exists() or (row is not None and layout.absolute(row.path).exists()):
         return False
     files.publish(path, target)
@@ -159,6 +160,6 @@ def _bring_back(store: ChunkStore, finding: Finding) -> bool:
     chunk.revision += 1
     files.publish(path, kept)
     store.sync(full=True)
-    with store.backend.transaction() as transaction:
+    with store.backend.transaction(store.namespace) as transaction:
         transaction.put(chunk)
     return True

@@ -6,10 +6,23 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rlm_mem.chunk import Chunk, ChunkLinks, normalised_hash, parse_time
+import msgspec
+
+from rlm_mem.chunk import Chunk, normalised_hash, parse_time
 from rlm_mem.store.files import Signature
 
-__all__ = ["ACTIVE", "ARCHIVED", "Encode", "Row", "RowWriter", "find_row", "row_at_path"]
+__all__ = [
+    "ACTIVE",
+    "ARCHIVED",
+    "Encode",
+    "Entry",
+    "Row",
+    "RowWriter",
+    "entry_of",
+    "find_row",
+    "repeated_prefix",
+    "row_at_path",
+]
 
 Encode = Callable[[str, int, Callable[[str], int]], bytes]
 """From content, the length of its repeated prefix and a numbering of terms to the encoded segments of a chunk."""
@@ -18,33 +31,77 @@ ACTIVE = 0
 ARCHIVED = 1
 
 _ROW_COLUMNS = (
-    "doc, id, ns, status, path, size, mtime_ns, inode, revision, content_hash,"
-    " accessed_at, access_count, tokens"
+    "doc, id, ns, status, revision, content_hash, accessed_at, access_count, tokens,"
+    " path, size, mtime_ns, inode"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the store needs to know of a chunk before it opens its file."""
+    """What the store needs to know of a chunk before it reads it; the last four only where chunks are files."""
 
     doc: int
     id: str
     ns: int
     status: int
-    path: str
-    size: int
-    mtime_ns: int
-    inode: int
     revision: int
     content_hash: str
     accessed_at: str
     access_count: int
     tokens: int
+    path: str = ""
+    size: int = 0
+    mtime_ns: int = 0
+    inode: int = 0
 
     @property
     def signature(self) -> Signature:
         """The file as it was when the index last read it."""
         return Signature(self.size, self.mtime_ns, self.inode)
+
+
+class Entry(msgspec.Struct, array_like=True):
+    """What the index holds of a chunk but for its place, its file and its segments; can travel between processes."""
+
+    namespace: str
+    conversation_id: str | None
+    id: str
+    type: str
+    at: float
+    created_at: str
+    modified_at: str
+    occurred_at: str | None
+    valid_from: str | None
+    valid_to: str | None
+    superseded_by: str | None
+    confidence: float
+    tokens: int
+    revision: int
+    source: str
+    content_hash: str
+    norm_hash: str
+    accessed_at: str
+    access_count: int
+    tags: list[str]
+    links: list[tuple[str, str, float, str, str | None]]
+
+
+def entry_of(chunk: Chunk) -> Entry:
+    """The entry of a chunk."""
+    meta = chunk.metadata
+    return Entry(
+        chunk.namespace, meta.conversation_id, chunk.id, chunk.type, epoch(meta.at), meta.created_at,
+        meta.modified_at, meta.occurred_at, meta.valid_from, meta.valid_to, meta.superseded_by, meta.confidence,
+        chunk.tokens, chunk.revision, meta.source, meta.content_hash, normalised_hash(chunk.content),
+        meta.accessed_at, meta.access_count, chunk.tags,
+        [(link.target_id, link.type, link.strength, link.created_at, link.reasoning) for link in chunk.links],
+    )  # fmt: skip
+
+
+def repeated_prefix(chunk: Chunk) -> int:
+    """How many of a chunk's first characters repeat the chunk before it: they are not indexed twice."""
+    overlap = chunk.metadata.provenance.get("overlap", 0)
+    return overlap if isinstance(overlap, int) and 0 <= overlap < len(chunk.content) else 0
 
 
 def find_row(connection: sqlite3.Connection, chunk_id: str) -> Row | None:
@@ -133,17 +190,32 @@ class RowWriter:
 
     def put(self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: Row | None = None) -> int:
         """Write every row of ``chunk``; ``former`` is its row where it is there already."""
-        ns = self.namespace(chunk.namespace)
+
+        def segments() -> bytes:
+            return self._encode(chunk.content, repeated_prefix(chunk), self.term)
+
+        return self.put_entry(entry_of(chunk), path, sig, status, segments, former=former)
+
+    def put_entry(
+        self,
+        entry: Entry,
+        path: str,
+        sig: Signature,
+        status: int,
+        segments: Callable[[], bytes],
+        *,
+        former: Row | None = None,
+    ) -> int:
+        """Write every row of a chunk; ``segments`` gives its encoded segments, if they turn out to be needed."""
+        ns = self.namespace(entry.namespace)
         doc = former.doc if former else None
         if doc is not None:
             self._drop_tags_and_links(doc)
-        meta = chunk.metadata
         values = (
-            chunk.id, ns, self._conversation(ns, meta.conversation_id), chunk.type, status, epoch(meta.at),
-            meta.created_at, meta.modified_at, meta.occurred_at, meta.valid_from, meta.valid_to,
-            meta.superseded_by, meta.confidence, chunk.tokens, chunk.revision, meta.source, meta.content_hash,
-            normalised_hash(chunk.content), path, sig.size, sig.mtime_ns, sig.inode, meta.accessed_at,
-            meta.access_count,
+            entry.id, ns, self._conversation(ns, entry.conversation_id), entry.type, status, entry.at,
+            entry.created_at, entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to,
+            entry.superseded_by, entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash,
+            entry.norm_hash, path, sig.size, sig.mtime_ns, sig.inode, entry.accessed_at, entry.access_count,
         )  # fmt: skip
         if doc is None:
             doc = self._connection.execute(
@@ -163,38 +235,26 @@ class RowWriter:
             )
         assert doc is not None
         if status == ACTIVE:
-            self._put_tags_and_links(doc, ns, chunk)
+            self._put_tags_and_links(doc, ns, entry)
             # A chunk that came into the archive from elsewhere was not analysed there.
-            if (
-                former is None
-                or former.content_hash != chunk.metadata.content_hash
-                or not self._has_segments(doc)
-            ):
-                self._put_segments(doc, chunk)
+            if former is None or former.content_hash != entry.content_hash or not self._has_segments(doc):
+                self._connection.execute("INSERT OR REPLACE INTO segments VALUES (?, ?)", (doc, segments()))
         self._connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (ns, doc))
         return doc
 
-    def _put_tags_and_links(self, doc: int, ns: int, chunk: Chunk) -> None:
+    def _put_tags_and_links(self, doc: int, ns: int, entry: Entry) -> None:
         many = self._connection.executemany
-        if chunk.tags:
-            many("INSERT OR IGNORE INTO tags VALUES (?,?,?)", [(ns, tag, doc) for tag in chunk.tags])
-        if chunk.links:
+        if entry.tags:
+            many("INSERT OR IGNORE INTO tags VALUES (?,?,?)", [(ns, tag, doc) for tag in entry.tags])
+        if entry.links:
             many(
                 "INSERT INTO links VALUES (?,?,?,?,?,?,?)",
-                [_link_row(doc, position, link) for position, link in enumerate(chunk.links)],
+                [(doc, position, *link) for position, link in enumerate(entry.links)],
             )
 
     def _has_segments(self, doc: int) -> bool:
         found = self._connection.execute("SELECT 1 FROM segments WHERE doc = ?", (doc,)).fetchone()
         return found is not None
-
-    def _put_segments(self, doc: int, chunk: Chunk) -> None:
-        overlap = chunk.metadata.provenance.get("overlap", 0)
-        skip = overlap if isinstance(overlap, int) and 0 <= overlap < len(chunk.content) else 0
-        self._connection.execute(
-            "INSERT OR REPLACE INTO segments VALUES (?, ?)",
-            (doc, self._encode(chunk.content, skip, self.term)),
-        )
 
     def _drop_tags_and_links(self, doc: int) -> None:
         self._connection.execute("DELETE FROM tags WHERE doc = ?", (doc,))
@@ -214,7 +274,3 @@ class RowWriter:
             " access_unsaved = 1 WHERE id = ?",
             [(count, when, chunk_id) for chunk_id, (count, when) in reads.items()],
         )
-
-
-def _link_row(doc: int, position: int, link: ChunkLinks) -> tuple[int, int, str, str, float, str, str | None]:
-    return (doc, position, link.target_id, link.type, link.strength, link.created_at, link.reasoning)

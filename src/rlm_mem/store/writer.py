@@ -59,11 +59,8 @@ class Writer:
 
     def row(self, chunk_id: str, status: int = ACTIVE) -> Row | None:
         """The row of a chunk of this namespace with this status; raises InvalidChunkId."""
-        row = self._backend.find(check_chunk_id(chunk_id))
-        return row if row is not None and row.status == status and self._mine(row, self._namespace) else None
-
-    def _mine(self, row: Row, namespace: str) -> bool:
-        return row.ns == self._backend.queries.namespace_number(namespace)
+        row = self._backend.find(self._namespace, check_chunk_id(chunk_id))
+        return row if row is not None and row.status == status else None
 
     def _read(self, row: Row | None) -> Chunk | None:
         return self._backend.read(row) if row else None
@@ -72,7 +69,7 @@ class Writer:
 
     def create(self, chunk: Chunk, *, fixed_id: bool, check_targets: bool) -> Chunk:
         """Store a checked draft; a generated id that is taken is drawn anew, a given one is refused."""
-        with self._backend.transaction() as transaction:
+        with self._backend.transaction(chunk.namespace) as transaction:
             self._claim_id(chunk, fixed=fixed_id)
             if check_targets:
                 self._check_targets(chunk.links, chunk.namespace)
@@ -82,9 +79,9 @@ class Writer:
 
     def adopt(self, chunk: Chunk, *, archived: bool) -> None:
         """Store a complete chunk as it is, in place of the one with its id in its namespace."""
-        with self._backend.transaction() as transaction:
-            row = self._backend.find(chunk.id)
-            if row is not None and not self._mine(row, chunk.namespace):
+        with self._backend.transaction(chunk.namespace) as transaction:
+            row = self._backend.find(chunk.namespace, chunk.id)
+            if row is None and self._backend.held_elsewhere(chunk.namespace, chunk.id):
                 raise InvalidChunk(f"the id {chunk.id} belongs to a chunk of another namespace")
             former = self._read(row)
             transaction.put(chunk, status=ARCHIVED if archived else ACTIVE)
@@ -100,8 +97,7 @@ class Writer:
 
     def _check_targets(self, links: Sequence[ChunkLinks], namespace: str) -> None:
         for link in links:
-            row = self._backend.find(link.target_id)
-            if row is None or not self._mine(row, namespace):
+            if self._backend.find(namespace, link.target_id) is None:
                 raise InvalidLink(f"link target {link.target_id} does not exist in namespace {namespace}")
 
     def change(
@@ -112,7 +108,7 @@ class Writer:
         Raises:
             ConflictError: the chunk has another revision than ``expected_revision``.
         """
-        with self._backend.transaction() as transaction:
+        with self._backend.transaction(self._namespace) as transaction:
             chunk = self._read(self.row(chunk_id))
             if chunk is None:
                 return None
@@ -144,7 +140,7 @@ class Writer:
 
     def archive(self, chunk_id: str) -> bool:
         """Move a chunk to the archive; False where there is none."""
-        with self._backend.transaction() as transaction:
+        with self._backend.transaction(self._namespace) as transaction:
             row = self.row(chunk_id)
             chunk = self._read(row)
             if row is None or chunk is None:
@@ -155,11 +151,11 @@ class Writer:
 
     def erase(self, chunk_id: str) -> bool:
         """Remove a chunk, active or archived, its versions and the links to it; False where there is none."""
-        with self._backend.transaction() as transaction:
+        with self._backend.transaction(self._namespace) as transaction:
             row = self.row(chunk_id) or self.row(chunk_id, ARCHIVED)
             if row is None:
                 return False
-            for source_id in self._backend.queries.linking_to(chunk_id):
+            for source_id in self._backend.queries.linking_to(self._namespace, chunk_id):
                 self._forget_target(transaction, source_id, chunk_id)
             transaction.erase(row)
             self.event(
@@ -168,7 +164,7 @@ class Writer:
             return True
 
     def _forget_target(self, transaction: WriteTransaction, source_id: str, target_id: str) -> None:
-        source = self._read(self._backend.find(source_id))
+        source = self._read(self._backend.find(self._namespace, source_id))
         if source is None or source_id == target_id:
             return
         updated = Chunk.from_dict(source.to_dict())
@@ -177,12 +173,16 @@ class Writer:
 
     def restore(self, chunk_id: str) -> Chunk | None:
         """Bring a chunk back from the archive as it was, without links to what was erased meanwhile."""
-        with self._backend.transaction() as transaction:
+        with self._backend.transaction(self._namespace) as transaction:
             row = self.row(chunk_id, ARCHIVED)
             chunk = self._read(row)
             if row is None or chunk is None:
                 return None
-            kept = [link for link in chunk.links if self._backend.find(link.target_id) is not None]
+            kept = [
+                link
+                for link in chunk.links
+                if self._backend.find(self._namespace, link.target_id) is not None
+            ]
             if len(kept) < len(chunk.links):  # their targets were erased meanwhile
                 chunk.links = kept
                 chunk.revision += 1
@@ -199,12 +199,12 @@ class Writer:
         chunk = self._read(self.row(chunk_id) or self.row(chunk_id, ARCHIVED))
         if chunk is None:
             return []
-        former = self._backend.former_versions(chunk_id, below=chunk.revision)
+        former = self._backend.former_versions(self._namespace, chunk_id, below=chunk.revision)
         return [*former, Version(chunk.revision, chunk.metadata.modified_at, chunk, current=True)]
 
     def undo(self, chunk_id: str, to_revision: int | None) -> Chunk | None:
         """Write a former version anew; None where there is no such chunk or version."""
-        with self._backend.transaction() as transaction:
+        with self._backend.transaction(self._namespace) as transaction:
             versions = self.history(chunk_id)
             if self.row(chunk_id) is None:
                 return None
@@ -231,7 +231,7 @@ class Writer:
         reasoning = check_reasoning(reasoning)
         if check_chunk_id(source_id) == check_chunk_id(target_id):
             raise InvalidLink(f"{source_id} cannot link to itself")
-        with self._backend.transaction() as transaction:
+        with self._backend.transaction(self._namespace) as transaction:
             source = self._read(self.row(source_id))
             if source is None or self.row(target_id) is None:
                 missing = source_id if source is None else target_id
@@ -254,7 +254,7 @@ class Writer:
     def remove_link(self, source_id: str, target_id: str, link_type: str | None) -> int:
         """Remove links to one chunk, of one type or all; returns how many."""
         check_chunk_id(target_id)
-        with self._backend.transaction() as transaction:
+        with self._backend.transaction(self._namespace) as transaction:
             source = self._read(self.row(source_id))
             if source is None:
                 return 0

@@ -1,0 +1,84 @@
+"""From what the database or the network says to the project's own errors, each with its remedy."""
+
+from __future__ import annotations
+
+from psycopg import Error, OperationalError, errors
+
+from rlm_mem.errors import ConflictError, CorruptStore, StorageError, StoreFull, StoreLocked, StoreReadOnly
+
+__all__ = ["FOR_GOOD", "is_lost", "refused", "translated"]
+
+#: What a server says that will say the same next time: nothing is gained by trying again.
+FOR_GOOD = {
+    "password authentication failed": "check user and password of the DSN (PGPASSWORD and ~/.pgpass work too)",
+    "no password supplied": "give a password in the DSN, in PGPASSWORD or in ~/.pgpass",
+    "authentication failed": "check user and authentication of the DSN",
+    "no pg_hba.conf entry": "let the server's pg_hba.conf admit this user and address",
+    "does not exist": "create it (createdb NAME), or name an existing one in the DSN",
+    "permission denied for database": "GRANT CONNECT ON DATABASE … TO the user of the DSN",
+    "does not support ssl": "use sslmode=prefer, or let the server offer SSL",
+    "certificate": "check sslmode and sslrootcert of the DSN",
+    "unsupported startup parameter": "leave `options` out of the DSN, or list it in the pooler's ignore_startup_parameters",
+}
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, or leads to a server that only reads: a new one may lead further."""
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return True
+    if not isinstance(error, OperationalError | errors.IdleInTransactionSessionTimeout):
+        return False
+    # Without an SQLSTATE it was said by the client library: the connection broke. 57P: the server goes, or is not
+    # there yet (57014, a cancelled statement, is no loss).
+    state = error.sqlstate
+    return state is None or state[:2] == "08" or state[:3] == "57P" or state == "25P03"
+
+
+def refused(error: BaseException, place: str) -> StorageError | None:
+    """The error for a server that will not have us, or None where trying again may help."""
+    text = _first_line(error)
+    lowered = text.lower()
+    for sign, hint in FOR_GOOD.items():
+        if sign in lowered:
+            return StorageError(f"{place} refuses the connection: {text}", hint=hint)
+    return None
+
+
+def translated(error: Error, place: str) -> Exception:
+    """The project's own exception for an error of the database."""
+    text = _first_line(error)
+    if isinstance(error, errors.LockNotAvailable | errors.DeadlockDetected):
+        return StoreLocked(
+            f"{place}: another process holds the write lock: nothing was changed", hint="retry in a moment"
+        )
+    if isinstance(error, errors.SerializationFailure):
+        return ConflictError(f"{place}: somebody else wrote at the same moment: {text}", hint="retry")
+    if isinstance(error, errors.DiskFull | errors.OutOfMemory):
+        return StoreFull(f"{place}: {text}: nothing was changed", hint="free some space and retry")
+    if isinstance(error, errors.InsufficientPrivilege):
+        return StoreReadOnly(
+            f"{place}: {text}", hint="GRANT the user of the DSN the rights named in docs/schema.md"
+        )
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return StoreReadOnly(
+            f"{place} only reads just now: {text}", hint="connect to the primary: target_session_attrs=read-write"
+        )
+    if isinstance(error, errors.DataCorrupted | errors.IndexCorrupted):
+        return CorruptStore(f"{place}: {text}", hint="restore the database from a backup")
+    if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn | errors.InvalidSchemaName):
+        return CorruptStore(
+            f"{place}: {text}", hint="the tables of RLM-MEM were altered by hand: restore them from a backup"
+        )
+    if isinstance(error, errors.QueryCanceled):
+        return StorageError(f"{place}: {text}", hint="raise statement_timeout of the database's user, and retry")
+    if is_lost(error):
+        return StorageError(f"the connection to {place} was lost: {text}", hint="retry when the server is back")
+    return StorageError(f"{place}: {text}")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # With several hosts the last line is the last attempt; a failed statement says what matters first.
+    if not lines:
+        return type(error).__name__
+    return lines[-1] if lines[0].lower().startswith("connection failed") and len(lines) > 1 else lines[0]

@@ -1,0 +1,209 @@
+"""Connections to one PostgreSQL server: opened when needed, lent to one thread at a time, opened anew when lost.
+
+A pool of our own, not psycopg_pool: it opens connections in the thread that asks, so that a wrong password is an
+error at once and a server that is away is tried again every second; it needs no threads of its own, and a forked
+process simply starts with none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from rlm_mem.config import PostgresConfig
+from rlm_mem.errors import InvalidConfig, StorageError, StoreClosed, StoreLocked
+from rlm_mem.store.dsn import shown_dsn
+from rlm_mem.store.postgres.failures import is_lost, refused, translated
+
+__all__ = ["Pool"]
+
+_T = TypeVar("_T")
+
+#: An idle connection is not kept longer (seconds): servers, poolers and firewalls drop them without a word.
+_IDLE = 240.0
+#: How long the first connection ever may be refused (seconds): nobody knows yet that there is a server at all.
+_PATIENCE_WITH_STRANGERS = 2.0
+
+
+class Pool:
+    """Lends connections, in autocommit mode, of one database.
+
+    Args:
+        dsn: ``postgresql://…`` with any of libpq's options, several hosts included.
+        settings: how many connections, and how long to wait for what.
+    """
+
+    def __init__(self, dsn: str, settings: PostgresConfig) -> None:
+        self.shown = shown_dsn(dsn)
+        self._settings = settings
+        self._options = _options(dsn, self.shown, settings)
+        self._guard = threading.Lock()
+        self._free = threading.BoundedSemaphore(settings.pool_size)
+        self._idle: list[tuple[float, psycopg.Connection[Any]]] = []
+        self._served = False
+        self._closed = False
+        self._pid = os.getpid()
+        self._left_to_the_parent: list[object] = []
+
+    def __repr__(self) -> str:
+        return f"Pool({self.shown!r})"
+
+    # --- lending ---------------------------------------------------------------------------------------
+
+    def take(self, until: float | None = None) -> psycopg.Connection[Any]:
+        """A connection; to be given back. ``until`` (monotonic seconds) is when to give up on an absent server.
+
+        Raises:
+            StoreClosed, StoreLocked (all connections are in use), StorageError (no server, or it refuses us).
+        """
+        self._check_process()
+        if self._closed:
+            raise StoreClosed(f"the store of {self.shown} was closed", hint="open it again")
+        if not self._free.acquire(timeout=self._settings.reconnect_seconds + 1.0):
+            raise StoreLocked(
+                f"all {self._settings.pool_size} connections to {self.shown} are in use",
+                hint="raise postgres.pool_size, or use fewer threads",
+            )
+        try:
+            while True:
+                with self._guard:
+                    since, connection = self._idle.pop() if self._idle else (0.0, None)
+                if connection is None:
+                    return self._connect(until)
+                if time.monotonic() - since < _IDLE and not connection.closed:
+                    return connection
+                connection.close()
+        except BaseException:
+            self._free.release()
+            raise
+
+    def give_back(self, connection: psycopg.Connection[Any]) -> None:
+        """Return what ``take`` gave; a broken connection, or one left inside a transaction, is closed."""
+        if os.getpid() != self._pid:
+            return
+        sound = not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
+        with self._guard:
+            if sound and not self._closed:
+                self._idle.append((time.monotonic(), connection))
+                sound = False
+            else:
+                sound = True
+        if sound:
+            connection.close()
+        self._free.release()
+
+    @contextlib.contextmanager
+    def lent(self, until: float | None = None) -> Iterator[psycopg.Connection[Any]]:
+        """A connection for the time of the block."""
+        connection = self.take(until)
+        try:
+            yield connection
+        finally:
+            self.give_back(connection)
+
+    def persist(self, work: Callable[[psycopg.Connection[Any]], _T], *, seconds: float | None = None) -> _T:
+        """Do something that may safely be done twice; a lost connection is opened anew and it is done again.
+
+        Args:
+            seconds: how long to go on trying; None: ``postgres.reconnect_seconds``.
+        """
+        until: float | None = None
+        pause = 0.0
+        while True:
+            try:
+                with self.lent(until) as connection:
+                    return work(connection)
+            except psycopg.Error as error:
+                if not is_lost(error):
+                    raise translated(error, self.shown) from error
+                now = time.monotonic()
+                patience = self._settings.reconnect_seconds if seconds is None else seconds
+                until = until or now + patience
+                if now >= until:
+                    raise translated(error, self.shown) from error
+            self.forget_idle()
+            time.sleep(pause)
+            pause = min(1.0, pause * 2 or 0.05)
+
+    def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of one reading statement."""
+        return self.persist(lambda connection: connection.execute(statement, values or None).fetchall())
+
+    # --- opening and closing ----------------------------------------------------------------------------
+
+    def _connect(self, until: float | None) -> psycopg.Connection[Any]:
+        patience = self._settings.reconnect_seconds
+        began = time.monotonic()
+        until = until or began + patience
+        pause = 0.1
+        while True:
+            try:
+                connection = psycopg.connect(**self._options)
+            except psycopg.Error as error:
+                final = refused(error, self.shown)
+                if final is not None:
+                    raise final from None
+                absent = "refused" in str(error) or "resolve" in str(error) or "No such file" in str(error)
+                limit = until if self._served or not absent else min(until, began + _PATIENCE_WITH_STRANGERS)
+                if time.monotonic() + pause >= limit:
+                    raise StorageError(
+                        f"there is no PostgreSQL server at {self.shown}: {_said(error)}",
+                        hint="start the server, or check host and port of the DSN",
+                    ) from None
+                time.sleep(pause)
+                pause = min(1.0, pause * 2)
+                continue
+            self._served = True
+            return connection
+
+    def forget_idle(self) -> None:
+        """Close the connections that nobody uses: after a loss they are dead as well."""
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for _, connection in idle:
+            connection.close()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:  # forked: connections must not be shared, not even to be closed
+            self._left_to_the_parent.append(self._idle)
+            self._idle = []
+            self._guard = threading.Lock()
+            self._free = threading.BoundedSemaphore(self._settings.pool_size)
+            self._pid = os.getpid()
+
+    def close(self) -> None:
+        """Close every idle connection; those lent are closed when they come back."""
+        self._check_process()
+        self._closed = True
+        self.forget_idle()
+
+
+def _options(dsn: str, shown: str, settings: PostgresConfig) -> dict[str, Any]:
+    try:
+        given = conninfo_to_dict(dsn.strip())
+    except psycopg.Error:  # its message may quote the DSN, password and all
+        raise InvalidConfig(
+            f"{shown} is not a valid DSN", hint="write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+        ) from None
+    given.setdefault("application_name", "rlm-mem")
+    given.setdefault("connect_timeout", str(max(2, round(settings.connect_seconds))))
+    return {
+        **given,
+        "client_encoding": "utf8",
+        "autocommit": True,
+        # Prepared statements belong to a session: a pooler by transaction hands out another one each time.
+        "prepare_threshold": 5 if settings.prepared_statements else None,
+    }
+
+
+def _said(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if "failed" in line), lines[0] if lines else "no answer")
