@@ -356,21 +356,20 @@ class Memory:
     # --- persona ---------------------------------------------------------------------------------------
 
     def persona(self, session: str = "default", *, mode: str = "BASE", keep: bool = False) -> Persona:
-        """Mode and sliders of a session (seed 002); ``keep`` reads and writes its state in the brain folder."""
+        """Mode and sliders of a session (seed 002); ``keep`` reads and writes its state in the brain."""
         from rlm_mem.persona import Persona
 
-        return Persona(Path(self.store.base_path).parent, session, mode=mode, keep=keep)
+        return Persona(self.store.backend.files(self.store.namespace), session, mode=mode, keep=keep)
 
     def hud(self, persona: Persona | None = None) -> dict[str, Any]:
         """The figures of LIVEHUD (keys: ``rlm_mem.persona.figures.KEYS``); None: the kept default session's."""
         from rlm_mem.persona.figures import figures_of
-        from rlm_mem.recall.trajectory import list_trajectories, read_trajectory
+        from rlm_mem.recall.trajectory import trajectories
 
-        last = list_trajectories(self.store, limit=1)
         return figures_of(
             self.store,
             persona or self.persona(keep=True),
-            last_run=read_trajectory(last[0].path) if last else None,
+            last_run=next(trajectories(self.store), None),
             spent_today=self.costs(since=f"{self.store.clock().astimezone(UTC):%Y-%m-%d}"),
         )
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.files import Entry
-from rlm_mem.store.api import ChunkStore
 
 STEPS = [
     {"tool": "WebFetch", "call": "https://example.org", "validation": "status 200", "on_error": "retry once"},
@@ -32,10 +32,10 @@ class StillClock:
 
 
 def open_continuum(
-    brain: Path, clock: StillClock, namespace: str | None = None, **settings: object
+    brain: Path | str, clock: StillClock, namespace: str | None = None, **settings: object
 ) -> Continuum:
     config = Config.load(None, environ={}, store=QUICK, **settings)  # type: ignore[arg-type]
-    return Continuum(ChunkStore(brain / "memory", clock=clock, config=config, namespace=namespace))
+    return Memory.open(brain, clock=clock, config=config, namespace=namespace).continuum
 
 
 def record(continuum: Continuum, goal: str = "Fetch and summarise a page", **more: object) -> Entry:
@@ -64,12 +64,28 @@ def _made(continuum: Continuum, source: str) -> str:
     return made
 
 
+def by_hand(continuum: Continuum, file: str, text: str | bytes | None) -> None:
+    """What a person with an editor would leave there; None: the file is gone."""
+    if text is None:
+        assert continuum.files.stored.remove(file)
+    else:
+        continuum.files.stored.write(file, text if isinstance(text, bytes) else text.encode("utf-8"))
+
+
+def replaced(continuum: Continuum, file: str, old: str, new: str) -> None:
+    """One place of a file changed by hand."""
+    text = continuum.files.read(file)
+    assert text is not None
+    assert old in text
+    by_hand(continuum, file, text.replace(old, new))
+
+
 def rewrite(continuum: Continuum, entry: Entry, **fields: object) -> Entry:
     """Give a memory other figures, as a person with an editor would."""
     entry = continuum.traces.find(entry.key)
     text = entry.changed(fields)
     whole = (continuum.files.read(entry.file) or "").replace(entry.text, text)
-    continuum.files.path(entry.file).write_text(whole, encoding="utf-8")
+    by_hand(continuum, entry.file, whole)
     continuum.sync()
     return continuum.traces.find(entry.key)
 
@@ -90,14 +106,12 @@ def learning(continuum: Continuum, goal: str = "Fetch and summarise a page", **f
     return made[0]
 
 
-def tree(folder: Path) -> dict[str, bytes]:
-    """Every memory file of a brain with its bytes; what is derived or only recorded left out."""
-    found = {}
-    for top in ("workspace", "system", "memory/short_term", "memory/long_term"):
-        for path in sorted((folder / top).rglob("*")):
-            if path.is_file():
-                found[path.relative_to(folder).as_posix()] = path.read_bytes()
-    return found
+def tree(continuum: Continuum) -> dict[str, bytes]:
+    """Every memory file with its bytes; what is derived, archived or only recorded left out."""
+    stored = continuum.files.stored
+    tops = ("workspace", "system", "memory/short_term", "memory/long_term")
+    names = [name for top in tops for name in stored.names(top, recursive=True)]
+    return {name: stored.read(name) or b"" for name in names}
 
 
 @pytest.fixture

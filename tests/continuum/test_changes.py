@@ -4,37 +4,47 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
+from rlm_mem.chunk import format_time
 from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.places import kind_of
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
 from rlm_mem.search import search
-from rlm_mem.store.api import ChunkStore
 
-from .conftest import PROVEN, StillClock, learning, open_continuum, record, rewrite, trace_of, tree
+from .conftest import (
+    PROVEN,
+    StillClock,
+    by_hand,
+    learning,
+    open_continuum,
+    record,
+    replaced,
+    rewrite,
+    trace_of,
+    tree,
+)
 
 
 def test_undoing_every_transition_backwards_restores_every_file_byte_for_byte(
-    continuum: Continuum, still: StillClock, brain: Path
+    continuum: Continuum,
 ) -> None:
     snapshots: list[dict[str, bytes]] = []
 
     def noted(work: object) -> None:
         known = len(continuum.changes.transitions())
-        before = tree(brain)
+        before = tree(continuum)
         work()  # type: ignore[operator]
         assert len(continuum.changes.transitions()) == known + 1
         snapshots.append(before)
 
     record(continuum)
-    log = continuum.files.path("memory/short_term/2025-11-09_10-00-00_agent_interaction.md")
-    log.write_bytes(
-        log.read_bytes().replace(b"volatility: high", b"volatility: high   # by hand\r\nx_own: 'kept'")
-    )
+    log = "memory/short_term/2025-11-09_10-00-00_agent_interaction.md"
+    replaced(continuum, log, "volatility: high", "volatility: high   # by hand\r\nx_own: 'kept'")
     noted(continuum.consolidate)
     (trace,) = continuum.files.entries()
     rewrite(continuum, trace, **PROVEN)
@@ -53,7 +63,7 @@ def test_undoing_every_transition_backwards_restores_every_file_byte_for_byte(
             if one not in done and continuum.changes.transition(one).op != "undo"
         ][-1]
         continuum.undo(newest)
-        now = tree(brain)
+        now = tree(continuum)
         if before is snapshots[1]:
             continue  # the trace was given other figures by hand before it rose: compared below
         assert now == before
@@ -62,19 +72,16 @@ def test_undoing_every_transition_backwards_restores_every_file_byte_for_byte(
 
 
 def test_undoing_a_promotion_restores_the_logs_exactly_and_takes_the_trace_away(
-    continuum: Continuum, brain: Path
+    continuum: Continuum,
 ) -> None:
     log = record(continuum)
-    path = continuum.files.path(log.file)
-    path.write_bytes(
-        path.read_bytes().replace(b"volatility: high", b"volatility: high   # by hand\nx_own: 'kept'")
-    )
+    replaced(continuum, log.file, "volatility: high", "volatility: high   # by hand\nx_own: 'kept'")
     record(continuum)
-    before = tree(brain)
+    before = tree(continuum)
     continuum.consolidate()
-    assert tree(brain) != before
+    assert tree(continuum) != before
     continuum.undo(continuum.changes.transitions()[-1])
-    assert tree(brain) == before
+    assert tree(continuum) == before
     source = continuum.store.get_chunk(log.chunk_id)
     assert source is not None
     assert source.metadata.superseded_by is None
@@ -82,35 +89,29 @@ def test_undoing_a_promotion_restores_the_logs_exactly_and_takes_the_trace_away(
 
 
 def test_undoing_an_elevation_takes_its_block_out_of_a_file_that_others_wrote_to(
-    continuum: Continuum, brain: Path
+    continuum: Continuum,
 ) -> None:
-    path = continuum.files.path("system/memory_log.md")
-    path.parent.mkdir(parents=True)
-    path.write_text("# Our log\n\nNo newline at the end of this", encoding="utf-8")
+    by_hand(continuum, "system/memory_log.md", "# Our log\n\nNo newline at the end of this")
     trace = rewrite(continuum, trace_of(continuum), **PROVEN)
-    before = tree(brain)
     continuum.consolidate()
     transition = continuum.changes.transitions()[-1]
     continuum.traces.add_entry("system/memory_log.md", "Later", "Written afterwards.")
     continuum.undo(transition)
     assert continuum.traces.find(trace.key).text == trace.text
-    text = path.read_text()
+    text = continuum.files.read("system/memory_log.md") or ""
     assert "Written afterwards." in text
     assert "Fetch and summarise" not in text
-    del before
 
 
 def test_undoing_the_first_block_ever_leaves_the_files_as_they_were(
-    continuum: Continuum, brain: Path
+    continuum: Continuum,
 ) -> None:
     rewrite(continuum, trace_of(continuum), **PROVEN)
-    path = continuum.files.path("system/memory_log.md")
-    path.parent.mkdir(parents=True)
-    path.write_text("# Our log\n\nNo newline at the end of this", encoding="utf-8")
-    before = tree(brain)
+    by_hand(continuum, "system/memory_log.md", "# Our log\n\nNo newline at the end of this")
+    before = tree(continuum)
     continuum.consolidate()
     continuum.undo(continuum.changes.transitions()[-1])
-    assert tree(brain) == before
+    assert tree(continuum) == before
 
 
 def test_a_transition_whose_result_was_used_since_is_not_undone(continuum: Continuum) -> None:
@@ -137,15 +138,14 @@ def test_every_memory_is_a_chunk_with_tier_kind_and_place(continuum: Continuum) 
 def test_files_edited_made_and_removed_by_hand_are_taken_up_by_a_sync(continuum: Continuum) -> None:
     log = record(continuum, "Graft the quince", indicators=[])
     other = record(continuum, "Prune the medlar", indicators=[])
-    path = continuum.files.path(log.file)
-    path.write_text(path.read_text().replace("Graft the quince", "Graft the rowan"), encoding="utf-8")
-    continuum.files.path(other.file).unlink()
-    made = continuum.files.path("memory/long_term/pattern_by_hand.md")
-    made.parent.mkdir(parents=True, exist_ok=True)
-    made.write_text(
+    replaced(continuum, log.file, "Graft the quince", "Graft the rowan")
+    by_hand(continuum, other.file, None)
+    made = "memory/long_term/pattern_by_hand.md"
+    by_hand(
+        continuum,
+        made,
         "---\nmemory_frequency: mid\nvolatility: medium\nupdate_trigger: manual\nretention_policy: persistent\n"
         "confidence_score: 0.8\n---\n# Mulch the damson\n",
-        encoding="utf-8",
     )
     assert continuum.sync() == 2
     assert [hit.chunk_id for hit in search(continuum.store, "rowan")] == [log.chunk_id]
@@ -156,9 +156,9 @@ def test_files_edited_made_and_removed_by_hand_are_taken_up_by_a_sync(continuum:
     problems = [problem.message for problem in continuum.check()]
     assert len(problems) == 1
     assert "pattern_by_hand.md: created_at: missing" in problems[0]
-    made.unlink()
+    by_hand(continuum, made, None)
     record(continuum, "Pick the rowan", indicators=[])
-    continuum.files.path("memory/short_term/2025-11-09_10-00-01_agent_interaction.md").unlink()
+    by_hand(continuum, "memory/short_term/2025-11-09_10-00-01_agent_interaction.md", None)
     continuum.sync()
     assert search(continuum.store, "damson") == []
     assert len(search(continuum.store, "rowan")) == 1
@@ -176,18 +176,18 @@ def test_a_mirror_that_was_lost_is_made_again_by_a_sync(continuum: Continuum) ->
 
 
 def test_a_memory_without_created_at_has_the_time_of_its_file(continuum: Continuum) -> None:
-    import os
-
-    path = continuum.files.path("memory/long_term/pattern_old.md")
-    path.parent.mkdir(parents=True)
-    path.write_text(
+    by_hand(
+        continuum,
+        "memory/long_term/pattern_old.md",
         "---\nmemory_frequency: mid\nvolatility: medium\nupdate_trigger: manual\nretention_policy: persistent\n"
         "confidence_score: 0.8\n---\n# Old\n",
-        encoding="utf-8",
     )
-    os.utime(path, (1_700_000_000, 1_700_000_000))
+    signature = continuum.files.stored.signature("memory/long_term/pattern_old.md")
+    assert signature is not None
+    written = datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
+    assert abs(written - datetime.now(UTC)) < timedelta(minutes=5)
     entry = continuum.traces.find("memory/long_term/pattern_old.md")
-    assert (entry.undated, (entry.meta.created_at or "")[:19]) == (True, "2023-11-14T22:13:20")
+    assert (entry.undated, entry.meta.created_at) == (True, format_time(written))
 
 
 def test_the_writer_always_sets_created_at(continuum: Continuum, still: StillClock) -> None:
@@ -205,13 +205,10 @@ def test_the_writer_always_sets_created_at(continuum: Continuum, still: StillClo
 
 def test_a_broken_file_is_reported_left_alone_and_stops_nobody_else(continuum: Continuum) -> None:
     log = record(continuum)
-    bad = continuum.files.path("memory/short_term/2025-11-09_09-00-00_agent_interaction.md")
-    bad.write_bytes(b"---\nmemory_frequency: sideways\n---\n")
-    worse = continuum.files.path("memory/long_term/execution_trace_x_v1.md")
-    worse.parent.mkdir(parents=True, exist_ok=True)
-    worse.write_bytes(b"\xff\xfe not text")
-    odd = continuum.files.path("memory/long_term/notes of mine.md")
-    odd.write_text("hello")
+    bad = "memory/short_term/2025-11-09_09-00-00_agent_interaction.md"
+    by_hand(continuum, bad, "---\nmemory_frequency: sideways\n---\n")
+    by_hand(continuum, "memory/long_term/execution_trace_x_v1.md", b"\xff\xfe not text")
+    by_hand(continuum, "memory/long_term/notes of mine.md", "hello")
     report = continuum.consolidate()
     assert len(report.promoted) == 1
     messages = " | ".join(problem.message for problem in continuum.check())
@@ -221,7 +218,7 @@ def test_a_broken_file_is_reported_left_alone_and_stops_nobody_else(continuum: C
         "notes of mine.md",
     ):
         assert part in messages
-    assert bad.read_bytes() == b"---\nmemory_frequency: sideways\n---\n"
+    assert continuum.files.read(bad) == "---\nmemory_frequency: sideways\n---\n"
     assert continuum.files.read(log.file) is None
 
 
@@ -230,14 +227,14 @@ def test_one_broken_entry_of_a_file_leaves_its_neighbours_readable_and_untouched
 ) -> None:
     for name in ("One", "Two", "Three"):
         continuum.traces.add_entry("system/memory_log.md", name, f"About {name}.")
-    path = continuum.files.path("system/memory_log.md")
-    text = path.read_text()
+    file = "system/memory_log.md"
+    text = continuum.files.read(file) or ""
     at = text.index("id: two")
-    path.write_text(text[:at] + text[at:].replace("confidence_score: 0.9", "confidence_score: 9", 1))
+    before = text[:at] + text[at:].replace("confidence_score: 0.9", "confidence_score: 9", 1)
+    by_hand(continuum, file, before)
     assert [entry.block for entry in continuum.files.entries()] == ["one", "three"]
-    before = path.read_text()
     continuum.traces.use("system/memory_log.md#three", True)
-    after = path.read_text()
+    after = continuum.files.read(file) or ""
     assert after[: after.index("id: three")] == before[: before.index("id: three")]
 
 
@@ -265,8 +262,7 @@ def test_every_kind_has_its_file_names(file: str, kind: str | None) -> None:
 
 def test_a_memory_lives_where_its_tier_does(continuum: Continuum) -> None:
     log = record(continuum)
-    path = continuum.files.path(log.file)
-    path.write_text(path.read_text().replace("memory_frequency: high", "memory_frequency: ultra-low"))
+    replaced(continuum, log.file, "memory_frequency: high", "memory_frequency: ultra-low")
     with pytest.raises(InvalidMemory, match="ultra-low does not live in"):
         continuum.traces.find(log.key)
 
@@ -300,7 +296,7 @@ def test_the_state_is_brought_up_to_date_after_each_tool_call(
         continuum.workspace.after_tool_call("X", variables={"_memory": 1})
 
 
-def test_namespaces_do_not_see_each_other(brain: Path, still: StillClock) -> None:
+def test_namespaces_do_not_see_each_other(brain: Path | str, still: StillClock) -> None:
     mine, theirs = (open_continuum(brain, still, name) for name in ("team/ana", "team/ben"))
     log = record(mine, "Graft the quince")
     assert list(theirs.files.entries()) == []
@@ -323,13 +319,13 @@ def test_a_key_cannot_leave_the_brain(continuum: Continuum) -> None:
 
 
 def test_memories_are_not_changed_inside_a_batch_or_a_read_only_store(
-    continuum: Continuum, brain: Path, still: StillClock
+    continuum: Continuum, brain: Path | str, still: StillClock
 ) -> None:
     with pytest.raises(StorageError, match="batch"), continuum.store.batch():
         record(continuum)
     record(continuum)
-    with ChunkStore(brain / "memory", read_only=True, clock=still) as store:
-        reader = Continuum(store)
+    with Memory.open(brain, read_only=True, clock=still) as memory:
+        reader = memory.continuum
         assert len(list(reader.files.entries())) == 1
         with pytest.raises(StoreReadOnly):
             reader.consolidate()
@@ -337,17 +333,15 @@ def test_memories_are_not_changed_inside_a_batch_or_a_read_only_store(
 
 WRITER = """
 import sys
-from pathlib import Path
-from rlm_mem.continuum import Continuum
-from rlm_mem.store.api import ChunkStore
-continuum = Continuum(ChunkStore(Path(sys.argv[1]) / "memory"))
+from rlm_mem import Memory
+continuum = Memory.open(sys.argv[1]).continuum
 for number in range(8):
     continuum.traces.use(sys.argv[2], True, project=sys.argv[3])
     continuum.traces.add_entry("system/memory_log.md", "Note", f"by {sys.argv[3]} {number}")
 """
 
 
-def test_several_processes_lose_no_use_and_no_entry(continuum: Continuum, brain: Path) -> None:
+def test_several_processes_lose_no_use_and_no_entry(continuum: Continuum, brain: Path | str) -> None:
     trace = trace_of(continuum)
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(brain), trace.key, f"p{number}"])

@@ -18,7 +18,18 @@ from rlm_mem.store import files
 from rlm_mem.store.api import ChunkStore
 from rlm_mem.store.integrity import check
 
-from .conftest import DAY_1, PROVEN, STEPS, StillClock, open_continuum, record, rewrite, trace_of, tree
+from .conftest import (
+    DAY_1,
+    PROVEN,
+    STEPS,
+    StillClock,
+    by_hand,
+    open_continuum,
+    record,
+    rewrite,
+    trace_of,
+    tree,
+)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system")
 
@@ -49,11 +60,9 @@ def work(continuum: Continuum) -> None:
 
 def end_state(continuum: Continuum) -> dict[str, object]:
     """Files, archive, what is searched, and the steps of the journal: everything but the ids of steps."""
-    brain = continuum.files.root
-    archive = {
-        path.relative_to(continuum.files.archive).as_posix(): path.read_bytes()
-        for path in continuum.files.archive.rglob("*.md")
-    }
+    stored = continuum.files.stored
+    names = [name for name in stored.names("archive", recursive=True) if name.endswith(".md")]
+    archive = {name: stored.read(name) for name in names}
     chunks = {}
     for chunk in continuum.store.iter_chunks():
         links = sorted((link.target_id, link.type) for link in chunk.links)
@@ -63,7 +72,7 @@ def end_state(continuum: Continuum) -> dict[str, object]:
         for step in continuum.changes.journal()
     )
     return {
-        "files": tree(brain),
+        "files": tree(continuum),
         "archive": archive,
         "chunks": chunks,
         "journal": journal,
@@ -192,26 +201,22 @@ def test_a_change_that_was_begun_is_finished_by_whoever_comes_next(continuum: Co
     assert len(list(continuum.files.entries(kinds=("trace",)))) == 1
 
 
-def test_an_edit_by_hand_between_a_crash_and_its_repair_is_kept(continuum: Continuum, brain: Path) -> None:
+def test_an_edit_by_hand_between_a_crash_and_its_repair_is_kept(continuum: Continuum) -> None:
     log = record(continuum)
     continuum.consolidate()
-    record_file = continuum.changes._transitions / f"{continuum.changes.transitions()[-1]}.json"
-    change = msgspec.json.decode(record_file.read_bytes())
+    stored = continuum.files.stored
+    transition = continuum.changes.transitions()[-1]
+    change = msgspec.json.decode(stored.read(f"archive/transitions/{transition}.json") or b"")
     # As if the process had died at the start: the record pending, the files as before, then edited by a person.
-    pending = continuum.changes._pending / record_file.name
-    pending.parent.mkdir(exist_ok=True)
-    record_file.rename(pending)
+    stored.rename(f"archive/transitions/{transition}.json", f"archive/pending/{transition}.json")
     for edit in change["edits"]:
-        path = continuum.files.path(edit["file"])
-        path.unlink(missing_ok=True)
+        stored.remove(edit["file"])
         if edit["before"] is not None:
-            path.write_text(edit["before"], encoding="utf-8")
-    path = continuum.files.path(log.file)
-    path.write_text(path.read_text() + "\nAdded by hand.\n", encoding="utf-8")
+            by_hand(continuum, edit["file"], edit["before"])
+    by_hand(continuum, log.file, log.text + "\nAdded by hand.\n")
     continuum.sync()
-    kept = list((continuum.files.archive / "conflicts").iterdir())
-    assert len(kept) == 1
-    assert "Added by hand." in kept[0].read_text()
+    (kept,) = stored.names("archive/conflicts")
+    assert b"Added by hand." in (stored.read(kept) or b"")
 
 
 def test_a_source_is_archived_only_after_the_new_memory_was_read_back_whole(

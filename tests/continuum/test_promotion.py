@@ -11,7 +11,7 @@ from rlm_mem.continuum import Continuum
 from rlm_mem.llm.scripted import ScriptedLLM
 from rlm_mem.search import search
 
-from .conftest import PROVEN, STEPS, StillClock, learning, record, rewrite, trace_of, tree
+from .conftest import PROVEN, STEPS, StillClock, learning, record, replaced, rewrite, trace_of, tree
 
 FAILED_STEP = [STEPS[0], {**STEPS[1], "status": "timeout"}]
 OPEN_STEP = [STEPS[0], {**STEPS[1], "status": ""}]
@@ -57,8 +57,7 @@ def test_a_log_with_every_condition_becomes_a_versioned_trace_and_goes_to_the_ar
 
 def test_a_step_missing_in_the_middle_makes_the_sequence_incomplete(continuum: Continuum) -> None:
     log = record(continuum)
-    path = continuum.files.path(log.file)
-    path.write_text(path.read_text().replace("### 2. Summarize", "### 3. Summarize"))
+    replaced(continuum, log.file, "### 2. Summarize", "### 3. Summarize")
     assert "step 2 is missing" in continuum.consolidate().held[0]["reason"]
 
 
@@ -187,24 +186,24 @@ def test_the_conditions_met_a_learning_is_queued_once(continuum: Continuum) -> N
     assert len(continuum.consolidate().queued) == 0
 
 
-def test_a_run_is_idempotent(continuum: Continuum, brain: Any) -> None:
+def test_a_run_is_idempotent(continuum: Continuum) -> None:
     record(continuum)
     record(continuum, "Deploy the service")
     continuum.consolidate()
-    before = tree(brain)
+    before = tree(continuum)
     journal = list(continuum.changes.journal())
     report = continuum.consolidate()
     assert (report.promoted, report.merged, report.queued) == ([], [], [])
-    assert tree(brain) == before
+    assert tree(continuum) == before
     assert list(continuum.changes.journal()) == journal
 
 
-def test_a_dry_run_says_what_would_be_done_and_changes_nothing(continuum: Continuum, brain: Any) -> None:
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(continuum: Continuum) -> None:
     record(continuum)
-    before = tree(brain)
+    before = tree(continuum)
     report = continuum.consolidate(dry_run=True)
     assert [step["to"] for step in report.promoted] == ["mid"]
-    assert tree(brain) == before
+    assert tree(continuum) == before
 
 
 def test_consolidation_never_reduces_what_can_be_recalled(continuum: Continuum) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,27 +108,25 @@ def test_the_core_is_never_pruned_whatever_its_figures(continuum: Continuum, sti
     assert continuum.traces.find(core.key).meta.tier == "ultra-low"
 
 
-def test_pruning_is_a_report_unless_it_is_asked_to_act(
-    continuum: Continuum, still: StillClock, brain: Path
-) -> None:
+def test_pruning_is_a_report_unless_it_is_asked_to_act(continuum: Continuum, still: StillClock) -> None:
     record(continuum, indicators=[])
     still.now += timedelta(days=31)
-    before = tree(brain)
+    before = tree(continuum)
     assert continuum.pruner.run().dry_run
     report = continuum.prune()
     assert report.dry_run
     assert "31 days old" in report.steps[0].reason
-    assert tree(brain) == before
+    assert tree(continuum) == before
 
 
-def test_pruning_twice_is_pruning_once(continuum: Continuum, still: StillClock, brain: Path) -> None:
+def test_pruning_twice_is_pruning_once(continuum: Continuum, still: StillClock) -> None:
     record(continuum, indicators=[])
     trace_of(continuum, "Deploy")
     still.now += timedelta(days=61)
     continuum.prune(dry_run=False)
-    before = tree(brain)
+    before = tree(continuum)
     assert continuum.prune(dry_run=False).steps == []
-    assert tree(brain) == before
+    assert tree(continuum) == before
 
 
 def test_an_archived_log_is_out_of_search_and_comes_back_byte_for_byte(

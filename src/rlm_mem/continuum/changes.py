@@ -1,6 +1,6 @@
 """Changes of memories: each a journalled step that, once begun, is always finished, and can be undone.
 
-A change is first written whole into ``archive/continuum/…/pending`` (what each file held, what it will hold). Only
+A change is first written whole into ``archive/pending`` (what each file held, what it will hold). Only
 then are files and mirrors touched, new ones before old ones are taken away. Whoever comes next finishes what a killed
 process left, so every change happens once or not at all. Transitions between tiers keep their record: undoing one
 restores the former bytes.
@@ -9,12 +9,11 @@ restores the former bytes.
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,15 +24,19 @@ from rlm_mem.continuum.frontmatter import split_blocks
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
-from rlm_mem.store import files as operations
+from rlm_mem.store.brain_files import JOURNAL
 
 if TYPE_CHECKING:
     from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.files import Signature
 
 __all__ = ["Change", "Changes", "Edit"]
 
 _logger = logging.getLogger("rlm_mem.continuum")
 
+_PENDING = "archive/pending"
+_TRANSITIONS = "archive/transitions"
+_TAIL = 65_536  # bytes of the journal within which its last lines stand
 _PREAMBLES = {
     places.MEMORY_LOG: "# Memory log\n\n",
     places.LEARNINGS: "# Project learnings\n\n",
@@ -93,10 +96,7 @@ class Changes:
         self._store = store
         self._files = memories
         self._mirror = mirror
-        self._pending = memories.archive / "pending"
-        self._transitions = memories.archive / "transitions"
-        self._durable = store.config.store.durability == "full"
-        self.journal_file = store.backend.layout.log / "continuum.jsonl"
+        self._stored = memories.stored
 
     # --- making ------------------------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class Changes:
             if present is not None:
                 raise ConflictError(f"{file} is there already")
             return Edit(file=file, before=None, after=text)
-        preamble = _PREAMBLES.get(file, f"# {Path(file).stem}\n\n") if present is None else present
+        preamble = _PREAMBLES.get(file, f"# {PurePosixPath(file).stem}\n\n") if present is None else present
         blocks = self._blocks(file, preamble)
         if block in blocks:
             raise ConflictError(f"{file} holds a memory {block} already")
@@ -146,7 +146,7 @@ class Changes:
         target = archive_name(entry.file, entry.block)
         base, _, suffix = target.rpartition(".")
         number = 2
-        while self._files.path(target).exists():
+        while self._files.exists(target):
             target, number = f"{base}.{number}.{suffix}", number + 1
         return [Edit(file=target, before=None, after=entry.text), self.removed(entry)]
 
@@ -157,7 +157,7 @@ class Changes:
         """Hold the store's write lock with nothing pending: what is read inside may be built on."""
         if self._store.backend.read_only:
             raise StoreReadOnly("the memory was opened read-only")
-        if self._store.backend.connection.in_transaction:
+        if self._store.backend.in_transaction:
             raise StorageError(
                 "tiered memories cannot be changed inside a batch of chunk writes",
                 hint="do it before or after the batch",
@@ -176,9 +176,8 @@ class Changes:
             if change is None:
                 return None
             self._validate(change)
-            record = self._pending / f"{change.id}.json"
-            data = msgspec.json.format(msgspec.json.encode(change), indent=1)
-            operations.write_atomic(record, data, durable=self._durable)
+            record = f"{_PENDING}/{change.id}.json"
+            self._stored.write(record, msgspec.json.format(msgspec.json.encode(change), indent=1))
             self._perform(change)
         with self._store.batch():
             self._finish(change, record)
@@ -192,19 +191,17 @@ class Changes:
         with self._store.batch():
             changes = []
             for record in self._waiting():
-                change = _decode(record)
+                change = self._record(record)
                 self._perform(change, repeated=True)
                 changes.append((change, record))
         with self._store.batch():
             for change, record in changes:
                 self._finish(change, record)
-            self._files.tidy()
+            self._stored.tidy()
         return len(changes)
 
-    def _waiting(self) -> list[Path]:
-        if not self._pending.is_dir():
-            return []
-        return sorted(path for path in self._pending.iterdir() if path.suffix == ".json")
+    def _waiting(self) -> list[str]:
+        return [name for name in self._stored.names(_PENDING) if name.endswith(".json")]
 
     def _validate(self, change: Change) -> None:
         """Nothing is begun that would leave an invalid memory."""
@@ -275,16 +272,14 @@ class Changes:
         for chunk_id, fields in change.marks.items():
             self._mirror.mark(chunk_id, fields)
 
-    def _finish(self, change: Change, record: Path) -> None:
-        if not record.exists():
+    def _finish(self, change: Change, record: str) -> None:
+        if not self._stored.exists(record):
             return  # somebody who came after us did
         self._log(change)
         if change.keep:
-            operations.publish(record, self._transitions / record.name)
-            if self._durable:
-                operations.sync_folder(self._transitions)
+            self._stored.rename(record, f"{_TRANSITIONS}/{change.id}.json")
         else:
-            operations.remove(record)
+            self._stored.remove(record)
 
     # --- the journal -------------------------------------------------------------------------------------------------
 
@@ -294,67 +289,53 @@ class Changes:
             "entry": change.entry, "from": change.tier_from, "to": change.tier_to, "reason": change.reason,
             **({"details": change.details} if change.details else {}),
         }  # fmt: skip
-        tail = self._journal_tail()
+        tail = self._stored.read_from(
+            JOURNAL, -_TAIL
+        )  # what was last written is there, if it was written at all
         if f'"id":"{change.id}"'.encode() in tail:
             return
         start = b"" if not tail or tail.endswith(b"\n") else b"\n"  # a torn last line of a power cut
-        operations.make_folder(self.journal_file.parent)
-        descriptor = os.open(self.journal_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            os.write(descriptor, start + msgspec.json.encode(line) + b"\n")
-        finally:
-            os.close(descriptor)
+        self._stored.append(JOURNAL, start + msgspec.json.encode(line) + b"\n")
 
-    def _journal_tail(self) -> bytes:
-        """The end of the journal: what was last written is there, if it was written at all."""
-        try:
-            with self.journal_file.open("rb") as file:
-                file.seek(0, os.SEEK_END)
-                file.seek(max(0, file.tell() - 65_536))
-                return file.read()
-        except FileNotFoundError:
-            return b""
+    def journal_signature(self) -> Signature | None:
+        """Moves with every step: what a watcher looks at."""
+        return self._stored.signature(JOURNAL)
 
     def journal(self, *, entry: str | None = None, op: str | None = None) -> Iterator[dict[str, Any]]:
         """Every step of this namespace with its reason, oldest first."""
-        if not self.journal_file.exists():
-            return
-        with self.journal_file.open("rb") as lines:
-            for line in lines:
-                try:
-                    step = msgspec.json.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError):
-                    continue
-                if not isinstance(step, dict) or step.get("ns") != self._store.namespace:
-                    continue
-                if entry not in (None, step.get("entry")) or op not in (None, step.get("op")):
-                    continue
-                yield step
+        for line in (self._stored.read(JOURNAL) or b"").splitlines():
+            try:
+                step = msgspec.json.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            if not isinstance(step, dict) or step.get("ns") != self._store.namespace:
+                continue
+            if entry not in (None, step.get("entry")) or op not in (None, step.get("op")):
+                continue
+            yield step
 
     # --- undoing -----------------------------------------------------------------------------------------------------
 
     def transition(self, transition_id: str) -> Change:
         """The record of a transition; raises NotFoundError."""
-        record = self._transitions / f"{transition_id}.json"
-        if not transition_id.replace("-", "").isalnum() or not record.is_file():
+        name = f"{_TRANSITIONS}/{transition_id}.json"
+        if not transition_id.replace("-", "").isalnum() or not self._stored.exists(name):
             raise NotFoundError(
                 f"there is no transition {transition_id!r:.60}", hint="rlm-mem trace log lists them"
             )
-        return _decode(record)
+        return self._record(name)
 
     def transitions(self) -> list[str]:
         """Ids of the transitions that can be undone, oldest first."""
-        if not self._transitions.is_dir():
-            return []
-        return sorted(path.stem for path in self._transitions.glob("*.json"))
+        return [_id(name) for name in self._stored.names(_TRANSITIONS) if name.endswith(".json")]
 
     def waiting(self) -> list[str]:
         """Names of changes that were begun and not finished."""
-        return [path.stem for path in self._waiting()]
+        return [_id(name) for name in self._waiting()]
 
     def forget(self, transition_id: str) -> None:
         """Drop the record of a transition, which cannot be undone any more then."""
-        operations.remove(self._transitions / f"{transition_id}.json")
+        self._stored.remove(f"{_TRANSITIONS}/{transition_id}.json")
 
     def undo(self, transition_id: str, reason: str) -> Change:
         """Put every file of a transition back as it was, byte for byte, and the mirrors with them.
@@ -390,6 +371,14 @@ class Changes:
             raise NotFoundError(f"there is no transition {transition_id}")
         return change
 
+    def _record(self, name: str) -> Change:
+        try:
+            return msgspec.json.decode(self._stored.read(name) or b"", type=Change)
+        except (msgspec.DecodeError, OSError) as error:
+            raise StorageError(
+                f"{name} cannot be read: {error}", hint="look at it: it says what was to be changed"
+            ) from error
+
     # --- blocks ------------------------------------------------------------------------------------------------------
 
     def _blocks(self, file: str, text: str) -> dict[str, str]:
@@ -416,7 +405,7 @@ def archive_name(file: str, block: str | None = None) -> str:
 
 def _with_block(text: str | None, edit: Edit, blocks: Callable[[str], Mapping[str, str]]) -> str | None:
     """A file's text with one block put, changed or taken away; None: nothing is left that was not there before."""
-    whole = text if text is not None else _PREAMBLES.get(edit.file, f"# {Path(edit.file).stem}\n\n")
+    whole = text if text is not None else _PREAMBLES.get(edit.file, f"# {PurePosixPath(edit.file).stem}\n\n")
     present = blocks(whole)
     name = edit.block or ""
     if name in present:
@@ -440,10 +429,5 @@ def _with_block(text: str | None, edit: Edit, blocks: Callable[[str], Mapping[st
     return whole[:at] + edit.glue + edit.after + whole[at:]
 
 
-def _decode(record: Path) -> Change:
-    try:
-        return msgspec.json.decode(record.read_bytes(), type=Change)
-    except (msgspec.DecodeError, OSError) as error:
-        raise StorageError(
-            f"{record.name} cannot be read: {error}", hint="look at it: it says what was to be changed"
-        ) from error
+def _id(record: str) -> str:
+    return PurePosixPath(record).stem

@@ -183,7 +183,7 @@ class MemoryConsolidationAgent:
         if any(taken == name and other != signature for (taken, _), other in others.items()):
             name = f"{name}_{hashlib.sha256(signature.encode()).hexdigest()[:6]}"
         version = 1 + max((number for taken, number in others if taken == name), default=0)
-        while self._files.path(places.trace_file(name, version)).exists():  # one that does not validate
+        while self._files.exists(places.trace_file(name, version)):  # one that does not validate
             version += 1
         body = self._worded(write_run(run), [log.key for log in logs], report)
         fields["version"] = version

@@ -1,6 +1,6 @@
 """The files of a brain's tiered memories: listed, read and written; everything else works on what this returns.
 
-A store without files (many machines) would answer the same calls from rows.
+Where they lie is the store's business: in the brain folder, or as rows of a database (``store.brain_files``).
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -20,11 +18,12 @@ from rlm_mem.chunk import format_time
 from rlm_mem.continuum import places
 from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
 from rlm_mem.continuum.schema import FIELD_ORDER, Frontmatter, validate
-from rlm_mem.errors import InvalidMemory
-from rlm_mem.store import files
+from rlm_mem.errors import InputError, InvalidMemory
+from rlm_mem.store.brain_files import checked_name
 
 if TYPE_CHECKING:
     from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.files import Signature
 
 __all__ = ["Entry", "MemoryFiles", "Problem", "new_text"]
 
@@ -99,88 +98,48 @@ class MemoryFiles:
     """
 
     def __init__(self, store: ChunkStore) -> None:
-        brain = store.base_path.absolute().parent
-        place = places.namespace_folder(store.namespace)
-        self.root = brain / place if place else brain
-        self.archive = store.backend.layout.archive / "continuum" / quote(store.namespace, safe="")
+        self.stored = store.backend.files(store.namespace)
         self.namespace = store.namespace
-        self._durable = store.config.store.durability == "full"
         self._task_types = store.config.continuum.task_types
 
     # --- raw files ---------------------------------------------------------------------------------------------------
 
-    def path(self, file: str) -> Path:
-        """The place of a file; ``archive/…`` is the archive."""
-        parts = file.split("/")
-        if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
-            raise InvalidMemory(f"{file!r:.80} is no path of a memory file")
-        if parts[0] == "archive":
-            return self.archive.joinpath(*parts[1:])
-        return self.root.joinpath(*parts)
+    def exists(self, file: str) -> bool:
+        """Whether there is such a file; names that begin with ``archive/`` are in the archive."""
+        return self.stored.exists(_checked(file))
 
     def read(self, file: str) -> str | None:
         """The text of a file with its own line ends, None where there is none; raises InvalidMemory if not UTF-8."""
+        data = self.stored.read(_checked(file))
         try:
-            return self.path(file).read_bytes().decode("utf-8")
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+            return None if data is None else data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidMemory(f"{file}: byte {error.start} is not UTF-8") from None
 
     def write(self, file: str, text: str) -> None:
         """Write a whole file: a reader sees the old or the new one."""
-        target = self.path(file)
-        data = text.encode("utf-8")
-        temp = files.write_temp(self.archive / ".unfinished", "memory", data)
-        try:
-            if self._durable:
-                files.sync_files([temp])
-            files.publish(temp, target)
-            if self._durable:
-                files.sync_folder(target.parent)
-        except OSError as error:
-            files.remove(temp)
-            files.translate(error, file)
+        self.stored.write(_checked(file), text.encode("utf-8"))
 
     def remove(self, file: str) -> None:
         """Remove a file; no error where it is gone."""
-        files.remove(self.path(file))
-
-    def tidy(self) -> None:
-        """Drop what killed writers left unfinished; to be called under the write lock."""
-        folder = self.archive / ".unfinished"
-        if folder.is_dir():
-            for leftover in folder.iterdir():
-                files.remove(leftover)
+        self.stored.remove(_checked(file))
 
     def names(self) -> list[str]:
         """Every file that may hold memories, in order; other files of a person's are none of ours."""
-        found = [single for single in places.SINGLES if self.path(single).is_file()]
-        for folder in places.FOLDERS:
-            place = self.path(folder)
-            if place.is_dir():
-                found += [
-                    f"{folder}/{path.name}"
-                    for path in place.iterdir()
-                    if path.suffix in (".md", ".json") and not path.name.startswith(".")
-                ]
-        return sorted(found)
+        return sorted(self.signatures())
 
-    def signatures(self) -> dict[str, tuple[int, int, int]]:
-        """Size, time and inode of every file: what tells a changed one without reading it."""
+    def signatures(self) -> dict[str, Signature]:
+        """What tells a changed file without reading it, of every file that may hold memories."""
         found = {}
-        for file in self.names():
-            signature = files.signature(self.path(file))
+        for single in places.SINGLES:
+            signature = self.stored.signature(single)
             if signature is not None:
-                found[file] = (signature.size, signature.mtime_ns, signature.inode)
+                found[single] = signature
+        for folder in places.FOLDERS:
+            for file, signature in self.stored.signatures(folder).items():
+                if file.endswith((".md", ".json")):
+                    found[file] = signature
         return found
-
-    def folder_times(self) -> tuple[int, ...]:
-        """Times of the folders and single files: they move when a file is added, replaced or removed."""
-        return tuple(
-            signature.mtime_ns if (signature := files.signature(self.path(place))) else 0
-            for place in (*places.FOLDERS, *places.SINGLES)
-        )
 
     # --- memories ----------------------------------------------------------------------------------------------------
 
@@ -259,7 +218,7 @@ class MemoryFiles:
         return memory, "", msgspec.json.format(msgspec.json.encode(body), indent=2).decode()
 
     def _file_time(self, file: str) -> str:
-        signature = files.signature(self.path(file))
+        signature = self.stored.signature(file)
         seconds = signature.mtime_ns / 1e9 if signature else 0.0
         return format_time(datetime.fromtimestamp(seconds, UTC))
 
@@ -269,6 +228,14 @@ class MemoryFiles:
         if parsed.block != entry.block:
             raise InvalidMemory(f"{entry.key}: id: cannot be changed to {parsed.block!r}")
         return replace(parsed)
+
+
+def _checked(file: str) -> str:
+    """The name; raises InvalidMemory for one that leads elsewhere."""
+    try:
+        return checked_name(file)
+    except InputError:
+        raise InvalidMemory(f"{file!r:.80} is no path of a memory file") from None
 
 
 def _note(problems: list[Problem] | None, file: str, error: InvalidMemory) -> None:

@@ -149,15 +149,11 @@ class Pruner:
 
     def archived(self) -> list[str]:
         """Memories in the archive: paths below it, oldest names first."""
-        found = []
-        for folder in ("memory", "system", "workspace"):
-            place = self._files.archive / folder
-            found += [
-                f"archive/{path.relative_to(self._files.archive).as_posix()}"
-                for path in (place.rglob("*") if place.is_dir() else ())
-                if path.is_file() and not path.name.startswith(".")
-            ]
-        return sorted(found)
+        return sorted(
+            name
+            for folder in ("memory", "system", "workspace")
+            for name in self._files.stored.names(f"archive/{folder}", recursive=True)
+        )
 
     def restore(self, name: str) -> Change:
         """Bring an archived memory back by undoing what archived it; raises NotFoundError, ConflictError.
@@ -169,7 +165,7 @@ class Pruner:
             former = self._changes.transition(transition_id)
             names = {edit.file for edit in former.edits if edit.file.startswith("archive/") and edit.after}
             names |= {former.entry} if former.op == "archive" else set()
-            if name in names and any(self._files.path(file).exists() for file in names if "archive/" in file):
+            if name in names and any(self._files.exists(file) for file in names if "archive/" in file):
                 return self._changes.undo(transition_id, f"restored {name}")
         raise NotFoundError(f"the archive holds no {name!r:.120}", hint="rlm-mem prune --archived lists it")
 
@@ -187,7 +183,7 @@ class Pruner:
         doomed = {
             name: transition_id
             for name, (transition_id, at) in archived_by.items()
-            if at < before and self._files.path(name).exists()
+            if at < before and self._files.exists(name)
         }
         if not dry_run:
             with self._changes.locked():

@@ -82,11 +82,13 @@ class ReviewQueue:
 
     def cases(self, status: str | None = "open") -> list[Case]:
         """Cases, oldest first; ``status`` None: all. A deferred case is open again when its time has come."""
-        folder = self._files.path(FOLDER)
-        if not folder.is_dir():
-            return []
         now = self._store.clock()
-        found = [_decode(path.read_bytes(), path.name) for path in sorted(folder.glob("*.json"))]
+        stored = self._files.stored
+        found = [
+            _decode(data, name)
+            for name in stored.names(FOLDER)
+            if name.endswith(".json") and (data := stored.read(name)) is not None
+        ]
         for case in found:
             if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
                 case.status = "open"
@@ -299,7 +301,7 @@ class ReviewQueue:
         name = places.slug((entry.block or entry.title).replace("-", " "))
         file = places.pattern_file(name)
         number = 2
-        while self._files.path(file).exists():
+        while self._files.exists(file):
             file, number = places.pattern_file(f"{name}_{number}"), number + 1
         text = new_text({key: value for key, value in fields.items() if value is not None}, entry.body)
         edits = [self._changes.added(file, text), self._changes.removed(entry)]
@@ -328,4 +330,4 @@ def _decode(data: bytes, name: str) -> Case:
     try:
         return msgspec.json.decode(data, type=Case)
     except msgspec.DecodeError as error:
-        raise InvalidMemory(f"{FOLDER}/{name}: {error}") from None
+        raise InvalidMemory(f"{name}: {error}") from None

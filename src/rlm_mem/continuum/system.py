@@ -10,12 +10,13 @@ import msgspec
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import MemoryFiles, Problem
 from rlm_mem.continuum.mirror import Mirror
+from rlm_mem.continuum.observing import consolidated, pruned
 from rlm_mem.errors import InvalidMemory
-from rlm_mem.store import files as operations
+from rlm_mem.store.files import Signature
+from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from rlm_mem.continuum.consolidate import ConsolidationReport, MemoryConsolidationAgent
     from rlm_mem.continuum.hints import Hint
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Continuum"]
 
-_Signature = tuple[int, int, int]
+_SEEN = "index/continuum.json"
+"""Derived: each file as it was when its memories were last mirrored, and their chunks."""
+_Seen = dict[str, tuple[Signature, list[str]]]
 
 
 class Continuum:
@@ -90,6 +93,7 @@ class Continuum:
 
     # --- the usual calls ---------------------------------------------------------------------------------------------
 
+    @observed("consolidate", consolidated)
     def consolidate(
         self,
         *,
@@ -100,6 +104,7 @@ class Continuum:
         """Promote what has proved itself."""
         return self.agent(llm).run(dry_run=dry_run, progress=progress)
 
+    @observed("prune", pruned)
     def prune(
         self, *, dry_run: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> PruneReport:
@@ -150,8 +155,7 @@ class Continuum:
         Only files whose size, time or inode changed since the last time are read. Returns how many were.
         """
         self.changes.recover()
-        state = self.store.backend.layout.index / f"{self.files.archive.name}.continuum.json"
-        known = self._known(state)
+        known = self._known()
         present = self.files.signatures()
         searched = set(self.mirror.ids())
         changed = [
@@ -175,10 +179,10 @@ class Continuum:
             for chunk_id in self._strays(known):
                 if self.mirror.file_of(chunk_id) not in broken:
                     self.mirror.retire(chunk_id)
-        operations.write_atomic(state, msgspec.json.encode(known), durable=False)
+        self.files.stored.write(_SEEN, msgspec.json.encode(known), durable=False)
         return len(changed) + len(gone)
 
-    def _strays(self, known: dict[str, tuple[_Signature, list[str]]]) -> list[str]:
+    def _strays(self, known: _Seen) -> list[str]:
         """Mirrors that are searched and stand for no memory of these files (those below a successor may)."""
         mine = {chunk_id for _, ids in known.values() for chunk_id in ids}
         strays = [chunk_id for chunk_id in self.mirror.ids() if chunk_id not in mine]
@@ -198,9 +202,8 @@ class Continuum:
             return None
         return {entry.chunk_id for entry in entries}
 
-    @staticmethod
-    def _known(state: Path) -> dict[str, tuple[_Signature, list[str]]]:
+    def _known(self) -> _Seen:
         try:
-            return msgspec.json.decode(state.read_bytes(), type=dict[str, tuple[_Signature, list[str]]])
-        except (FileNotFoundError, msgspec.DecodeError):
+            return msgspec.json.decode(self.files.stored.read(_SEEN) or b"{}", type=_Seen)
+        except msgspec.DecodeError:
             return {}  # derived: everything is looked at once more

@@ -155,7 +155,7 @@ class Traces:
         while True:
             file = places.interaction_file(at)
             # A name that the archive knows is taken too: its mirror may still be found below its successor.
-            if not any(self._files.path(name).exists() for name in (file, archive_name(file))):
+            if not any(self._files.exists(name) for name in (file, archive_name(file))):
                 return file
             at += timedelta(seconds=1)
 

@@ -102,7 +102,7 @@ class Workspace:
         present = [
             f"{places.STATE}/{name}"
             for name in places.STATE_FILES
-            if self._files.path(f"{places.STATE}/{name}").exists()
+            if self._files.exists(f"{places.STATE}/{name}")
         ]
         for file in present:
             self._files.remove(file)

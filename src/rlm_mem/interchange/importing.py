@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config, locate_brain
-from rlm_mem.errors import InputError, StorageError
+from rlm_mem.errors import InputError
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.detection import HEAD, detect, reader_of
 from rlm_mem.interchange.export import EXPORT_MARKER
 from rlm_mem.interchange.ledger import Ledger
 from rlm_mem.interchange.places import Entry, Place, Unreadable, open_place
-from rlm_mem.interchange.records import Asset, Dialogue, Memory, Note, Problem, Record, mapped_id
+from rlm_mem.interchange.records import Asset, Dialogue, Memory, Note, Problem, Record
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.source_file import SourceFile
 from rlm_mem.telemetry import observed
@@ -143,7 +143,8 @@ class _Import:
         self._adopter = Adopter(
             store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces, replace=replace
         )
-        self._ledger = Ledger(_ledger_path(store), write=not dry_run)
+        self._files = store.backend.files(store.namespace)
+        self._ledger = Ledger(self._files, write=not dry_run)
         self._waiting: list[Memory | Dialogue | Note] = []
         self._waiting_chars = 0
         self._done = self._told = self._total = 0
@@ -357,33 +358,16 @@ class _Import:
     # --- persona files ---------------------------------------------------------------------------------
 
     def _asset(self, asset: Asset) -> None:
-        """A persona file goes into the brain folder, unless there is one of that name."""
-        target = self._store.base_path.absolute().parent / asset.folder / asset.name
-        try:
-            if target.exists():
-                if target.read_bytes() != asset.data:
-                    self.report.conflict(
-                        asset.where, f"{asset.folder}/{asset.name} is there already, and was kept"
-                    )
-                return
+        """A persona file goes into the brain, unless there is one of that name."""
+        name = f"{asset.folder}/{asset.name}"
+        there = self._files.read(name)
+        if there is None:
             self.report.persona_files += 1
-            if not self._dry_run:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("xb") as handle:
-                    handle.write(asset.data)
-        except FileExistsError:
-            self.report.conflict(asset.where, f"{asset.folder}/{asset.name} is there already, and was kept")
-        except OSError as error:
-            raise StorageError(f"{target} cannot be written: {error.strerror}") from None
-
-
-def _ledger_path(store: ChunkStore) -> Path | None:
-    from rlm_mem.store.local import LocalBackend
-
-    if not isinstance(store.backend, LocalBackend):
-        return None  # a store without a folder: what is there is found again, chunk by chunk
-    name = mapped_id(store.namespace, "ledger").removeprefix("chunk-")
-    return store.base_path / "imports" / f"{name}.jsonl"
+            if self._dry_run or self._files.create(name, asset.data):
+                return
+        elif there == asset.data:
+            return
+        self.report.conflict(asset.where, f"{name} is there already, and was kept")
 
 
 def _size(record: Memory | Dialogue | Note) -> int:

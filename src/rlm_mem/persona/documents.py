@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from rlm_mem.errors import InvalidConfig
 
-__all__ = ["Document", "Section", "flat", "parse_document", "read_document_text", "whole_number"]
+__all__ = ["Document", "Section", "document_text", "flat", "parse_document", "whole_number"]
 
 MAX_BYTES = 262_144
 """A persona file is read whole and goes into prompts: one larger than this is a mistake."""
@@ -153,19 +152,15 @@ def whole_number(text: str, where: str) -> int:
     return int(match[1])
 
 
-def read_document_text(path: Path) -> str:
+def document_text(data: bytes, where: str) -> str:
     """The text of a persona file.
 
     Raises:
-        InvalidConfig: it is too large, not UTF-8 text, or cannot be read.
+        InvalidConfig: it is too large, or not UTF-8 text.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InvalidConfig(f"{path} cannot be read: {error.strerror}") from None
     if len(data) > MAX_BYTES:
-        raise InvalidConfig(f"{path} has {len(data):,} bytes; a persona file has at most {MAX_BYTES:,}")
+        raise InvalidConfig(f"{where} has {len(data):,} bytes; a persona file has at most {MAX_BYTES:,}")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise InvalidConfig(f"{path} is not UTF-8 text") from None
+        raise InvalidConfig(f"{where} is not UTF-8 text") from None

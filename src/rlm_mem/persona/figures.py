@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rlm_mem.chunk import format_time
 from rlm_mem.persona.cells import steady
 from rlm_mem.store.standing import TIER_TAG
-from rlm_mem.store.vitals import Vitals, last_event, vitals
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ def figures_of(
         spent_today: what recalls cost today, by line.
     """
     now = store.clock().astimezone(UTC)
-    state = vitals(store)
+    state = store.backend.vitals(store.namespace)
     prompt = persona.prompt()
     sliders = _sliders(persona)
     return {
@@ -199,7 +198,7 @@ def _sliders(persona: Persona) -> list[dict[str, Any]]:
 
 
 def _memory(store: ChunkStore, now: datetime, run: Run | None, state: Vitals) -> dict[str, Any]:
-    written = last_event(store, frozenset(_WRITES))
+    written = store.backend.latest_event(store.namespace, frozenset(_WRITES))
     ahead = store.timeline(format_time(now + timedelta(seconds=1)), None, 1)
     future_at = ahead[0].occurred_at or ahead[0].created_at if ahead else None
     return {

@@ -1,21 +1,23 @@
-"""Where personalities, sliders and gauges come from: the folders of a brain over the defaults of the package."""
+"""Where personalities, sliders and gauges come from: the files of a brain over the defaults of the package."""
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.config import locate_brain
 from rlm_mem.errors import InvalidConfig, NotFoundError
-from rlm_mem.persona.documents import read_document_text
+from rlm_mem.persona.documents import document_text
 from rlm_mem.persona.gauges import Gauge, parse_gauge
 from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
+from rlm_mem.store.brain_files import BrainFiles, LocalBrainFiles
 
 __all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider"]
 
@@ -30,6 +32,25 @@ ORDER = (
 _NAME = re.compile(r"\w(?:[\w -]{0,62}\w)?")
 
 
+@dataclass(frozen=True)
+class _Source:
+    """One Markdown file: of the package, or (``brain``) of a brain."""
+
+    name: str
+    where: str
+    brain: BrainFiles | None = None
+
+    def text(self) -> str:
+        """Its text; raises InvalidConfig where it has none."""
+        try:
+            data = self.brain.read(self.name) if self.brain else Path(self.name).read_bytes()
+        except OSError as error:
+            raise InvalidConfig(str(error)) from None
+        if data is None:  # removed since it was listed
+            raise InvalidConfig(f"{self.where} cannot be read: it is gone")
+        return document_text(data, self.where)
+
+
 class Library:
     """Personalities, sliders and gauges of one brain.
 
@@ -37,11 +58,16 @@ class Library:
     into ``brain/personalities/`` is there at once and a changed copy holds. Files are read when asked for.
 
     Args:
-        brain: the brain folder, which need not exist; None: the defaults of the package alone.
+        brain: the files of an open store (``Backend.files``), or a brain folder, which need not exist; None: the
+            defaults of the package alone.
     """
 
-    def __init__(self, brain: Path | str | None = None) -> None:
-        self.brain = None if brain is None else Path(brain)
+    def __init__(self, brain: BrainFiles | Path | str | None = None) -> None:
+        self.brain: BrainFiles | None
+        if isinstance(brain, str | Path):
+            self.brain = LocalBrainFiles(Path(brain) / "memory", DEFAULT_NAMESPACE, durable=False)
+        else:
+            self.brain = brain
         self._sliders: dict[str, Slider] | None = None
 
     # --- what there is --------------------------------------------------------------------------------
@@ -58,8 +84,8 @@ class Library:
         """
         if self._sliders is None:
             made = {
-                name.lower(): parse_slider(read_document_text(path), name, str(path))
-                for name, path in self._files("sliders").items()
+                name.lower(): parse_slider(source.text(), name, source.where)
+                for name, source in self._files("sliders").items()
             }
             self._sliders = {
                 name: made[name]
@@ -93,8 +119,8 @@ class Library:
             NotFoundError: there is no such personality.
         """
         name = self.find_mode(mode)
-        path = self._files("personalities")[name]
-        made = parse_personality(read_document_text(path), name, str(path))
+        source = self._files("personalities")[name]
+        made = parse_personality(source.text(), name, source.where)
         for slider, value in made.values.items():
             place = f"{made.where} line {made.lines[slider]}"
             known = self.sliders().get(slider)
@@ -131,10 +157,10 @@ class Library:
             InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such gauge.
         """
         wanted = _checked_name(name, "gauge")
-        path = self._files("gauges").get(wanted)
-        if path is None:
+        source = self._files("gauges").get(wanted)
+        if source is None:
             raise _missing("gauge", name, self.gauges())
-        return parse_gauge(read_document_text(path), wanted, str(path))
+        return parse_gauge(source.text(), wanted, source.where)
 
     # --- modes over BASE ------------------------------------------------------------------------------
 
@@ -149,37 +175,31 @@ class Library:
 
     # --- files ----------------------------------------------------------------------------------------
 
-    def _files(self, kind: str) -> dict[str, Path]:
+    def _files(self, kind: str) -> dict[str, _Source]:
         """Name → file; the brain's own in place of the package's."""
-        found = {path.stem: path for path in _markdown(_package_folder(kind))}
+        found = {path.stem: _Source(str(path), str(path)) for path in _package(kind)}
         if self.brain is not None:
-            folder = self.brain / kind
-            for path in _markdown(folder):
-                if not _NAME.fullmatch(path.stem) or path.stem.upper() == "README":
+            for name in _markdown(self.brain, kind):
+                stem = PurePosixPath(name).stem
+                if not _NAME.fullmatch(stem) or stem.upper() == "README":
                     continue  # nobody could call it, or it is about the folder
-                # A brain is cloned and shared: a link in it must not bring another file into a prompt.
-                if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
-                    raise InvalidConfig(
-                        f"{path} leads out of {folder}", hint="Put the file itself there instead of a link."
-                    )
-                found[_upper(path.stem)] = path
+                _check_link(self.brain.path(name))
+                found[_upper(stem)] = _Source(name, self.brain.where(name), self.brain)
         return found
 
-    def copy_defaults(self) -> list[Path]:
-        """Copy the package's files into the brain, leaving alone what is there; returns what was written."""
+    def copy_defaults(self) -> list[str]:
+        """Copy the package's files into the brain, leaving alone what is there; returns the names of those written."""
         if self.brain is None:
             raise InvalidConfig("there is no brain to copy the defaults to")
         written = []
         for kind in KINDS:
-            folder = self.brain / kind
-            folder.mkdir(parents=True, exist_ok=True)
-            there = {path.stem.upper() for path in _markdown(folder)}
-            for path in _markdown(_package_folder(kind)):
-                if path.stem.upper() not in there:
-                    # One that somebody makes at this very moment stays theirs.
-                    with contextlib.suppress(FileExistsError), (folder / path.name).open("xb") as file:
-                        file.write(path.read_bytes())
-                        written.append(folder / path.name)
+            there = {PurePosixPath(name).stem.upper() for name in _markdown(self.brain, kind)}
+            for path in _package(kind):
+                # One that somebody makes at this very moment stays theirs.
+                if path.stem.upper() not in there and self.brain.create(
+                    f"{kind}/{path.name}", path.read_bytes()
+                ):
+                    written.append(f"{kind}/{path.name}")
         return written
 
 
@@ -228,18 +248,21 @@ def load_slider(dimension: str, brain: Path | str | None = None) -> dict[str, An
     return Library(locate_brain(brain)).slider(dimension).to_dict()
 
 
-def _package_folder(kind: str) -> Path:
-    return Path(str(files("rlm_mem") / "persona" / "defaults" / kind))
+def _package(kind: str) -> list[Path]:
+    folder = Path(str(files("rlm_mem") / "persona" / "defaults" / kind))
+    return sorted(path for path in folder.iterdir() if path.suffix == ".md")
 
 
-def _markdown(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() == ".md" and not path.name.startswith(".") and path.is_file()
-    )
+def _markdown(brain: BrainFiles, kind: str) -> list[str]:
+    return [name for name in brain.names(kind) if name.lower().endswith(".md")]
+
+
+def _check_link(path: Path | None) -> None:
+    """A brain is cloned and shared: a link in it must not bring another file into a prompt."""
+    if path is not None and path.is_symlink() and not path.resolve().is_relative_to(path.parent.resolve()):
+        raise InvalidConfig(
+            f"{path} leads out of {path.parent}", hint="Put the file itself there instead of a link."
+        )
 
 
 def _upper(name: str) -> str:

@@ -12,13 +12,14 @@ from rlm_mem.errors import InvalidConfig
 from rlm_mem.persona.commands import Command, parse_commands
 from rlm_mem.persona.library import BASE, Library
 from rlm_mem.persona.prompt import PromptContext, compose_prompt
-from rlm_mem.store.files import make_folder, write_atomic
+from rlm_mem.store.brain_files import BrainFiles
+from rlm_mem.store.files import Signature
 
 __all__ = ["FOLDER", "SESSION", "Persona"]
 
 SESSION = "default"
 FOLDER = "persona"
-"""Below the brain: one small JSON file a session."""
+"""Of the brain: one small JSON file a session."""
 _VERSION = 1
 _SESSION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
 
@@ -30,7 +31,8 @@ class Persona:
     is reset, set again, or named by a mode chosen later.
 
     Args:
-        brain: the brain folder; None: the package's defaults, nothing kept.
+        brain: the files of an open store (``Backend.files``), or a brain folder; None: the package's defaults, nothing
+            kept.
         session: name of the session.
         mode: the mode to begin with where nothing is kept.
         keep: write every change to ``persona/SESSION.json`` of the brain, and read it at the start.
@@ -41,7 +43,7 @@ class Persona:
 
     def __init__(
         self,
-        brain: Path | str | None = None,
+        brain: BrainFiles | Path | str | None = None,
         session: str = SESSION,
         *,
         mode: str = BASE,
@@ -54,15 +56,12 @@ class Persona:
             )
         self.library = Library(brain)
         self.session = session
-        self._path = (
-            self.library.brain / FOLDER / f"{session}.json"
-            if keep and self.library.brain is not None
-            else None
-        )
+        self._file = f"{FOLDER}/{session}.json"
+        self._kept_in = self.library.brain if keep else None
         self._by_hand: dict[str, int] = {}
         self._mode = self.library.personality(mode).name
-        if self._path is not None and self._path.exists():
-            self._load(self._path)
+        if self._kept_in is not None:
+            self._load(self._kept_in)
 
     # --- what holds -----------------------------------------------------------------------------------
 
@@ -171,25 +170,32 @@ class Persona:
 
     # --- keeping it -----------------------------------------------------------------------------------
 
+    def signature(self) -> Signature | None:
+        """Moves when what is kept changes: what a watcher looks at; None where nothing is kept."""
+        return self._kept_in.signature(self._file) if self._kept_in is not None else None
+
     def _save(self) -> None:
-        if self._path is None:
+        if self._kept_in is None:
             return
         state = {"version": _VERSION, "session": self.session, "mode": self._mode, "sliders": self._by_hand}
         data = json.dumps(state, ensure_ascii=False, indent=2).encode("utf-8") + b"\n"
-        make_folder(self._path.parent)
-        write_atomic(self._path, data, durable=False)
+        self._kept_in.write(self._file, data, durable=False)
 
-    def _load(self, path: Path) -> None:
+    def _load(self, brain: BrainFiles) -> None:
+        where = brain.where(self._file)
         try:
-            state: Any = json.loads(path.read_text(encoding="utf-8"))
+            data = brain.read(self._file)
+            if data is None:
+                return
+            state: Any = json.loads(data.decode("utf-8"))
             mode, sliders = state["mode"], state["sliders"]
             if not isinstance(mode, str) or not isinstance(sliders, dict):
                 raise TypeError("mode or sliders")
         except OSError as error:
-            raise InvalidConfig(f"{path} cannot be read: {error.strerror}") from None
+            raise InvalidConfig(str(error)) from None
         except (ValueError, KeyError, TypeError):
             raise InvalidConfig(
-                f"{path} does not hold the state of a session", hint="Delete it: the session begins anew."
+                f"{where} does not hold the state of a session", hint="Delete it: the session begins anew."
             ) from None
         self._mode = self.library.personality(mode).name
         known = self.library.sliders()
@@ -197,5 +203,5 @@ class Persona:
             # A slider whose file is gone since has nothing to say any more.
             if name in known:
                 if isinstance(value, bool) or not isinstance(value, int):
-                    raise InvalidConfig(f"{path}: {name} must be a whole number, not {value!r:.60}")
-                self._by_hand[name] = known[name].checked(value, f"{path}: {known[name].title}")
+                    raise InvalidConfig(f"{where}: {name} must be a whole number, not {value!r:.60}")
+                self._by_hand[name] = known[name].checked(value, f"{where}: {known[name].title}")

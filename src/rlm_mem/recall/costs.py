@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.llm.base import Usage
 from rlm_mem.llm.budget import ModelSpending
-from rlm_mem.recall.trajectory import SubCall, Trajectory, list_trajectories, read_trajectory
+from rlm_mem.recall.trajectory import SubCall, Trajectory, trajectories
 from rlm_mem.repl.loop import LoopStep
 
 if TYPE_CHECKING:
@@ -43,10 +43,7 @@ def costs(store: ChunkStore, *, since: str | None = None, until: str | None = No
     """
     runs: dict[tuple[str, str, str], int] = {}
     sums: dict[tuple[str, str, str], list[ModelSpending]] = {}
-    for info in list_trajectories(store, since=since, until=until, limit=None):
-        trajectory = read_trajectory(info.path)
-        if trajectory is None:
-            continue
+    for trajectory in trajectories(store, since=since, until=until):
         for spending in _spending(trajectory):
             key = (trajectory.started_at[:10], spending.model, trajectory.operation)
             runs[key] = runs.get(key, 0) + 1

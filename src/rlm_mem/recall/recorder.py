@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from datetime import UTC
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.llm.budget import Spent
 from rlm_mem.llm.secrets import redact
-from rlm_mem.recall.trajectory import FORMAT, Outcome, SubCall, Trajectory, stamp, trajectory_folder
+from rlm_mem.recall.trajectory import FORMAT, Outcome, SubCall, Trajectory, stamp, trajectory_file
 from rlm_mem.repl.loop import LoopStep
 
 if TYPE_CHECKING:
@@ -27,12 +26,12 @@ _log = logging.getLogger(__name__)
 
 
 class TrajectoryRecorder:
-    """Collects one run in memory and, where the store has a folder, in its file; safe from many threads.
+    """Collects one run in memory and in its file; safe from many threads.
 
-    A disk that is full or read-only ends the recording with a warning, never the recall.
+    A store that is full or cannot be written ends the recording with a warning, never the recall.
 
     Args:
-        store: whose folder, namespace, clock and settings hold.
+        store: whose files, namespace, clock and settings hold.
         operation: ``recall``, ``reason`` or ``session``.
         enabled: False records in memory only.
     """
@@ -62,11 +61,11 @@ class TrajectoryRecorder:
         )
         self._clock = store.clock
         self._lock = threading.Lock()
-        self._file: TextIO | None = None
+        self._stored = store.backend.files(store.namespace)
+        self._name = trajectory_file(identity)
         self._turn = 1
-        folder = trajectory_folder(store)
-        if enabled and folder is not None and not store.backend.read_only:
-            self._open(folder / f"{now:%Y-%m}" / f"{identity}.jsonl")
+        self.recording = enabled and not store.backend.read_only and self._begun()
+        """Whether what happens is written down."""
 
     def begin(self, store: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> None:
         """Record what the model sees first."""
@@ -108,7 +107,7 @@ class TrajectoryRecorder:
         error: str | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> Trajectory:
-        """Record the outcome, close the file and return the whole trajectory."""
+        """Record the outcome, end the record and return the whole trajectory."""
         self.trajectory.outcome = Outcome(
             content=content,
             chunk_ids=tuple(chunk_ids),
@@ -128,31 +127,29 @@ class TrajectoryRecorder:
         )
         self._write({"kind": "end", **asdict(self.trajectory.outcome)})
         with self._lock:
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+            self.recording = False
         return self.trajectory
 
-    def _open(self, path: Path) -> None:
+    def _begun(self) -> bool:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("x", encoding="utf-8", errors="backslashreplace", newline="\n")
+            self._stored.create(self._name, b"")
         except OSError as error:
-            _log.warning("trajectories are not recorded: %s: %s", path, error.strerror)
-            return
-        self.trajectory.path = path
+            _log.warning("trajectories are not recorded: %s", error)
+            return False
+        self.trajectory.path = self._stored.path(self._name)
+        return True
 
     def _write(self, record: dict[str, Any]) -> None:
         with self._lock:
-            if self._file is None:
+            if not self.recording:
                 return
+            # A lone surrogate becomes \udXXX through backslashreplace, which JSON reads back.
+            line = json.dumps(_clean(record), ensure_ascii=False, default=str) + "\n"
             try:
-                # A lone surrogate becomes \udXXX through backslashreplace, which JSON reads back.
-                self._file.write(json.dumps(_clean(record), ensure_ascii=False, default=str) + "\n")
-                self._file.flush()
+                self._stored.append(self._name, line.encode("utf-8", "backslashreplace"))
             except OSError as error:
-                _log.warning("the rest of %s is not recorded: %s", self.trajectory.path, error.strerror)
-                self._file = None
+                _log.warning("the rest of %s is not recorded: %s", self._name, error)
+                self.recording = False
 
 
 def _clean(record: dict[str, Any]) -> dict[str, Any]:

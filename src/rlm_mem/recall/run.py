@@ -213,7 +213,7 @@ class Runner:
             limits={name: _plain_number(value) for name, value in asdict(limits).items()},
             enabled=settings.trajectories,
         )
-        if recorder.trajectory.path is not None:
+        if recorder.recording:
             prune_trajectories(self.store, settings.keep_trajectory_days)
         return recorder
 

@@ -1,8 +1,8 @@
 """Trajectories: one JSONL file per recall, reason or host-driven session; listed, loaded and pruned.
 
 The first line says what was asked and how, then each turn and each sub-call has a line of its own, the last
-line holds the outcome. Lines are appended as the run goes, so a crash leaves a readable beginning. Files stand
-in ``trajectories/YYYY-MM/`` of the store; keys of model providers are redacted before anything is written.
+line holds the outcome. Lines are appended as the run goes, so a crash leaves a readable beginning. Their files are
+``trajectories/YYYY-MM/ID.jsonl`` of the store; keys of model providers are redacted before anything is written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InvalidQuery, NotFoundError
@@ -25,6 +25,7 @@ from rlm_mem.repl.loop import LoopStep
 
 if TYPE_CHECKING:
     from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.brain_files import BrainFiles
 
 __all__ = [
     "FORMAT",
@@ -36,15 +37,17 @@ __all__ = [
     "load_trajectory",
     "prompt_key",
     "prune_trajectories",
-    "read_trajectory",
+    "recent",
     "stamp",
-    "trajectory_folder",
+    "trajectory_file",
+    "trajectories",
 ]
 
 FORMAT = 1
 """Version of the lines, in the first one."""
+FOLDER = "trajectories"
 _ID = re.compile(r"traj-(\d{4})(\d{2})\d{2}T\d{6}-[0-9a-f]{8}")
-_MONTH = re.compile(r"\d{4}-\d{2}")
+_FILE = re.compile(rf"{FOLDER}/\d{{4}}-\d{{2}}/({_ID.pattern})\.jsonl")
 _log = logging.getLogger(__name__)
 
 
@@ -106,7 +109,7 @@ class Trajectory:
         operation: ``recall``, ``reason`` or ``session``.
         hits: what the model saw first, metadata only.
         steps: turns in the order in which they ended; those of sub-questions have a ``depth`` above 0.
-        path: the file, or None when nothing is recorded.
+        path: the file; None when nothing is recorded, or where records are rows of a database.
     """
 
     id: str
@@ -142,7 +145,7 @@ class TrajectoryInfo:
     usage: Usage
     cost: Decimal | None
     error: str | None
-    path: Path
+    path: Path | None
 
 
 def prompt_key(prompt: str) -> str:
@@ -166,18 +169,40 @@ def list_trajectories(
         limit: at most so many; None for all.
     """
     found: list[TrajectoryInfo] = []
-    oldest = "traj-" + re.sub(r"[-:]", "", since or "")[:15]
-    for path in _files(store):
-        # The id begins with the time: nothing after this one can be young enough.
-        if (limit is not None and len(found) >= limit) or path.stem[: len(oldest)] < oldest:
+    for trajectory in trajectories(store, since=since, until=until):
+        if limit is not None and len(found) >= limit:
             break
-        info = _info(store, path)
-        if info is None or (operation is not None and info.operation != operation):
-            continue
-        if (since and info.started_at < since) or (until and info.started_at[: len(until)] > until):
-            continue
-        found.append(info)
+        if operation in (None, trajectory.operation):
+            found.append(_info(trajectory))
     return found
+
+
+def trajectories(
+    store: ChunkStore, *, since: str | None = None, until: str | None = None
+) -> Iterator[Trajectory]:
+    """Yield the trajectories of the store's namespace whole, newest first; bounds as in ``list_trajectories``."""
+    stored = store.backend.files(store.namespace)
+    oldest = "traj-" + re.sub(r"[-:]", "", since or "")[:15]
+    for name in _files(stored):
+        # The id begins with the time: nothing after this one can be young enough.
+        if PurePosixPath(name).name[: len(oldest)] < oldest:
+            return
+        trajectory = _read(stored, name)
+        if trajectory is None:
+            continue
+        started = trajectory.started_at
+        if not (since and started < since) and not (until and started[: len(until)] > until):
+            yield trajectory
+
+
+def recent(store: ChunkStore, limit: int) -> list[tuple[str, int]]:
+    """Ids and sizes of the newest records, without reading them: what a watcher looks at.
+
+    In a brain folder those of other namespaces are among them.
+    """
+    found = store.backend.files(store.namespace).signatures(FOLDER, recursive=True)
+    newest = sorted((name for name in found if _FILE.fullmatch(name)), reverse=True)[:limit]
+    return [(PurePosixPath(name).stem, found[name].size) for name in newest]
 
 
 def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
@@ -187,83 +212,62 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
         InvalidQuery: the id is not one.
         NotFoundError: there is none of that id in the store's namespace.
     """
-    folder = trajectory_folder(store)
-    path: Path | None = None
     if trajectory_id == "last":
-        newest = list_trajectories(store, limit=1)
-        path = newest[0].path if newest else None
+        trajectory = next(trajectories(store), None)
+    elif _ID.fullmatch(trajectory_id) is None:
+        raise InvalidQuery(
+            f"{trajectory_id!r:.80} is not a trajectory id",
+            hint="ids look like traj-20260210T213700-0a1b2c3d",
+        )
     else:
-        match = _ID.fullmatch(trajectory_id)
-        if match is None:
-            raise InvalidQuery(
-                f"{trajectory_id!r:.80} is not a trajectory id",
-                hint="ids look like traj-20260210T213700-0a1b2c3d",
-            )
-        if folder is not None:
-            path = folder / f"{match[1]}-{match[2]}" / f"{trajectory_id}.jsonl"
-    trajectory = read_trajectory(path) if path is not None and path.is_file() else None
-    if trajectory is None or trajectory.namespace != store.namespace:
+        trajectory = _read(store.backend.files(store.namespace), trajectory_file(trajectory_id))
+    if trajectory is None:
         raise NotFoundError(f"there is no trajectory {trajectory_id}", hint="list them: rlm-mem trajectories")
     return trajectory
 
 
 def prune_trajectories(store: ChunkStore, days: int) -> int:
     """Delete trajectories that started more than ``days`` days ago; 0 keeps all. Returns how many went."""
-    folder = trajectory_folder(store)
-    if not days or folder is None or not folder.is_dir():
+    if not days:
         return 0
-    oldest = store.clock().astimezone(UTC) - timedelta(days=days)
-    keep_from = f"traj-{oldest:%Y%m%dT%H%M%S}"
-    removed = 0
-    for month in folder.iterdir():
-        # Whole months that are younger need no look inside.
-        if not _MONTH.fullmatch(month.name) or month.name > f"{oldest:%Y-%m}":
-            continue
-        for path in month.glob("traj-*.jsonl"):
-            if path.name < keep_from:
-                path.unlink(missing_ok=True)
-                removed += 1
-        if not any(month.iterdir()):
-            month.rmdir()
-    return removed
+    stored = store.backend.files(store.namespace)
+    oldest = trajectory_file(f"traj-{store.clock().astimezone(UTC) - timedelta(days=days):%Y%m%dT%H%M%S}")
+    old = [name for name in _files(stored) if name < oldest]
+    return sum(stored.remove(name) for name in old)
 
 
-def trajectory_folder(store: ChunkStore) -> Path | None:
-    """Where the trajectories of a store stand; None for a store without a folder."""
-    base: Path | str | None = getattr(store, "base_path", None)
-    return None if base is None else Path(base) / "trajectories"
+def trajectory_file(trajectory_id: str) -> str:
+    """The name of the file of a trajectory."""
+    month = trajectory_id.removeprefix("traj-")
+    return f"{FOLDER}/{month[:4]}-{month[4:6]}/{trajectory_id}.jsonl"
 
 
-def _files(store: ChunkStore) -> Iterator[Path]:
+def _files(stored: BrainFiles) -> list[str]:
     """All trajectory files, newest first."""
-    folder = trajectory_folder(store)
-    if folder is None or not folder.is_dir():
-        return
-    months = sorted((path for path in folder.iterdir() if _MONTH.fullmatch(path.name)), reverse=True)
-    for month in months:
-        yield from sorted((path for path in month.iterdir() if _ID.fullmatch(path.stem)), reverse=True)
+    found = stored.names(FOLDER, recursive=True)
+    return sorted((name for name in found if _FILE.fullmatch(name)), reverse=True)
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _lines(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:
     """The records of a file; a last line that a crash cut off is left out."""
     try:
-        with path.open(encoding="utf-8") as file:
-            for line in file:
-                try:
-                    record = json.loads(line)
-                except ValueError:
-                    _log.warning("%s holds a line that is not JSON", path)
-                    continue
-                if isinstance(record, dict):
-                    yield record
+        text = (stored.read(name) or b"").decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        _log.warning("%s cannot be read: %s", path, error)
+        _log.warning("%s cannot be read: %s", name, error)
+        return
+    for line in text.split("\n"):
+        if not line:
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError:
+            _log.warning("%s holds a line that is not JSON", name)
+            continue
+        if isinstance(record, dict):
+            yield record
 
 
-def _info(store: ChunkStore, path: Path) -> TrajectoryInfo | None:
-    trajectory = read_trajectory(path)
-    if trajectory is None or trajectory.namespace != store.namespace:
-        return None
+def _info(trajectory: Trajectory) -> TrajectoryInfo:
     outcome = trajectory.outcome
     return TrajectoryInfo(
         id=trajectory.id,
@@ -279,18 +283,23 @@ def _info(store: ChunkStore, path: Path) -> TrajectoryInfo | None:
         usage=outcome.usage if outcome else Usage(),
         cost=outcome.cost if outcome else None,
         error=outcome.error if outcome else None,
-        path=path,
+        path=trajectory.path,
     )
 
 
-def read_trajectory(path: Path) -> Trajectory | None:
-    """Read one file, leaving out what is damaged; None when not even its first line can be used."""
+def _read(stored: BrainFiles, name: str) -> Trajectory | None:
+    """Read one file, leaving out what is damaged.
+
+    None when not even its first line can be used, or when it is another namespace's.
+    """
     trajectory: Trajectory | None = None
-    for record in _lines(path):
+    for record in _lines(stored, name):
         kind = record.pop("kind", None)
         try:
             if kind == "start":
-                trajectory = _build(Trajectory, record, path=path)
+                if record.get("namespace") != stored.namespace:
+                    return None
+                trajectory = _build(Trajectory, record, path=stored.path(name))
             elif trajectory is not None and kind == "step":
                 trajectory.steps.append(_build(LoopStep, record))
             elif trajectory is not None and kind == "call":
@@ -298,7 +307,7 @@ def read_trajectory(path: Path) -> Trajectory | None:
             elif trajectory is not None and kind == "end":
                 trajectory.outcome = _build(Outcome, record)
         except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            _log.warning("%s holds a record that does not fit: %s", path, error)
+            _log.warning("%s holds a record that does not fit: %s", name, error)
     return trajectory
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from rlm_mem.store.files import make_folder
 __all__ = ["EventLog", "parse_event"]
 
 _logger = logging.getLogger("rlm_mem.audit")
+_TAIL_BYTES = 262_144
+"""Of a month's file that ``latest`` looks at: some thousand lines."""
 
 
 class EventLog:
@@ -82,6 +85,33 @@ class EventLog:
                     if chunk_id is not None and not _mentions(event, chunk_id):
                         continue
                     yield event
+
+    def latest(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
+        """The newest line of these operations at the end of the last two months; None where there is none."""
+        months = sorted(self._folder.glob("????-??.jsonl"), reverse=True)[:2] if self._folder.is_dir() else []
+        for path in months:
+            for line in reversed(_tail(path)):
+                event = parse_event(line)
+                if (
+                    event is not None
+                    and event.get("op") in operations
+                    and event.get("ns", namespace) == namespace
+                ):
+                    return event
+        return None
+
+
+def _tail(path: Path) -> deque[bytes]:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _TAIL_BYTES))
+            lines = deque(file.read().splitlines())
+    except OSError:  # rotated away, or not ours to read: no event is known then
+        return deque()
+    if size > _TAIL_BYTES and lines:
+        lines.popleft()  # the tail begins in the middle of a line
+    return lines
 
 
 def parse_event(line: bytes) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
 
-__all__ = ["INDEX_VERSION", "connect", "migrate", "sqlite_error", "translated"]
+__all__ = ["INDEX_VERSION", "analysis_changed", "connect", "migrate", "sqlite_error", "translated"]
 
 _FIRST = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -155,6 +155,18 @@ def _statements(script: str) -> list[str]:
             statements.append(current.strip())
             current = ""
     return statements
+
+
+def analysis_changed(connection: sqlite3.Connection, wanted: str) -> bool:
+    """Whether terms in the index were made by another analyser than today's; records it for an empty index."""
+    found = connection.execute("SELECT value FROM meta WHERE key = 'analysis'").fetchone()
+    if found and found[0] == wanted:
+        return False
+    if found is None and connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is None:
+        with contextlib.suppress(sqlite3.OperationalError):  # somebody else is recording the same
+            connection.execute("INSERT OR IGNORE INTO meta VALUES ('analysis', ?)", (wanted,))
+        return False
+    return True
 
 
 @contextlib.contextmanager
