@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.arrays import contained, union
-from rlm_mem.store.best_match import TermList, best_match, term_lists
 from rlm_mem.store.conversation_order import around, in_order
 from rlm_mem.store.delta import select_docs
 from rlm_mem.store.filtering import admitted_slots
+from rlm_mem.store.local_match import TermList, best_match, term_lists
 from rlm_mem.store.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood
 from rlm_mem.store.postings import View
 from rlm_mem.store.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments, spans
