@@ -15,18 +15,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rlm_mem.chunk import Chunk, content_hash, decode_chunk, is_chunk_id
+from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store import files
 from rlm_mem.store.layout import Layout
+from rlm_mem.store.prepare import Prepared
 from rlm_mem.store.rows import ACTIVE, ARCHIVED, Row, RowWriter, find_row, row_at_path
 from rlm_mem.store.transaction import RACY_NS
+from rlm_mem.store.workers import in_order_of_making, prepared
 
 __all__ = ["SyncReport", "changed_folders", "read_chunk_file", "read_version_file", "sync_folders"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
 Progress = Callable[[int, int], None]
+
+_TELL = 20  # progress is told once in so many files
 
 
 @dataclass
@@ -91,29 +95,31 @@ def sync_folders(
     rows: RowWriter,
     folders: list[str],
     *,
+    language: str,
     progress: Progress | None = None,
-    count_tokens: Callable[[str], int],
     tidy: bool = True,
+    fresh: bool = False,
+    processes: int = 0,
 ) -> SyncReport:
     """Bring the index up to date with ``folders``; the caller holds the write lock and commits.
 
     Args:
+        language: of the analyser.
+        progress: called now and then with (files read, files to read).
         tidy: also deal with the files of killed processes.
+        fresh: the index is empty: there is no former state to compare with.
+        processes: how many may be used to read many files; 0: one per core.
     """
     report = SyncReport(scanned_folders=len(folders))
     if tidy:
         _finish_interrupted(connection, layout)
     seen_at = {path: _mtime(layout, path) for path in folders}
     missing: list[Row] = []
-    todo: list[tuple[str, os.stat_result]] = []
+    todo: list[str] = []
     for folder in folders:
         present = dict(_scan(layout, folder))
         recorded = _recorded(connection, folder)
-        todo += [
-            (path, stat)
-            for path, stat in present.items()
-            if recorded.get(path) != files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
-        ]
+        todo += [path for path, sig in present.items() if recorded.get(path) != sig]
         missing += [
             row
             for path in recorded
@@ -121,9 +127,11 @@ def sync_folders(
         ]
         for path in [path for path in recorded if path not in present]:
             connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
-    for done, (path, stat) in enumerate(todo, 1):
-        _adopt(connection, layout, rows, path, stat, report, count_tokens)
-        if progress is not None:
+    if len(todo) > 1:
+        todo = in_order_of_making(str(layout.base), todo, processes=processes)
+    for done, found in enumerate(prepared(str(layout.base), todo, language, processes=processes), 1):
+        _adopt(connection, layout, rows, found, report, fresh=fresh)
+        if progress is not None and (done % _TELL == 0 or done == len(todo)):
             progress(done, len(todo))
     for row in missing:
         current = find_row(connection, row.id)
@@ -147,13 +155,17 @@ def _mtime(layout: Layout, path: str) -> int | None:
         return None
 
 
-def _scan(layout: Layout, folder: str) -> Iterator[tuple[str, os.stat_result]]:
+def _scan(layout: Layout, folder: str) -> Iterator[tuple[str, files.Signature]]:
     try:
         with os.scandir(layout.absolute(folder)) as entries:
             for entry in entries:
                 if entry.name.endswith(".json") and not entry.name.startswith(".") and entry.is_file():
                     with contextlib.suppress(FileNotFoundError):
-                        yield f"{folder}/{entry.name}", entry.stat()
+                        stat = entry.stat()
+                        yield (
+                            f"{folder}/{entry.name}",
+                            files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino),
+                        )
     except FileNotFoundError:
         return
 
@@ -174,41 +186,46 @@ def _adopt(
     connection: sqlite3.Connection,
     layout: Layout,
     rows: RowWriter,
-    path: str,
-    stat: os.stat_result,
+    found: Prepared,
     report: SyncReport,
-    count_tokens: Callable[[str], int],
+    *,
+    fresh: bool,
 ) -> None:
-    former = row_at_path(connection, path)
-    try:
-        chunk, sig = read_chunk_file(layout.absolute(path))
-        twin = find_row(connection, chunk.id)
+    path, entry, problem = found.path, found.entry, found.problem
+    former = None if fresh else row_at_path(connection, path)
+    if entry is not None:
+        twin = find_row(connection, entry.id)
         if twin is not None and twin.path != path and layout.absolute(twin.path).exists():
-            raise InvalidChunk(f"{path}: the chunk {chunk.id} is also in {twin.path}")
-    except FileNotFoundError:
-        return
-    except (InvalidChunk, OSError) as error:
-        _logger.error("unreadable chunk file %s: %s", path, error)
+            problem = f"{path}: the chunk {entry.id} is also in {twin.path}"
+        former = former or twin
+    elif problem is None:
+        return  # gone since the folder was listed
+    if entry is None or problem is not None:
+        _logger.error("unreadable chunk file %s: %s", path, problem)
         connection.execute(
             "INSERT OR REPLACE INTO unreadable VALUES (?, ?, ?, ?, ?)",
-            (path, stat.st_size, stat.st_mtime_ns, stat.st_ino, str(error)),
+            (path, found.size, found.mtime_ns, found.inode, problem),
         )
-        if former is not None:  # it is not what the index says any more: hide it, leave the file alone
-            rows.drop(former)
+        hidden = row_at_path(connection, path)
+        if hidden is not None:  # it is not what the index says any more: hide it, leave the file alone
+            rows.drop(hidden)
         report.unreadable.append(path)
         return
-    connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
-    former = former or twin
-    actual = content_hash(chunk.content)
-    if actual != chunk.metadata.content_hash or chunk.tokens == 0:
-        # Edited by hand: the index holds the truth of the text; `check` offers to bring the file's own fields along.
-        chunk.metadata.content_hash = actual
-        chunk.tokens = count_tokens(chunk.content)
+    if not fresh:
+        connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
     if former is not None:
-        chunk.metadata.access_count = max(chunk.metadata.access_count, former.access_count)
-        chunk.metadata.accessed_at = max(chunk.metadata.accessed_at, former.accessed_at)
+        entry.access_count = max(entry.access_count, former.access_count)
+        entry.accessed_at = max(entry.accessed_at, former.accessed_at)
     status = ARCHIVED if path.startswith("archive/") else ACTIVE
-    rows.put(chunk, path, sig, status, former=former)
+    segments = found.segments
+    rows.put_entry(
+        entry,
+        path,
+        found.signature,
+        status,
+        lambda: segments.numbered(rows.term) if segments is not None else b"",
+        former=former,
+    )
     (report.added if former is None else report.changed).append(path)
 
 

@@ -1,0 +1,172 @@
+"""Building the index from files: with helping processes or without, the index is the same."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem.config import Config, StoreConfig
+from rlm_mem.memory import Memory
+from rlm_mem.store import workers
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.prepare import prepare
+
+WORDS = [
+    "Ínes",
+    "measured",
+    "the",
+    "snake_case",
+    "gateway's",
+    "v1.2.3",
+    "board",
+    "twice;",
+    "東京",
+    "is",
+    "nice,",
+    "isn't",
+    "it?",
+    "She's",
+    "happy",
+    "in",
+    "Paris",
+]
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Path:
+    """A store with dialogue, repeated prefixes, links, tags, archived, foreign-script and broken files."""
+    with Memory.open(tmp_path / "brain") as memory, memory.batch():
+        for number in range(40):
+            words = " ".join(WORDS[(number * 7 + k * k) % len(WORDS)] for k in range(60))
+            memory.remember(
+                f"Ann: {words}\nBob: and {number} more.",
+                conversation_id=f"conv-{number // 6}",
+                tags=["all", f"t{number % 5}"],
+                occurred_at="2026-01-02T00:00:00Z" if number % 3 else None,
+            )
+        ids = memory.list_chunks()
+        memory.store.delete_chunk(ids[3])
+        memory.store.create_chunk("somebody else's", namespace="other/place")
+    base = tmp_path / "brain" / "memory"
+    edited = next(iter(base.glob("chunks/*/*.json")))
+    edited.write_text(
+        edited.read_text(encoding="utf-8").replace("more.", "changed by hand."), encoding="utf-8"
+    )
+    (edited.parent / "chunk-broken.json").write_text("{", encoding="utf-8")
+    (edited.parent / "chunk-misnamed.json").write_bytes(edited.read_bytes())
+    return base
+
+
+def contents(base: Path) -> dict[str, Any]:
+    """Every row of every table of the index, and the SQL that made its indexes and triggers."""
+    connection = sqlite3.connect(base / "index" / "index.sqlite")
+    try:
+        found: dict[str, Any] = {}
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            if name not in ("changes", "sqlite_sequence", "postings_state", "folders"):
+                columns = [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+                found[name] = sorted(
+                    connection.execute(f"SELECT {', '.join(columns)} FROM {name}").fetchall(), key=repr
+                )
+        found["sql"] = sorted(
+            connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"), key=repr
+        )
+        return found
+    finally:
+        connection.close()
+
+
+def rebuilt(base: Path, processes: int) -> dict[str, Any]:
+    """The index made from nothing with so many processes."""
+    for path in (base / "index").glob("index.sqlite*"):
+        path.unlink()
+    config = Config(store=StoreConfig(processes=processes))
+    ChunkStore(base, config=config).close()  # adopts every file
+    return contents(base)
+
+
+def test_the_index_is_the_same_however_many_processes_read_the_files(
+    brain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = rebuilt(brain, 1)
+    assert len(alone["chunks"]) > 40
+    assert len(alone["unreadable"]) == 2
+    monkeypatch.setattr(workers, "FEW", 0)
+    monkeypatch.setattr(workers, "_LOT", 7)
+    started: list[object] = []
+    start = workers._started
+    monkeypatch.setattr(workers, "_started", lambda: started.append(None) or start())
+    assert rebuilt(brain, 3) == alone
+    assert started
+
+
+def test_a_rebuild_in_place_gives_what_an_index_from_nothing_holds(brain: Path) -> None:
+    fresh = rebuilt(brain, 1)
+    with ChunkStore(brain) as store:
+        before = store.get_stats()
+        store.rebuild_index()
+        assert store.get_stats() == before
+    again = contents(brain)
+    assert again["sql"] == fresh["sql"]
+    assert again["totals"] == fresh["totals"]
+    assert sorted(row[1:] for row in again["chunks"]) == sorted(
+        row[1:] for row in fresh["chunks"]
+    )  # but numbers
+
+
+def test_a_rebuild_that_fails_leaves_the_index_as_it_was(brain: Path) -> None:
+    before = rebuilt(brain, 1)
+
+    def interrupt(done: int, _total: int) -> None:
+        if done >= 20:
+            raise KeyboardInterrupt
+
+    with ChunkStore(brain) as store:
+        with pytest.raises(KeyboardInterrupt):
+            store.rebuild_index(progress=interrupt)
+        assert (
+            len(store.list_chunks()) == sum(row[5] == 0 for row in before["chunks"]) - 1
+        )  # one is elsewhere
+    assert contents(brain) == before
+
+
+def test_chunks_of_one_time_keep_their_order_when_the_index_is_made_anew(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        text = "\n\n".join(f"Paragraph {number} is about subject {number}. " * 12 for number in range(40))
+        memory.remember(text, conversation_id="book", occurred_at="2025-05-05T00:00:00Z")
+        written = memory.list_chunks(conversation_id="book")
+        assert len(written) > 8
+        memory.rebuild_index()
+        assert memory.list_chunks(conversation_id="book") == written
+
+
+@pytest.mark.parametrize("fault", ["cannot start", "dies"])
+def test_without_helping_processes_the_work_is_done_here(
+    brain: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    paths = sorted(path.relative_to(brain).as_posix() for path in brain.glob("chunks/*/*.json"))
+    alone = [prepare(str(brain), path, "english") for path in paths]
+    if fault == "cannot start":
+        monkeypatch.setattr(workers.sys, "executable", str(brain / "no such program"))
+    else:
+        monkeypatch.setattr(
+            workers, "_START", "import sys; sys.stdin.buffer.read(9); sys.exit(3)  # {path!r:.0}"
+        )
+    monkeypatch.setattr(workers, "_LOT", 5)
+    assert list(workers.prepared(str(brain), paths, "english", processes=2, few=0)) == alone
+
+
+def test_helping_processes_end_with_the_work(brain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    start = workers._started
+    monkeypatch.setattr(workers, "_started", lambda: made.append(start()) or made[-1])
+    monkeypatch.setattr(workers, "_LOT", 5)
+    paths = [path.relative_to(brain).as_posix() for path in brain.glob("chunks/*/*.json")]
+    reading = workers.prepared(str(brain), paths, "english", processes=2, few=0)
+    next(reading)
+    reading.close()  # whoever reads stops half-way
+    assert len(made) == 2
+    assert all(child._process.poll() is not None for child in made)
