@@ -27,7 +27,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "RLM_MEM_BRAIN"):
         monkeypatch.delenv(name, raising=False)
     for name in list(os.environ):
-        if name.startswith("RLM_MEM_"):
+        if name.startswith(("RLM_MEM_", "OTEL_")):
             monkeypatch.delenv(name, raising=False)
 
 

@@ -18,6 +18,7 @@ LAYERS = (
     ("search", "ingest"),
     ("store",),
     ("text",),
+    ("telemetry",),
     ("chunk", "chunk_fields", "chunk_types", "errors", "config"),
 )
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}

@@ -28,6 +28,7 @@ from rlm_mem.cli import (
     settings,
     traces,
 )
+from rlm_mem.cli.logging import log_lines
 from rlm_mem.cli.opening import Where
 from rlm_mem.errors import InputError, RlmMemError
 
@@ -78,6 +79,16 @@ def before(
         str | None,
         typer.Option("--namespace", metavar="NAME", help="Whose memory, for whichever command follows."),
     ] = None,
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            "--log-level", metavar="LEVEL", help="Log lines on stderr: debug, info, warning, error."
+        ),
+    ] = None,
+    log_format: Annotated[
+        str | None,
+        typer.Option("--log-format", metavar="FORM", help="Log lines as text, or json: one object a line."),
+    ] = None,
     version: Annotated[  # noqa: ARG001 - its callback does the work
         bool,
         options.flag("--version", help="Print the version.", callback=_print_version, is_eager=True),
@@ -85,6 +96,7 @@ def before(
 ) -> None:
     """Long-term memory for LLM agents: plain files, links, and answers found by programs."""
     ctx.obj = Where(brain, namespace)
+    log_lines(brain, log_level, log_format)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -20,6 +20,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.ingest.linking import AutoLinker
+from rlm_mem.telemetry import Operation, count, observed
 from rlm_mem.text.secrets import Screened, screen
 
 if TYPE_CHECKING:
@@ -65,6 +66,15 @@ class _Outcome:
         }
 
 
+def _figures(current: Operation, result: dict[str, Any]) -> None:
+    if not result["success"]:
+        current.failed("refused")
+        return
+    current.set("rlm_mem.chunks", result["chunks_created"])
+    count("rlm_mem.chunks.created", result["chunks_created"])
+    count("rlm_mem.chunks.repeated", len(result["duplicates"]))
+
+
 class RememberOperation:
     """Stores content as memory, chunked and linked (seed 004).
 
@@ -83,6 +93,7 @@ class RememberOperation:
         self._on_progress = on_progress
         self._linker = AutoLinker(store, self._config)
 
+    @observed("remember", _figures)
     def remember(
         self,
         content: str,

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.llm.base import Usage
 from rlm_mem.llm.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
+from rlm_mem.recall.observing import told
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.recall import log_reading
 from rlm_mem.recall.run import Operation, Run, check_query
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.repl.loop import LoopStep
+from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -81,6 +83,7 @@ class ReasonOperation(Operation):
     With the offline model a fixed program walks the links (:mod:`rlm_mem.recall.offline_reason`).
     """
 
+    @observed("reason", told)
     def reason(
         self,
         query: str,

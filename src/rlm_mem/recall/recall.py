@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.llm.base import Usage
 from rlm_mem.llm.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
+from rlm_mem.recall.observing import told
 from rlm_mem.recall.run import Operation, Run
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.repl.loop import LoopStep
 from rlm_mem.store.standing import standing
+from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from rlm_mem.store.api import ChunkStore
@@ -59,6 +61,7 @@ class RecallResult:
 class RecallOperation(Operation):
     """Answers questions from a store (seeds 002 and 003); made as :class:`~rlm_mem.recall.run.Operation` says."""
 
+    @observed("recall", told)
     def recall(
         self,
         query: str,

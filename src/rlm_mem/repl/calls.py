@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InputError, ModelError
 from rlm_mem.repl.values import preview
+from rlm_mem.telemetry import carried, model_call
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -121,7 +122,7 @@ class ModelCalls:
                 self.budget.cancel(one.held)
             raise
         with ThreadPoolExecutor(min(MAX_PARALLEL, len(asked)), "rlm-mem-llm") as workers:
-            return list(workers.map(self._complete_or_explain, asked))
+            return list(workers.map(carried(self._complete_or_explain), asked))
 
     def _complete_or_explain(self, asked: _Asked) -> str:
         try:
@@ -144,7 +145,11 @@ class ModelCalls:
         seconds = min(self._remaining(), self.budget.remaining_seconds(), self._config.llm.timeout_seconds)
         try:
             model = self.model
-            completion = model.complete(asked.text, timeout=max(0.1, seconds), max_tokens=asked.answer_tokens)
+            with model_call(model.name) as called:
+                completion = model.complete(
+                    asked.text, timeout=max(0.1, seconds), max_tokens=asked.answer_tokens
+                )
+                called.spent(completion)
         except BaseException:
             self.budget.cancel(asked.held)
             raise

@@ -19,6 +19,7 @@ from rlm_mem.llm.budget import Budget
 from rlm_mem.repl.conversation import Conversation, Turn
 from rlm_mem.repl.prompts import SYSTEM_PROMPT, Opening, clip, feedback, no_program
 from rlm_mem.repl.turn import Done, LoopSession, LoopStep, error_hint, make_step, programs_in, run_program
+from rlm_mem.telemetry import Operation, model_call, operation
 
 __all__ = ["LoopResult", "LoopSession", "LoopStep", "drive"]
 
@@ -124,6 +125,10 @@ class _Run:
 
     def turn(self) -> None:
         """One model call and the programs it wrote; raises BudgetError after recording what was done."""
+        with operation("turn") as current:
+            self._turn(current)
+
+    def _turn(self, current: Operation) -> None:
         self._budget.start_iteration()
         completion, prompt_chars, prompt_tokens = self._ask()
         done, ended = self._execute(programs_in(completion.text))
@@ -140,6 +145,12 @@ class _Run:
             prompt_tokens=prompt_tokens,
         )
         self._steps.append(step)
+        current.set("rlm_mem.turn", step.turn)
+        current.set("rlm_mem.depth", step.depth)
+        current.set("rlm_mem.programs", len(step.programs))
+        current.set("rlm_mem.host_calls", len(step.host_calls))
+        if step.error_kind is not None:
+            current.failed(step.error_kind)
         self._evidence.update(dict.fromkeys(step.chunks_read))
         if self._on_step is not None:
             self._on_step(step)
@@ -173,12 +184,14 @@ class _Run:
         held = self._budget.start_call(prompt_tokens + answer_tokens)
         began = time.monotonic()
         try:
-            completion = self._llm.complete(
-                messages,
-                max_tokens=answer_tokens,
-                timeout=None if timeout == float("inf") else timeout,
-                on_text=self._on_text,
-            )
+            with model_call(self._llm.name) as called:
+                completion = self._llm.complete(
+                    messages,
+                    max_tokens=answer_tokens,
+                    timeout=None if timeout == float("inf") else timeout,
+                    on_text=self._on_text,
+                )
+                called.spent(completion)
         except BaseException:
             self._budget.cancel(held)
             raise

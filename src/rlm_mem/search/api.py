@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.errors import InputError, InvalidQuery
 from rlm_mem.store.lookup import Filters
+from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -59,6 +60,7 @@ class Hit:
     parts: dict[str, float] | None = None
 
 
+@observed("search", lambda current, hits: current.set("rlm_mem.hits", len(hits)))
 def search(
     store: ChunkStore,
     query: str,

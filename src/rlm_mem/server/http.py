@@ -14,6 +14,8 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Route
 
+from rlm_mem.server.observed import Observed
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -92,6 +94,6 @@ def create_app(mcp: McpServer, *, token: str, port: int, routes: Sequence[BaseRo
 
     return Starlette(
         routes=[Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)), *routes],
-        middleware=[Middleware(Guard, token=token, port=port)],
+        middleware=[Middleware(Observed), Middleware(Guard, token=token, port=port)],
         lifespan=lifespan,
     )

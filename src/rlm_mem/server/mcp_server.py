@@ -18,6 +18,7 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.server import prompts, resources
 from rlm_mem.server.service import in_words
 from rlm_mem.server.tool import Tool, input_schema, object_schema
+from rlm_mem.telemetry import carried
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +75,7 @@ class McpServer:
         self.service.close()
 
     async def _in_worker(self, work: Callable[[], _R]) -> _R:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, carried(work))
 
     # --- tools -----------------------------------------------------------------------------------------
 

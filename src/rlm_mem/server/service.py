@@ -17,11 +17,12 @@ from rlm_mem.server.arguments import decode
 from rlm_mem.server.handles import Handles
 from rlm_mem.server.tool import Tool
 from rlm_mem.server.toolset import tools_for
+from rlm_mem.telemetry import operation
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["Answer", "Call", "CallCancelled", "Service", "Settings", "in_words"]
+__all__ = ["Answer", "Call", "CallCancelled", "Service", "Settings", "in_words", "storable"]
 
 _log = logging.getLogger(__name__)
 
@@ -148,16 +149,29 @@ class Service:
         tool = self.tools.get(name)
         if tool is None:
             raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"There are: {', '.join(self.tools)}.")
+        with operation("tool", tool=name) as current:
+            answer = self._answer(tool, arguments, progress, given_up or threading.Event())
+            if answer.failed:
+                current.failed("refused")
+            return answer
+
+    def _answer(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any] | str | None,
+        progress: Callable[[float, float | None, str], None],
+        given_up: threading.Event,
+    ) -> Answer:
         try:
             decoded = decode(tool.takes, tool.aliases, arguments)
-            call = Call(self.memory, self.handles, self.settings, progress, given_up or threading.Event())
+            call = Call(self.memory, self.handles, self.settings, progress, given_up)
             data = plain(tool.run(call, decoded))
         except RlmMemError as error:
             return Answer(in_words(error))
         except CallCancelled as error:
             return Answer(str(error))
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end the server: log it, say it
-            _log.exception("tool %s failed", name)
+            _log.exception("tool %s failed", tool.name)
             return Answer(in_words(RlmMemError(f"internal error: {type(error).__name__}: {error}"[:500])))
         return Answer(json.dumps(data, ensure_ascii=False), data)
 
@@ -178,9 +192,14 @@ def in_words(error: RlmMemError) -> str:
 
 def plain(result: msgspec.Struct) -> dict[str, Any]:
     """The result as plain data whose text UTF-8 can hold: remembered text may be anything."""
-    data: dict[str, Any] = msgspec.to_builtins(result)
+    return storable(msgspec.to_builtins(result))
+
+
+def storable(data: dict[str, Any]) -> dict[str, Any]:
+    """Plain data as it is; what UTF-8 cannot hold is replaced."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+        replaced: dict[str, Any] = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+        return replaced
     return data

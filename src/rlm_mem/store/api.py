@@ -285,12 +285,12 @@ class ChunkStore(ChunkReader):
         """Fold access counts into the files and write the three JSON views of seed 000."""
         return self.backend.checkpoint()
 
-    @observed("index.sync")
+    @observed("sync")
     def sync(self, full: bool = False) -> SyncReport:
         """Notice files changed by hand or by git; ``full`` looks at every file (edits in place included)."""
         return self.backend.sync(full=full)
 
-    @observed("index.rebuild")
+    @observed("rebuild")
     def rebuild_index(self, progress: Callable[[int, int], None] | None = None) -> SyncReport:
         """Build the index anew from the files; ``progress`` is called with (done, total)."""
         return self.backend.rebuild(self.namespace, progress)

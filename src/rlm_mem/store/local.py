@@ -190,7 +190,7 @@ class LocalBackend:
         try:
             if reads:
                 rows.touch(reads)
-            with operation("store.write", backend="local"):
+            with operation("write", backend="local"):
                 yield current
                 current.commit()
         except sqlite3.Error as error:

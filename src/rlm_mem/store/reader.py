@@ -102,7 +102,7 @@ class ChunkReader:
 
     # --- single chunks ----------------------------------------------------------------------------------
 
-    @telemetry.observed("store.read")
+    @telemetry.observed("read")
     def get_chunk(self, chunk_id: str, *, track: bool = True) -> Chunk | None:
         """The chunk, or None where there is none or its file does not validate (seed 000, Safety Features).
 
@@ -120,6 +120,7 @@ class ChunkReader:
         chunk = self.backend.read(row) if row else None
         return chunk if chunk is not None and chunk.namespace == self.namespace else None
 
+    @telemetry.observed("read", lambda current, found: current.set("rlm_mem.chunks", len(found)))
     def get_many(self, chunk_ids: Sequence[str], *, track: bool = False) -> dict[str, Chunk]:
         """Those of the chunks that exist, by id."""
         found = self.backend.chunks(self.namespace, [check_chunk_id(chunk_id) for chunk_id in chunk_ids])

@@ -1,0 +1,45 @@
+"""Log lines of a command: what its options say, else the environment, else the settings of the brain."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rlm_mem.errors import InvalidConfig, RlmMemError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["log_lines"]
+
+
+def log_lines(brain: Path | None, level: str | None, form: str | None) -> None:
+    """Set logging up where anybody asked for it; without that, Python's own way shows warnings as they are.
+
+    Args:
+        brain: the folder named before the command; without one, where the command would look.
+        level, form: the options, None for those not given.
+
+    Raises:
+        InvalidConfig: an unknown level or format.
+    """
+    from rlm_mem.config import Config, LogConfig, locate_brain
+
+    level, form = level and level.lower(), form and form.lower()
+    named = os.environ.get("RLM_MEM_LOG_LEVEL"), os.environ.get("RLM_MEM_LOG_FORMAT")
+    asked = any((level, form, *named))
+    if not asked and not (locate_brain(brain) / "config.toml").is_file():
+        return
+    try:
+        settings = Config.load(locate_brain(brain)).log
+    except RlmMemError:
+        # Wrong settings are for the command itself to report; its log lines go out all the same.
+        settings = LogConfig()
+    if not asked and settings == LogConfig():
+        return
+    from rlm_mem.telemetry.logs import FORMATS, LEVELS, start_logging
+
+    for given, known, option in ((level, LEVELS, "--log-level"), (form, FORMATS, "--log-format")):
+        if given is not None and given not in known:
+            raise InvalidConfig(f"{option} is {given!r:.40}", hint=f"Use one of {', '.join(known)}.")
+    start_logging(level or settings.level, form or settings.format)

@@ -1,0 +1,243 @@
+"""What records while telemetry is on: spans and instruments of the OpenTelemetry API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from opentelemetry import metrics, trace
+from opentelemetry.trace import SpanKind, StatusCode
+
+from rlm_mem.telemetry import Operation
+from rlm_mem.telemetry.names import METRICS
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from opentelemetry.trace import Span
+
+    from rlm_mem.telemetry import Completed
+    from rlm_mem.telemetry.providers import Providers
+
+__all__ = ["Recorder"]
+
+_TEXT_LIMIT = 4_000  # characters of a query or answer
+#: Seconds: from a tenth of a millisecond, since most of what a memory does takes a few.
+_SECONDS = (
+    0.0001,
+    0.00025,
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    30,
+    60,
+)
+
+Labels = Mapping[str, str | int | bool]
+_NAMES = {
+    "backend": "rlm_mem.backend",
+    "tool": "gen_ai.tool.name",
+    "change": "rlm_mem.change",
+    "stopped_by": "rlm_mem.stopped_by",
+}
+
+
+class Recorder:
+    """Makes spans and fills instruments.
+
+    Args:
+        providers: where they go.
+        content: also record what was asked and answered.
+    """
+
+    def __init__(self, providers: Providers, *, content: bool) -> None:
+        self.content = content
+        self._providers = providers
+        tracing = providers.tracing or trace.NoOpTracerProvider()
+        metering = providers.metering or metrics.NoOpMeterProvider()
+        self.tracer = tracing.get_tracer("rlm_mem")
+        meter = metering.get_meter("rlm_mem")
+        self._instruments: dict[str, Any] = {}
+        for name, (kind, unit, description) in METRICS.items():
+            if kind == "histogram":
+                bounds = _SECONDS if unit == "s" else None
+                self._instruments[name] = meter.create_histogram(
+                    name, unit, description, explicit_bucket_boundaries_advisory=bounds
+                )
+            else:
+                self._instruments[name] = meter.create_counter(name, unit, description)
+
+    def operation(self, name: str, labels: Labels) -> Operation:
+        """A span named `rlm_mem.NAME`, and its duration."""
+        given = {"rlm_mem.operation": name, **_full(labels)}
+        return _Recorded(self, f"rlm_mem.{name}", "rlm_mem.operation.duration", given)
+
+    def model_call(self, model: str) -> Operation:
+        """A span as the conventions for generative models name it, and its duration."""
+        given = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
+        return _Recorded(
+            self, f"chat {model}", "gen_ai.client.operation.duration", given, kind=SpanKind.CLIENT
+        )
+
+    def http_request(self, method: str, headers: Mapping[str, str]) -> Operation:
+        """A span of the server, below the caller's."""
+        from opentelemetry.propagate import extract
+
+        return _Recorded(
+            self,
+            f"HTTP {method}",
+            "http.server.request.duration",
+            {"http.request.method": method},
+            kind=SpanKind.SERVER,
+            parent=extract(headers),
+        )
+
+    def waiting(self, name: str, labels: Labels) -> Operation:
+        """A duration without a span."""
+        return _Waiting(self, name, _full(labels))
+
+    def count(self, name: str, amount: float, labels: Labels) -> None:
+        """Add to a counter."""
+        if amount:
+            self._instruments[name].add(amount, _full(labels))
+
+    def record(self, name: str, value: float, attributes: Mapping[str, Any]) -> None:
+        """Add a value to a histogram."""
+        self._instruments[name].record(value, attributes)
+
+    def trace_ids(self) -> tuple[str, str] | None:
+        """Ids of the present span."""
+        context = trace.get_current_span().get_span_context()
+        if not context.is_valid:
+            return None
+        return trace.format_trace_id(context.trace_id), trace.format_span_id(context.span_id)
+
+    def close(self) -> None:
+        """Send what is pending; providers of the program around stay as they are."""
+        self._providers.close()
+
+
+def _full(labels: Labels) -> dict[str, Any]:
+    return {_NAMES.get(name, name): value for name, value in labels.items()}
+
+
+class _Recorded(Operation):
+    """A span that is the present one inside `with`, and a value in a histogram at its end."""
+
+    __slots__ = (
+        "_began",
+        "_error",
+        "_histogram",
+        "_kind",
+        "_labels",
+        "_name",
+        "_parent",
+        "_recorder",
+        "_scope",
+        "_span",
+    )
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        name: str,
+        histogram: str,
+        labels: dict[str, Any],
+        *,
+        kind: SpanKind = SpanKind.INTERNAL,
+        parent: Any = None,
+    ) -> None:
+        self._recorder = recorder
+        self._name = name
+        self._histogram = histogram
+        self._labels = labels
+        self._kind = kind
+        self._parent = parent
+        self._error: str | None = None
+        self._span: Span
+
+    def __enter__(self) -> Operation:
+        self._began = time.perf_counter()
+        # Messages of errors may quote what somebody wrote: the class of an error is enough for a span.
+        self._scope = self._recorder.tracer.start_as_current_span(
+            self._name,
+            context=self._parent,
+            kind=self._kind,
+            attributes=self._labels,
+            record_exception=False,
+            set_status_on_exception=False,
+        )
+        self._span = self._scope.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]:
+        if kind is not None and not issubclass(kind, GeneratorExit):
+            self.failed(kind.__name__)
+        if self._error is not None:
+            self._span.set_status(StatusCode.ERROR)
+        # While the span is still the present one: exemplars of the histogram point to it.
+        self._recorder.record(self._histogram, time.perf_counter() - self._began, self._labels)
+        self._scope.__exit__(None, None, None)
+        return False
+
+    def set(self, name: str, value: str | int | float | bool) -> None:
+        self._span.set_attribute(name, value)
+
+    def label(self, name: str, value: str | int | bool) -> None:
+        self._labels[name] = value
+        self._span.set_attribute(name, value)
+
+    def text(self, name: str, value: str) -> None:
+        if self._recorder.content:
+            self._span.set_attribute(name, value[:_TEXT_LIMIT].encode("utf-8", "replace").decode())
+
+    def spent(self, completed: Completed) -> None:
+        recorder, usage = self._recorder, completed.usage
+        for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+            self._span.set_attribute(f"gen_ai.usage.{kind}_tokens", tokens)
+            recorder.record("gen_ai.client.token.usage", tokens, {**self._labels, "gen_ai.token.type": kind})
+        if completed.cost is None:
+            recorder.count("rlm_mem.model.unpriced", 1, self._labels)
+        else:
+            recorder.count("rlm_mem.model.cost", float(completed.cost), self._labels)
+
+    def failed(self, kind: str) -> None:
+        self._error = kind
+        self.label("error.type", kind)
+
+
+class _Waiting(Operation):
+    """A duration in a histogram."""
+
+    __slots__ = ("_began", "_histogram", "_labels", "_recorder")
+
+    def __init__(self, recorder: Recorder, histogram: str, labels: dict[str, Any]) -> None:
+        self._recorder = recorder
+        self._histogram = histogram
+        self._labels = labels
+
+    def __enter__(self) -> Operation:
+        self._began = time.perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]:
+        if kind is not None:
+            self._labels["error.type"] = kind.__name__
+        self._recorder.record(self._histogram, time.perf_counter() - self._began, self._labels)
+        return False

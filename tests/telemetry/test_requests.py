@@ -1,0 +1,90 @@
+"""HTTP requests and MCP tools under telemetry: a span each, by route and tool, below the caller's trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+from starlette.testclient import TestClient
+
+from rlm_mem import telemetry
+from rlm_mem.server.observed import Observed
+from rlm_mem.server.service import Service, Settings
+from tests.telemetry.test_telemetry import Watched
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    found = Watched()
+    telemetry.use(found.tracing, found.metering)
+    yield found
+    telemetry.stop()
+
+
+def answer(request: Request) -> PlainTextResponse:
+    if request.path_params.get("chunk") == "broken":
+        raise RuntimeError("no luck")
+    return PlainTextResponse("here")
+
+
+@pytest.fixture
+def client() -> TestClient:
+    routes = [
+        Route("/chunks/{chunk}", answer),
+        Mount("/api", routes=[Route("/{kind}/{chunk}/links", answer)]),
+    ]
+    app = Starlette(routes=routes, middleware=[Middleware(Observed)])
+    return TestClient(app, raise_server_exceptions=False)
+
+
+def routes_of(watched: Watched) -> dict[str, int]:
+    return {
+        point.attributes.get("http.route", "none"): point.attributes.get("http.response.status_code", 0)
+        for point in watched.points("http.server.request.duration")
+    }
+
+
+def test_a_request_is_named_by_its_route_and_not_by_its_address(watched: Watched, client: TestClient) -> None:
+    client.get("/chunks/chunk-2026-02-10-a1b2c3d4?q=heronblue")
+    client.get("/api/chunk/chunk-7/links")
+    client.get("/nothing/of/heronblue")
+    assert routes_of(watched) == {"/chunks/{chunk}": 200, "/api/{kind}/{chunk}/links": 200, "none": 404}
+    assert "heronblue" not in "".join(span.to_json() for span in watched.spans)
+    assert "chunk-7" not in "".join(span.to_json() for span in watched.spans)
+
+
+def test_a_request_that_breaks_the_server_is_an_error(watched: Watched, client: TestClient) -> None:
+    assert client.get("/chunks/broken").status_code == 500
+    (span,) = watched.spans
+    assert span.attributes is not None
+    assert span.attributes["error.type"] == "RuntimeError"
+
+
+def test_the_trace_of_the_caller_goes_on(watched: Watched, client: TestClient) -> None:
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    client.get("/chunks/1", headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01"})
+    (span,) = watched.spans
+    assert f"{span.context.trace_id:032x}" == trace
+
+
+def test_a_tool_call_is_a_span_with_the_name_of_the_tool(watched: Watched, tmp_path: Path) -> None:
+    service = Service(Settings(brain=tmp_path / "brain"))
+    try:
+        assert not service.call("remember", {"text": "A note on herons."}).failed
+        assert service.call("search", {"query": "heron", "limit": "many"}).failed
+    finally:
+        service.close()
+    tools = {
+        span.attributes["gen_ai.tool.name"]: span.attributes.get("error.type")
+        for span in watched.named("rlm_mem.tool")
+        if span.attributes
+    }
+    assert tools == {"remember": None, "search": "refused"}
+    (remember,) = watched.named("rlm_mem.remember")
+    assert remember.parent is not None
