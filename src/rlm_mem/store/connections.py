@@ -76,7 +76,7 @@ class Connections:
             self._mine, self._all, self._pid = _OfThread(), [], os.getpid()
         connection = self._mine.connection
         if connection is not None:
-            if connection.in_transaction or self._same_file():
+            if connection.in_transaction or self.same_file():
                 return connection
             self.drop()
         return self._connect()
@@ -103,7 +103,8 @@ class Connections:
         """A connection that belongs to no thread, for the caller to close."""
         return schema.connect(self.database, wait_seconds=self._wait_seconds)
 
-    def _same_file(self) -> bool:
+    def same_file(self) -> bool:
+        """Whether the index file is still the one that was opened."""
         try:
             return os.stat(self.database).st_ino == self._inode
         except FileNotFoundError:

@@ -6,10 +6,11 @@ import contextlib
 import logging
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
@@ -18,6 +19,7 @@ from rlm_mem.store import files, schema
 from rlm_mem.store.brain_files import LocalBrainFiles
 from rlm_mem.store.connections import Connections
 from rlm_mem.store.events import EventLog
+from rlm_mem.store.healing import Healed, healed, shows_damage
 from rlm_mem.store.history import Version, former_versions
 from rlm_mem.store.layout import Layout
 from rlm_mem.store.namespace_postings import NamespacePostings
@@ -69,6 +71,9 @@ class LocalBackend:
         )
         self._reads = ReadBuffer()
         self._closed = False
+        self._healing = threading.RLock()
+        self.index_generation = 0
+        """Raised each time that a damaged index was set aside."""
         self._recorded_times: dict[str, int] = {}
         self._postings = NamespacePostings(
             self.layout.index / "postings", None if read_only else self._connections.another
@@ -107,7 +112,7 @@ class LocalBackend:
         # No usable index, or files newer than it: index the files in memory; nothing is written.
         self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
 
-    def _set_index_aside(self, error: StorageError) -> None:
+    def _set_index_aside(self, error: Exception) -> None:
         """A damaged index is renamed, not deleted, and built anew from the files."""
         _logger.warning("%s; rebuilding it from the files", error)
         self._drop_connections()
@@ -116,6 +121,26 @@ class LocalBackend:
             damaged = self.layout.index / name
             if damaged.exists():
                 os.replace(damaged, self.layout.index / f"{name}.damaged-{stamp}")
+
+    def heal(self, error: Exception, known: int) -> bool:
+        """Build a damaged index anew from the files; False where the error says something else.
+
+        Args:
+            known: the generation of the index in which the error was met: somebody else may have built another since.
+        """
+        if not shows_damage(error) or self.in_transaction or self._closed:
+            return False
+        with self._healing:
+            if self.index_generation == known:
+                if self.read_only:
+                    self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
+                else:
+                    if self._connections.same_file():  # else another process has healed it
+                        self._set_index_aside(error)
+                    self._drop_connections()
+                    self.index_generation += 1
+                    self.sync()
+        return True
 
     @property
     def location(self) -> str:
@@ -167,19 +192,18 @@ class LocalBackend:
         """Hold the write lock; what is written inside appears at the end, or not at all. Nests."""
         if self.read_only:
             raise StoreReadOnly(f"the store {self.layout.base} was opened read-only")
-        connection = self.connection
         outer = self._connections.transaction
         if outer is not None:
             yield outer
             return
         try:
             with waiting("rlm_mem.store.lock.wait", backend="local"):
-                connection.execute("BEGIN IMMEDIATE")
+                self._begin()
         except sqlite3.Error as error:
             raise schema.sqlite_error(error, str(self.layout.base)) from error
-        rows = self._connections.rows
+        rows, known = self._connections.rows, self.index_generation
         current = Transaction(
-            connection,
+            self.connection,
             self.layout,
             rows,
             durable=self.config.store.durability == "full",
@@ -193,18 +217,26 @@ class LocalBackend:
             with operation("write", backend="local"):
                 yield current
                 current.commit()
-        except sqlite3.Error as error:
+        except BaseException as error:
             current.rollback()
             self._reads.put_back(reads)
-            raise schema.sqlite_error(error, "the index") from error
-        except BaseException:
-            current.rollback()
-            self._reads.put_back(reads)
+            self._connections.transaction = None
+            if isinstance(error, Exception) and self.heal(error, known):
+                raise CorruptStore(
+                    "the index was damaged and has been built anew: nothing was changed",
+                    hint="repeat the change",
+                ) from error
+            if isinstance(error, sqlite3.Error):
+                raise schema.sqlite_error(error, "the index") from error
             raise
         finally:
             self._connections.transaction = None
         self._recorded_times.update(current.recorded_folders)
         self._log.append(current.events)
+
+    @healed
+    def _begin(self) -> None:
+        self.connection.execute("BEGIN IMMEDIATE")
 
     @property
     def in_transaction(self) -> bool:
@@ -226,11 +258,13 @@ class LocalBackend:
 
     # --- reading ---------------------------------------------------------------------------------------
 
+    @healed
     def find(self, namespace: str, chunk_id: str) -> Row | None:
         """The row of a chunk of this namespace, whatever its status."""
         row = find_row(self.connection, chunk_id)
         return row if row is not None and row.ns == self.queries.namespace_number(namespace) else None
 
+    @healed
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
         """Whether a chunk of another namespace has this id: files are named by ids, so they are the store's."""
         return self.find(namespace, chunk_id) is None and find_row(self.connection, chunk_id) is not None
@@ -297,6 +331,7 @@ class LocalBackend:
         if self._reads.add(chunk_id, when):
             self.flush_reads(wait=False)
 
+    @healed
     def flush_reads(self, *, wait: bool) -> None:
         """Write buffered reads to the index; without ``wait`` they stay buffered while somebody else writes."""
         connection = self.connection
@@ -322,7 +357,7 @@ class LocalBackend:
     @property
     def queries(self) -> Queries:
         """Questions that the index alone answers."""
-        return Queries(self.connection)
+        return cast("Queries", Healed(self, lambda: Queries(self.connection)))
 
     # --- keeping the index true ------------------------------------------------------------------------
 
@@ -412,6 +447,7 @@ class LocalBackend:
         with emptied(connection, self._analysis_name()):
             return self._sync_locked(connection, self.layout.folders(), progress, fresh=True)
 
+    @healed
     def rebuild(
         self,
         namespace: str,  # noqa: ARG002 - the index is of the whole store
@@ -429,6 +465,7 @@ class LocalBackend:
 
     # --- search, history, audit ------------------------------------------------------------------------
 
+    @healed
     def candidate_source(self, namespace: str) -> CandidateSource:
         """What search asks of this backend, at this moment."""
         return self.postings(namespace).source(self.connection)
@@ -469,15 +506,18 @@ class LocalBackend:
         self._postings.maintain(self.connection)
         return {"access_counts_folded": folded, "views": views}
 
+    @healed
     def write_views(self) -> list[str]:
         """Write the three JSON views of seed 000."""
         return write_views(self.connection, self.layout)
 
+    @healed
     def version(self, namespace: str) -> int:  # noqa: ARG002 - of the whole store
         """The number of the last change of any chunk; 0 where nothing was ever written."""
         found = self.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
         return int(found[0]) if found else 0
 
+    @healed
     def vitals(self, namespace: str) -> Vitals:  # noqa: ARG002 - of the whole store: files know no namespace
         """Files on their way, reads not in their files yet, files that do not validate."""
         self.flush_reads(wait=False)  # reads that this process holds back are not in the index yet
@@ -487,6 +527,7 @@ class LocalBackend:
         """What only a local store has."""
         return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}
 
+    @healed
     def unreadable(self) -> Sequence[tuple[str, str]]:
         """Files that did not validate when they were last looked at: relative path and reason."""
         return self.connection.execute("SELECT path, reason FROM unreadable ORDER BY path").fetchall()

@@ -106,7 +106,6 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA temp_store=MEMORY")
         connection.execute("PRAGMA cache_size=-16000")
-        connection.execute("PRAGMA mmap_size=268435456")
         return connection
     except sqlite3.Error as error:
         raise sqlite_error(error, str(path)) from error
