@@ -84,9 +84,10 @@ class AutoLinker:
         if limit == 0:
             return []
         moment = parse_time(at)
+        said_before = self._said_before(moment, conversation_id, limit)
         links = [
-            *self._context(moment, conversation_id, own_id, limit),
-            *self._follows(moment, conversation_id, own_id, limit),
+            *self._context(moment, conversation_id, said_before, own_id, limit),
+            *self._follows(moment, conversation_id, said_before, own_id, limit),
             *self._related(tags, own_id, limit),
             *self._similar(content, own_id, limit),
         ]
@@ -118,46 +119,67 @@ class AutoLinker:
         """
         return self._store.add_link(source_id, target_id, link_type, strength, reasoning)
 
+    def _said_before(self, moment: datetime, conversation_id: str | None, limit: int) -> list[str]:
+        """The conversation so far, newest first: as much of it as any rule looks at."""
+        if conversation_id is None:
+            return []
+        return self._store.list_chunks(
+            conversation_id, end_date=format_time(moment), limit=2 * limit + 1, newest_first=True
+        )
+
     def _context(
-        self, moment: datetime, conversation_id: str | None, own_id: str | None, limit: int
+        self,
+        moment: datetime,
+        conversation_id: str | None,
+        said_before: list[str],
+        own_id: str | None,
+        limit: int,
     ) -> list[ChunkLinks]:
         if conversation_id is None:
             return []
-        at = format_time(moment)
-        near = self._store.list_chunks(conversation_id, end_date=at, limit=limit + 1, newest_first=True)
+        near = said_before[: limit + 1]
         if len(near) <= limit:  # said before what is there already, as in an import out of order
-            near += self._store.list_chunks(conversation_id, start_date=at, limit=limit + 1)
+            near += self._store.list_chunks(conversation_id, start_date=format_time(moment), limit=limit + 1)
         targets = [chunk_id for chunk_id in dict.fromkeys(near) if chunk_id != own_id][:limit]
         return [
             ChunkLinks(target, "context_of", _rounded(_STEP**rank)) for rank, target in enumerate(targets)
         ]
 
     def _follows(
-        self, moment: datetime, conversation_id: str | None, own_id: str | None, limit: int
+        self,
+        moment: datetime,
+        conversation_id: str | None,
+        said_before: list[str],
+        own_id: str | None,
+        limit: int,
     ) -> list[ChunkLinks]:
         window = self._config.follows_seconds
         try:
             since = moment - timedelta(seconds=window)
         except OverflowError:  # the first minutes of the year 1
             since = moment
-        recent = self._store.list_chunks(
-            start_date=format_time(since),
-            end_date=format_time(moment),
+        recent = self._store.list_places(
+            start=format_time(since),
+            end=format_time(moment),
             limit=2 * limit + 1,
             newest_first=True,
         )
+        if conversation_id is None:
+            alone = self._store.summaries([chunk_id for chunk_id, _ in recent])
+            said_before = [summary.id for summary in alone if summary.conversation_id is None]
+        of_conversation = set(said_before)
         links: list[ChunkLinks] = []
         rank = {True: 0, False: 0}
-        for summary in self._store.summaries(recent):
-            if summary.id == own_id:
+        for chunk_id, at in recent:
+            if chunk_id == own_id:
                 continue
-            same = summary.conversation_id == conversation_id
-            gap = max(0.0, moment.timestamp() - summary.at)
+            same = chunk_id in of_conversation
+            gap = max(0.0, moment.timestamp() - at)
             closeness = 1.0 - min(1.0, gap / window) if window else 1.0
             strength = closeness * _STEP ** rank[same] * (1.0 if same else _ELSEWHERE)
             rank[same] += 1
             if strength > 0.0:
-                links.append(ChunkLinks(summary.id, "follows", _rounded(strength)))
+                links.append(ChunkLinks(chunk_id, "follows", _rounded(strength)))
         links.sort(key=lambda link: -link.strength)  # stable: equals stay newest first
         return links[:limit]
 

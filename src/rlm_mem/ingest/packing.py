@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rlm_mem.ingest.cutting import Cuts
 
@@ -23,7 +24,8 @@ class Sizes:
     target: int
     most: int
 
-    def costs(self) -> list[float]:
+    @lru_cache(maxsize=64)  # noqa: B019 - of a few plain numbers, and the same for nearly every text
+    def costs(self) -> tuple[float, ...]:
         """Cost of a chunk by its size, from 0 to `most` tokens: zero at the target, rising to both sides."""
         table: list[float] = []
         for size in range(self.most + 1):
@@ -34,7 +36,7 @@ class Sizes:
             if size < self.least:
                 cost += _TOO_SMALL * (1.0 + (self.least - size) / self.least)
             table.append(cost)
-        return table
+        return tuple(table)
 
 
 def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tuple[int, int]]:

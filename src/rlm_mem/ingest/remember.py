@@ -47,6 +47,7 @@ class _Said:
     occurred_at: When | None
     metadata: Mapping[str, Any] | None
     provenance: dict[str, Any]
+    screened: bool = False  # the whole text was, and holds no secret
 
 
 @dataclass
@@ -142,6 +143,7 @@ class RememberOperation:
                 moment = said.occurred_at
                 said.occurred_at = lambda position: moment(screened.original(position))
             pieces = self._pieces(screened.text, said)
+            said.screened = not screened.found
             outcome = self._store_all(pieces, said, progress or self._on_progress)
         except RlmMemError as error:  # the documented contract: a sentence, no traceback
             return _failure(error)
@@ -252,6 +254,7 @@ class RememberOperation:
             source=said.source,
             occurred_at=occurred_at,
             provenance=provenance,
+            screened=said.screened,
             check_targets=False,  # every target was read from the index within this very transaction
         )
 

@@ -81,6 +81,7 @@ class ChunkStore(ChunkReader):
         chunk_id: str | None = None,
         namespace: str | None = None,
         check_targets: bool = True,
+        screened: bool = False,
     ) -> Chunk:
         """Create and store a chunk; takes the arguments of seeds 000, 002 and 004.
 
@@ -99,6 +100,7 @@ class ChunkStore(ChunkReader):
             chunk_id: an id to keep (imports); generated when not given.
             namespace: another namespace than the store's own.
             check_targets: refuse links to chunks that do not exist.
+            screened: the caller has put the text that this is a part of through ``config.secrets`` and found nothing.
 
         Returns:
             The stored chunk.
@@ -128,11 +130,11 @@ class ChunkStore(ChunkReader):
             links = None
         place = self._other(namespace)
         # Everything is checked before the lock is taken: bad input costs nobody a wait.
-        screened = self._screened(content)
+        seen = None if screened else self._screened(content)
         chunk = draft_chunk(
             chunk_id=new_chunk_id(self.clock()) if chunk_id is None else check_chunk_id(chunk_id),
             namespace=place,
-            content=screened.text if screened else content,
+            content=seen.text if seen else content,
             given=given,
             metadata=metadata,
             links=links,
@@ -143,8 +145,8 @@ class ChunkStore(ChunkReader):
         )
         self._written = True
         made = self._writer.create(chunk, fixed_id=chunk_id is not None, check_targets=check_targets)
-        if screened and screened.found:
-            self.on_secret(made.id, screened)
+        if seen and seen.found:
+            self.on_secret(made.id, seen)
         return made
 
     def _screened(self, content: object) -> Screened | None:

@@ -159,15 +159,20 @@ def check_links(links: object, types: TypeRegistry, now: str, own_id: str | None
         raise
     except InputError as error:
         raise InvalidLink(error.message, hint=error.hint) from None
+    checked_time = now
     for link in checked:
         types.check_link(link.type)
         check_strength(link.strength)
         check_reasoning(link.reasoning)
-        _check_plain(link.extra, "link")
+        if link.extra:
+            _check_plain(link.extra, "link")
         check_chunk_id(link.target_id)
         if link.target_id == own_id:
             raise InvalidLink(f"{own_id} cannot link to itself")
-        link.created_at = check_time(link.created_at or now, "link created_at")
+        if not link.created_at:
+            link.created_at = now
+        elif link.created_at != checked_time:  # automatic links are all of one moment
+            link.created_at = checked_time = check_time(link.created_at, "link created_at")
     return checked
 
 

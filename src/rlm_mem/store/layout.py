@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from rlm_mem.chunk import check_chunk_id
 
@@ -64,7 +64,7 @@ class Layout:
 
     def absolute(self, relative: str) -> Path:
         """The file behind a relative path of the index."""
-        return self.base.joinpath(*PurePosixPath(relative).parts)
+        return Path(f"{self.base}/{relative}")
 
     def folders(self) -> list[str]:
         """Relative paths of every folder that holds chunk files now."""

@@ -206,6 +206,11 @@ class ChunkReader:
         end = None if wanted.limit is None else wanted.offset + wanted.limit
         return found[wanted.offset : end]
 
+    def list_places(self, *, limit: int, **filters: Any) -> list[tuple[str, float]]:
+        """As list_chunks, each id with its time in epoch seconds."""
+        wanted = list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit"), offset=0)
+        return [place[:2] for place in self.backend.queries.list_places(self.namespace, wanted)]
+
     def list_page(
         self, limit: int, *, after: tuple[float, int] | None = None, **filters: Any
     ) -> tuple[list[str], tuple[float, int] | None]:
@@ -217,7 +222,9 @@ class ChunkReader:
             list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit") + 1, offset=0), after=after
         )
         if wanted.archived and (wanted.tags or wanted.any_tags):
-            raise InvalidQuery("deleted chunks are not listed by tag in pages", hint="Leave out one of the two.")
+            raise InvalidQuery(
+                "deleted chunks are not listed by tag in pages", hint="Leave out one of the two."
+            )
         places = self.backend.queries.list_places(self.namespace, wanted)
         here = places[:limit]
         return [place[0] for place in here], here[-1][1:] if here and len(places) > limit else None

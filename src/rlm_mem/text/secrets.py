@@ -18,6 +18,7 @@ REDACTED = "[redacted]"
 
 _PRIVATE_KEY = "private-key"
 _TITLES = {rule.name: rule.title for rule in (*KEY_RULES, *PII_RULES)} | {_PRIVATE_KEY: "a private key"}
+_CASELESS = frozenset(rule.name for rule in (*KEY_RULES, *PII_RULES) if rule.pattern.flags & re.IGNORECASE)
 _logger = logging.getLogger("rlm_mem.secrets")
 
 
@@ -56,8 +57,11 @@ def _by_rules(text: str, rules: Iterable[Rule]) -> list[Found]:
     lowered = text.lower()
     found = []
     for rule in rules:
-        within = lowered if rule.pattern.flags & re.IGNORECASE else text
-        if not any(anchor in within for anchor in rule.anchors):
+        within = lowered if rule.name in _CASELESS else text
+        for anchor in rule.anchors:  # a plain loop: this runs over every rule for every text
+            if anchor in within:
+                break
+        else:
             continue
         group = "secret" if "secret" in rule.pattern.groupindex else 0
         for match in rule.pattern.finditer(text):
