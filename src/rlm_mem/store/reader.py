@@ -19,8 +19,9 @@ from rlm_mem.chunk import (
     normalised_hash,
 )
 from rlm_mem.config import Config
-from rlm_mem.errors import InvalidQuery, NamespaceError
+from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
 from rlm_mem.store.arguments import after, list_filter, page, query_time
+from rlm_mem.store.dsn import is_dsn, shown_dsn
 from rlm_mem.store.history import Version
 from rlm_mem.store.local import LocalBackend
 from rlm_mem.store.queries import ConversationInfo, LinkedChunk, ListFilter, Summary
@@ -28,6 +29,7 @@ from rlm_mem.store.rows import ARCHIVED
 from rlm_mem.store.writer import Writer
 
 if TYPE_CHECKING:
+    from rlm_mem.store.backend import Backend
     from rlm_mem.store.lookup import CandidateSource
 
 __all__ = ["ChunkReader"]
@@ -40,11 +42,26 @@ _NO_FILTER: Mapping[str, Any] = {
 }  # fmt: skip
 
 
+def _backend(place: Path | str, config: Config, read_only: bool) -> Backend:
+    if isinstance(place, Path):
+        return LocalBackend(place, config, read_only=read_only)
+    try:
+        from rlm_mem.store.postgres.backend import PostgresBackend
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("psycopg", "psycopg_c", "psycopg_binary"):
+            raise
+        raise StorageError(
+            f"{shown_dsn(place)} needs the extra `postgres`", hint="pip install 'rlm-mem[postgres]'"
+        ) from None
+    return PostgresBackend(place, config, read_only=read_only)
+
+
 class ChunkReader:
     """The chunks of one namespace, to read.
 
     Args:
-        base_path: folder of the store, such as ``brain/memory``; made if it is missing.
+        base_path: folder of the store, such as ``brain/memory``, made if it is missing; or the DSN of a database,
+            ``postgresql://…`` (extra ``postgres``).
         namespace: path such as ``agent/project/user``; None takes the configured one. Chunks of other
             namespaces do not exist for this object: their ids answer None or False.
         config: settings; None loads them from the brain folder around ``base_path``.
@@ -55,7 +72,7 @@ class ChunkReader:
         confined: refuse (NamespaceError) every call that names another namespace explicitly.
 
     Raises:
-        StorageError: the folder cannot be used.
+        StorageError: the folder or the database cannot be used.
     """
 
     def __init__(
@@ -71,8 +88,10 @@ class ChunkReader:
         link_types: Mapping[str, str] | None = None,
         confined: bool = False,
     ) -> None:
-        self.base_path = Path(base_path)
-        self.config = config or Config.load(self.base_path.absolute().parent)
+        dsn = base_path if isinstance(base_path, str) and is_dsn(base_path) else None
+        folder = None if dsn else Path(base_path)
+        self._folder = folder
+        self.config = config or Config.load(folder.absolute().parent if folder else None)
         self.namespace = check_namespace(self.config.store.namespace if namespace is None else namespace)
         self.confined = confined
         self.actor = actor
@@ -83,11 +102,25 @@ class ChunkReader:
             self.types.register_link_type(name, description)
         self._clock = clock
         telemetry.start(self.config.telemetry)
-        self.backend = LocalBackend(self.base_path, self.config, read_only=read_only)
+        self.backend: Backend = _backend(dsn or Path(base_path), self.config, read_only)
         self._writer = Writer(self.backend, self.namespace, self.types, self.clock, actor)
 
     def __repr__(self) -> str:
-        return f"ChunkStore({str(self.base_path)!r}, namespace={self.namespace!r})"
+        place = str(self._folder) if self._folder else self.backend.location
+        return f"ChunkStore({place!r}, namespace={self.namespace!r})"
+
+    @property
+    def base_path(self) -> Path:
+        """The folder of the store.
+
+        Raises:
+            StorageError: the store is a database, which has none.
+        """
+        if self._folder is None:
+            raise StorageError(
+                f"{self.backend.location} is a database: it has no folder", hint="name a folder with --brain"
+            )
+        return self._folder
 
     def clock(self) -> datetime:
         """The present time in UTC."""

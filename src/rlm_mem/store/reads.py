@@ -41,6 +41,11 @@ class ReadBuffer:
         """What is noted for one chunk."""
         return self._reads.get(chunk_id)
 
+    @property
+    def size(self) -> int:
+        """How many chunks have reads noted."""
+        return len(self._reads)
+
     def take(self) -> Reads:
         """Everything noted; the buffer is empty then."""
         with self._guard:

@@ -61,7 +61,8 @@ def translated(error: Error, place: str) -> Exception:
         )
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return StoreReadOnly(
-            f"{place} only reads just now: {text}", hint="connect to the primary: target_session_attrs=read-write"
+            f"{place} only reads just now: {text}",
+            hint="connect to the primary: target_session_attrs=read-write",
         )
     if isinstance(error, errors.DataCorrupted | errors.IndexCorrupted):
         return CorruptStore(f"{place}: {text}", hint="restore the database from a backup")
@@ -70,9 +71,13 @@ def translated(error: Error, place: str) -> Exception:
             f"{place}: {text}", hint="the tables of RLM-MEM were altered by hand: restore them from a backup"
         )
     if isinstance(error, errors.QueryCanceled):
-        return StorageError(f"{place}: {text}", hint="raise statement_timeout of the database's user, and retry")
+        return StorageError(
+            f"{place}: {text}", hint="raise statement_timeout of the database's user, and retry"
+        )
     if is_lost(error):
-        return StorageError(f"the connection to {place} was lost: {text}", hint="retry when the server is back")
+        return StorageError(
+            f"the connection to {place} was lost: {text}", hint="retry when the server is back"
+        )
     return StorageError(f"{place}: {text}")
 
 

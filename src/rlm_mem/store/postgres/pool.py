@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -23,7 +23,7 @@ from rlm_mem.errors import InvalidConfig, StorageError, StoreClosed, StoreLocked
 from rlm_mem.store.dsn import shown_dsn
 from rlm_mem.store.postgres.failures import is_lost, refused, translated
 
-__all__ = ["Pool"]
+__all__ = ["Pool", "undo"]
 
 _T = TypeVar("_T")
 
@@ -100,42 +100,86 @@ class Pool:
             connection.close()
         self._free.release()
 
-    @contextlib.contextmanager
-    def lent(self, until: float | None = None) -> Iterator[psycopg.Connection[Any]]:
-        """A connection for the time of the block."""
-        connection = self.take(until)
-        try:
-            yield connection
-        finally:
-            self.give_back(connection)
+    @property
+    def patience(self) -> float:
+        """How long a server that went away is waited for, in seconds."""
+        return self._settings.reconnect_seconds
 
-    def persist(self, work: Callable[[psycopg.Connection[Any]], _T], *, seconds: float | None = None) -> _T:
+    def persist(self, work: Callable[[psycopg.Connection[Any]], _T], *, keep: bool = False) -> _T:
         """Do something that may safely be done twice; a lost connection is opened anew and it is done again.
 
         Args:
-            seconds: how long to go on trying; None: ``postgres.reconnect_seconds``.
+            keep: do not give the connection back when the work is done: the caller does.
         """
         until: float | None = None
         pause = 0.0
         while True:
+            connection = self.take(until)
+            done = False
             try:
-                with self.lent(until) as connection:
-                    return work(connection)
+                result = work(connection)
+                done = True
+                return result
             except psycopg.Error as error:
                 if not is_lost(error):
                     raise translated(error, self.shown) from error
-                now = time.monotonic()
-                patience = self._settings.reconnect_seconds if seconds is None else seconds
-                until = until or now + patience
-                if now >= until:
+                connection.close()  # it may still be open, to a server that only reads
+                until = until or time.monotonic() + self.patience
+                if time.monotonic() >= until:
                     raise translated(error, self.shown) from error
+            finally:
+                if not (done and keep):
+                    self.give_back(connection)
             self.forget_idle()
             time.sleep(pause)
             pause = min(1.0, pause * 2 or 0.05)
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of one reading statement."""
-        return self.persist(lambda connection: connection.execute(statement, values or None).fetchall())
+
+        def ask(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
+            with connection.cursor(binary=True) as cursor:
+                return cursor.execute(statement, values or None).fetchall()
+
+        return self.persist(ask)
+
+    def change(
+        self, statements: Sequence[tuple[str, Sequence[object]]], *, only_if_found: bool = False
+    ) -> list[tuple[Any, ...]]:
+        """Run writing statements in a transaction of their own, once; the rows of the first of them.
+
+        Args:
+            only_if_found: stop, and change nothing, where the first statement finds no row.
+        """
+
+        def collect(
+            connection: psycopg.Connection[Any],
+        ) -> tuple[psycopg.Connection[Any], list[tuple[Any, ...]]]:
+            found: list[tuple[Any, ...]] = []
+            try:
+                for number, (statement, values) in enumerate(statements):
+                    with connection.pipeline(), connection.cursor(binary=True) as cursor:
+                        if number == 0:
+                            connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+                        cursor.execute(statement, values or None)
+                        if number == 0 and cursor.description:
+                            found = cursor.fetchall()
+                    if only_if_found and not found:
+                        break
+            except BaseException:
+                undo(connection)
+                raise
+            return connection, found
+
+        # Until COMMIT is sent it may be done again; after that nobody could tell what became of it.
+        connection, found = self.persist(collect, keep=True)
+        try:
+            connection.execute("ROLLBACK" if only_if_found and not found else "COMMIT")
+        except psycopg.Error as error:
+            raise translated(error, self.shown) from error
+        finally:
+            self.give_back(connection)
+        return found
 
     # --- opening and closing ----------------------------------------------------------------------------
 
@@ -184,6 +228,13 @@ class Pool:
         self._check_process()
         self._closed = True
         self.forget_idle()
+
+
+def undo(connection: psycopg.Connection[Any]) -> None:
+    """Roll back what is open, if the connection is still there to say so; without it the server does."""
+    with contextlib.suppress(psycopg.Error):
+        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+            connection.execute("ROLLBACK")
 
 
 def _options(dsn: str, shown: str, settings: PostgresConfig) -> dict[str, Any]:

@@ -1,0 +1,467 @@
+"""The PostgreSQL backend: the same promises as the local one, kept by rows of one or several databases."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import Chunk, decode_chunk
+from rlm_mem.config import Config
+from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
+from rlm_mem.store.events import parse_event
+from rlm_mem.store.history import Version
+from rlm_mem.store.postgres.queries import PostgresQueries
+from rlm_mem.store.postgres.rows import touching
+from rlm_mem.store.postgres.routes import Routes
+from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, event_statement, plain
+from rlm_mem.store.reads import ReadBuffer, Reads
+from rlm_mem.store.rows import ACTIVE, Row
+from rlm_mem.store.sync import SyncReport
+from rlm_mem.store.vitals import Vitals
+from rlm_mem.telemetry import operation, waiting
+
+if TYPE_CHECKING:
+    from rlm_mem.store.brain_files import BrainFiles
+    from rlm_mem.store.lookup import CandidateSource
+    from rlm_mem.store.postgres.pool import Pool
+    from rlm_mem.text.analysis import AnalysedSegment
+
+__all__ = ["PostgresBackend"]
+
+_logger = logging.getLogger("rlm_mem.store")
+_audit = logging.getLogger("rlm_mem.audit")
+
+_ROW = (
+    "SELECT c.doc, c.id, c.ns, c.status, c.revision, c.content_hash, coalesce(r.accessed_at, ''),"
+    " coalesce(r.access_count, 0), c.tokens FROM rlm_mem.chunks c LEFT JOIN rlm_mem.reads r"
+    " ON r.ns = c.ns AND r.doc = c.doc WHERE c.ns = %s AND c.id = %s"
+)
+_PAGE = 500
+_HOLD_BACK = 5.0  # seconds that closing waits for the lock to write access counts
+
+
+class _OfThread(threading.local):
+    """What belongs to one thread."""
+
+    transaction: PostgresTransaction | None = None
+
+
+class PostgresBackend:
+    """Chunks of a database; one object may be used by several threads.
+
+    Args:
+        dsn: ``postgresql://…``; its database holds the chunks, or says which other one does.
+        config: settings.
+        read_only: never write, not even the tables.
+
+    Raises:
+        StorageError: there is no server, it refuses us, it is too old, or its schema is too new.
+    """
+
+    def __init__(self, dsn: str, config: Config, *, read_only: bool = False) -> None:
+        self.config = config
+        self.read_only = read_only
+        self._routes = Routes(dsn, config, read_only=read_only)
+        self._mine = _OfThread()
+        self._reads: dict[str, ReadBuffer] = {}
+        self._guard = threading.Lock()
+        self._closed = False
+        self._analysed: set[str] = set()
+        self._routes.home()
+
+    @property
+    def location(self) -> str:
+        """The DSN without its password."""
+        return self._routes.shown
+
+    # --- statements -------------------------------------------------------------------------------------
+
+    def rows(self, namespace: str, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a reading statement about a namespace, wherever it is; open writes of this thread are seen."""
+        transaction = self._mine.transaction
+        if transaction is not None:
+            return transaction.rows(statement, values)
+        return self._routes.of(namespace).rows(statement, values)
+
+    def change(
+        self, namespace: str, statement: str, values: Sequence[object] = (), *, apart: bool = False
+    ) -> list[tuple[Any, ...]]:
+        """Run one writing statement, at most once: in the open transaction of this thread, or in one of its own.
+
+        Args:
+            apart: in one of its own whatever is open: what is written shall not share the fate of a batch.
+        """
+        self._check_writable()
+        transaction = self._mine.transaction
+        if transaction is not None and not apart:
+            return transaction.rows(statement, values)
+        return self._routes.of(namespace).change([(statement, values)])
+
+    @property
+    def queries(self) -> PostgresQueries:
+        """Questions that the index alone answers."""
+        return PostgresQueries(self.rows, self._routes.everywhere)
+
+    # --- writing ----------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def transaction(self, namespace: str) -> Iterator[PostgresTransaction]:
+        """Hold the lock of a namespace; what is written inside appears at the end, or not at all. Nests."""
+        self._check_writable()
+        outer = self._mine.transaction
+        if outer is not None:
+            self._lock_too(outer, namespace)
+            yield outer
+            return
+        self._prepare(namespace)
+        reads = self._buffer(namespace).take()
+        current = self._begin(namespace)
+        self._mine.transaction = current
+        try:
+            with operation("write", backend="postgresql"):
+                if reads:
+                    current.lock(namespace).touch(reads)
+                yield current
+                current.commit()
+        except BaseException:
+            current.rollback()
+            self._buffer(namespace).put_back(reads)
+            raise
+        finally:
+            self._mine.transaction = None
+        for event in current.events:
+            _tell(event)
+
+    def _begin(self, namespace: str) -> PostgresTransaction:
+        while True:
+            current = PostgresTransaction(
+                self._routes.of(namespace),
+                self._analyse,
+                self._analysis_name(),
+                lock_wait=self.config.store.lock_wait_seconds,
+                durable=self.config.store.durability == "full",
+                keep_versions=self.config.store.keep_versions,
+            )
+            try:
+                with waiting("rlm_mem.store.lock.wait", backend="postgresql"):
+                    current.begin(namespace)
+                return current
+            except Moved as moved:
+                self._routes.moved(namespace, moved.dsn)
+
+    def _lock_too(self, outer: PostgresTransaction, namespace: str) -> None:
+        if self._routes.of(namespace) is not outer.pool:
+            raise NamespaceError(
+                f"the namespace {namespace} is on another server than the batch that writes to it",
+                hint="write to it in a batch of its own",
+            )
+        try:
+            outer.lock(namespace)
+        except Moved:
+            raise NamespaceError(
+                f"the namespace {namespace} was moved to another server meanwhile", hint="repeat the batch"
+            ) from None
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise StoreReadOnly(f"the store {self.location} was opened read-only")
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the calling thread is inside ``transaction()``."""
+        return self._mine.transaction is not None
+
+    def _analyse(self, content: str, skip_before: int) -> Sequence[AnalysedSegment]:
+        from rlm_mem.text.analysis import get_analyser
+
+        return get_analyser(self.config.search.language).analyse_segments(content, skip_before=skip_before)
+
+    def _analysis_name(self) -> str:
+        from rlm_mem.text.analysis import ANALYSIS_VERSION
+
+        return f"{ANALYSIS_VERSION}:{self.config.search.language}"
+
+    def _prepare(self, namespace: str) -> None:
+        """See once per process that the terms of a namespace were made by today's analyser."""
+        if namespace in self._analysed or self._mine.transaction is not None:
+            return
+        found = self.rows(
+            namespace,
+            "SELECT name, analysis FROM rlm_mem.namespaces WHERE ns = %s",
+            (namespace_key(namespace),),
+        )
+        self._analysed.add(namespace)
+        if found and found[0][1] not in ("", self._analysis_name()):
+            if self.read_only:
+                _logger.warning("%s: the terms of %s were made by another analyser", self.location, namespace)
+            else:
+                _logger.info("%s: terms of %s are made anew", self.location, namespace)
+                self.rebuild(namespace)
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def find(self, namespace: str, chunk_id: str) -> Row | None:
+        """The row of a chunk of this namespace, whatever its status."""
+        ns = namespace_key(namespace)
+        found = self.rows(namespace, _ROW, (ns, chunk_id))
+        if found:
+            return Row(*found[0])
+        if self._mine.transaction is not None:
+            self._mine.transaction.missing(ns, chunk_id)
+        return None
+
+    def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:  # noqa: ARG002 - see the protocol
+        """Never: ids are unique within a namespace."""
+        return False
+
+    def id_taken(self, chunk: Chunk) -> bool:
+        """Whether the namespace has a chunk with this id."""
+        return self.find(chunk.namespace, chunk.id) is not None
+
+    def read(self, row: Row) -> Chunk | None:
+        """The chunk of a row; None (and a log line) where it is gone or does not validate."""
+        namespace = self._routes.name_of(row.ns)
+        return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
+
+    def chunks(
+        self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
+    ) -> dict[str, Chunk]:
+        """Those of the chunks that are there with this status (None: any) and validate, by id."""
+        wanted = list(dict.fromkeys(chunk_ids))
+        if not wanted:
+            return {}
+        rows = self.rows(
+            namespace,
+            "SELECT c.id, b.body, coalesce(r.access_count, 0), coalesce(r.accessed_at, '') FROM rlm_mem.chunks c"
+            " JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc"
+            " LEFT JOIN rlm_mem.reads r ON r.ns = c.ns AND r.doc = c.doc"
+            f" WHERE c.ns = %s AND c.id = ANY(%s){'' if status is None else ' AND c.status = %s'}",
+            (namespace_key(namespace), wanted, *(() if status is None else (status,))),
+        )
+        buffered = self._buffer(namespace)
+        found: dict[str, Chunk] = {}
+        for chunk_id, body, count, when in rows:
+            chunk = _decoded(namespace, chunk_id, body)
+            if chunk is None:
+                continue
+            more = buffered.of(chunk_id) or (0, "")
+            meta = chunk.metadata
+            meta.access_count = max(meta.access_count, count) + more[0]
+            meta.accessed_at = max(meta.accessed_at, when, more[1])
+            found[chunk_id] = chunk
+        return {chunk_id: found[chunk_id] for chunk_id in wanted if chunk_id in found}
+
+    def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
+        """Kept versions with a revision under ``below``, oldest first; those that do not validate are left out."""
+        rows = self.rows(
+            namespace,
+            "SELECT revision, body FROM rlm_mem.versions WHERE ns = %s AND id = %s AND revision < %s ORDER BY revision",
+            (namespace_key(namespace), chunk_id, min(below, 2**31 - 1)),
+        )
+        found = ((revision, _decoded(namespace, chunk_id, body)) for revision, body in rows)
+        return [
+            Version(revision, chunk.metadata.modified_at, chunk)
+            for revision, chunk in found
+            if chunk is not None
+        ]
+
+    def candidate_source(self, namespace: str) -> CandidateSource:
+        """What search asks of this backend, at this moment."""
+        from rlm_mem.store.postgres.lookup import PostgresSource
+
+        self._prepare(namespace)
+        return PostgresSource(
+            lambda statement, values: self.rows(namespace, statement, values), namespace_key(namespace)
+        )
+
+    def version(self, namespace: str) -> int:
+        """A number that grows with every change of a chunk."""
+        found = self.rows(
+            namespace, "SELECT modified FROM rlm_mem.namespaces WHERE ns = %s", (namespace_key(namespace),)
+        )
+        return int(found[0][0]) if found else 0
+
+    def files(self, namespace: str) -> BrainFiles:
+        """The files of a namespace beside its chunks."""
+        from rlm_mem.store.postgres.files import PostgresFiles
+
+        return PostgresFiles(self, namespace)
+
+    # --- counting reads ---------------------------------------------------------------------------------
+
+    def _buffer(self, namespace: str) -> ReadBuffer:
+        with self._guard:
+            return self._reads.setdefault(namespace, ReadBuffer())
+
+    def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
+        """Note one read; kept in memory and written in small lots, so that a read never waits for a writer."""
+        if not self.read_only and self._buffer(namespace).add(chunk_id, when):
+            self.flush_reads(wait=False)
+
+    def flush_reads(self, *, wait: bool) -> int:
+        """Write buffered reads; without ``wait`` they stay buffered while somebody else writes. How many chunks."""
+        if self.read_only or self._mine.transaction is not None:
+            return 0
+        with self._guard:
+            buffers = list(self._reads.items())
+        written = 0
+        until = time.monotonic() + (_HOLD_BACK if wait else 0.0)
+        for namespace, buffer in buffers:
+            reads = buffer.take()
+            if not reads:
+                continue
+            try:
+                while not self._touch(namespace, reads):
+                    if time.monotonic() >= until:
+                        buffer.put_back(reads)
+                        break
+                    time.sleep(0.05)
+                else:
+                    written += len(reads)
+            except StorageError as error:  # counts are a convenience: they wait for the next chance
+                _logger.debug("access counts not written yet: %s", error)
+                buffer.put_back(reads)
+        return written
+
+    def _touch(self, namespace: str, reads: Reads) -> bool:
+        """Add reads under the lock of the namespace; False where somebody else holds it, or it is elsewhere."""
+        ns = namespace_key(namespace)
+        statement, values = touching(ns, reads)
+        results = self._routes.of(namespace).change(
+            [
+                (
+                    "SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'here' FOR NO KEY UPDATE SKIP LOCKED",
+                    (ns,),
+                ),
+                (statement, values),
+            ],
+            only_if_found=True,
+        )
+        return bool(results)
+
+    # --- audit ------------------------------------------------------------------------------------------
+
+    def append_events(self, events: Sequence[dict[str, Any]]) -> None:
+        """Add lines to the audit log; failures are logged, not raised: what they tell of is done."""
+        if not events:
+            return
+        statements, _ = event_statement(events)
+        transaction = self._mine.transaction
+        try:
+            if transaction is not None:
+                transaction.events.extend(events)
+                return
+            self._routes.of(str(events[0]["ns"])).change(statements)
+        except StorageError as error:
+            _audit.error("audit log of %s: %s", self.location, error)
+        for event in events:
+            _tell(event)
+
+    def read_events(
+        self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None
+    ) -> Iterator[dict[str, Any]]:
+        """Lines of the audit log, oldest first, a few hundred at a time."""
+        ns = namespace_key(namespace)
+        where = ["e.ns = %s", "e.seq > %s"]
+        values: list[object] = []
+        source = "rlm_mem.events e"
+        if chunk_id is not None:
+            source += " JOIN rlm_mem.event_chunks m ON m.ns = e.ns AND m.seq = e.seq"
+            where.append("m.chunk_id = %s")
+            values.append(plain(chunk_id))
+        if since is not None:
+            where.append("e.ts >= %s")
+            values.append(plain(since))
+        if op is not None:
+            where.append("e.op = %s")
+            values.append(plain(op))
+        last = 0
+        while True:
+            rows = self.rows(
+                namespace,
+                f"SELECT e.seq, e.payload FROM {source} WHERE {' AND '.join(where)} ORDER BY e.seq LIMIT {_PAGE}",
+                (ns, last, *values),
+            )
+            for seq, payload in rows:
+                last = seq
+                event = parse_event(payload.encode())
+                if event is not None:
+                    yield event
+            if len(rows) < _PAGE:
+                return
+
+    def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
+        """The newest line of the audit log of these operations."""
+        ns = namespace_key(namespace)
+        newest = [
+            row
+            for op in sorted(operations)
+            for row in self.rows(
+                namespace,
+                "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND op = %s ORDER BY seq DESC LIMIT 1",
+                (ns, plain(op)),
+            )
+        ]
+        return parse_event(max(newest)[1].encode()) if newest else None
+
+    # --- care -------------------------------------------------------------------------------------------
+
+    def figures(self) -> dict[str, Any]:
+        """What only this kind of backend has: no file that could be unreadable."""
+        return {"unreadable_files": 0, "database": self.location}
+
+    def vitals(self, namespace: str) -> Vitals:
+        """Reads that are not written yet; there is nothing else that could be unfinished."""
+        self.flush_reads(wait=False)
+        return Vitals(0, 0, self._buffer(namespace).size)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Write the access counts that are still in memory."""
+        return {"access_counts_folded": self.flush_reads(wait=True), "views": []}
+
+    def write_views(self) -> list[str]:
+        """None: the views of seed 000 are files of a folder."""
+        return []
+
+    def sync(self, *, full: bool = False) -> SyncReport:  # noqa: ARG002 - see below
+        """Nothing to do: nobody changes rows behind the index's back."""
+        return SyncReport()
+
+    def rebuild(self, namespace: str, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+        """Make everything that is derived of a namespace anew from its chunks, in one commit."""
+        from rlm_mem.store.postgres.rebuild import rebuild
+
+        with self.transaction(namespace) as transaction:
+            return rebuild(transaction, namespace, self._analyse, self._analysis_name(), progress)
+
+    def pool(self, namespace: str) -> Pool:
+        """Connections to the database that holds a namespace now."""
+        return self._routes.of(namespace)
+
+    def close(self) -> None:
+        """Write what is buffered and let go of every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        self.flush_reads(wait=True)
+        self._routes.close()
+
+
+def _decoded(namespace: str, chunk_id: str, body: str) -> Chunk | None:
+    try:
+        chunk = decode_chunk(body.encode())
+        if chunk.id != chunk_id or chunk.namespace != namespace:
+            raise InvalidChunk(f"the row holds the chunk {chunk.id} of {chunk.namespace}")
+    except InvalidChunk as error:
+        _logger.error("unreadable chunk %s: %s", chunk_id, error)
+        return None
+    return chunk
+
+
+def _tell(event: dict[str, Any]) -> None:
+    _audit.info("%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or "")

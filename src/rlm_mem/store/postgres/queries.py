@@ -1,0 +1,319 @@
+"""Questions that the index alone answers, in SQL: each for one namespace, none reads a chunk's text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rlm_mem.chunk import format_time
+from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.transaction import plain
+from rlm_mem.store.queries import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
+
+__all__ = ["PostgresQueries", "Rows"]
+
+Rows = Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]]
+"""From a namespace, a statement and its values to rows, wherever the namespace is and whatever writes are open."""
+
+_SUMMARY = (
+    "c.doc, c.id, c.type, c.tokens, c.confidence, v.id, c.created_at, c.occurred_at, c.at, c.revision,"
+    " coalesce(r.access_count, 0), c.valid_from, c.valid_to, c.superseded_by, c.source"
+)
+_JOINED = (
+    " LEFT JOIN rlm_mem.conversations v ON v.ns = c.ns AND v.conversation = c.conversation"
+    " LEFT JOIN rlm_mem.reads r ON r.ns = c.ns AND r.doc = c.doc"
+)
+_CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
+_EVER = (-1e15, 1e15)
+
+
+class PostgresQueries:
+    """Reads the tables; every method takes the namespace's name."""
+
+    def __init__(self, rows: Rows, everywhere: Callable[[str], list[tuple[Any, ...]]]) -> None:
+        self._rows = rows
+        self._everywhere = everywhere
+
+    def namespace_number(self, name: str) -> int:
+        """The key of a namespace, made of its name."""
+        return namespace_key(name)
+
+    def namespaces(self) -> list[tuple[str, int]]:
+        """Every namespace with the number of its active chunks: the one question that crosses namespaces."""
+        found = self._everywhere(
+            "SELECT n.name, coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.namespaces n"
+            " LEFT JOIN rlm_mem.totals t ON t.ns = n.ns AND t.status = 0 WHERE n.state <> 'moved'"
+            " GROUP BY n.ns, n.name"
+        )
+        return sorted((name, count) for name, count in found)
+
+    # --- listings --------------------------------------------------------------------------------------
+
+    def list_ids(self, namespace: str, wanted: ListFilter) -> list[str]:
+        """Ids that pass the filter, by time then insertion."""
+        return [place[0] for place in self.list_places(namespace, wanted)]
+
+    def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
+        """As ``list_ids``, each id with its place: time and insertion."""
+        ns = namespace_key(namespace)
+        where = ["c.ns = %s", "c.status = %s"]
+        values: list[object] = [ns, int(wanted.archived)]
+        if not wanted.archived:
+            for tag in wanted.tags:
+                where.append("c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = %s)")
+                values += [ns, plain(tag)]
+            if wanted.any_tags:
+                where.append(
+                    "c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = ANY(%s))"
+                )
+                values += [ns, [plain(tag) for tag in wanted.any_tags]]
+        if wanted.conversation_id is not None:
+            where.append(f"c.conversation = {_CONVERSATION}")
+            values += [ns, plain(wanted.conversation_id)]
+        if wanted.start is not None:
+            where.append("c.at >= %s")
+            values.append(wanted.start)
+        if wanted.end is not None:
+            where.append("c.at < %s")
+            values.append(wanted.end)
+        if wanted.chunk_type is not None:
+            where.append("c.type = %s")
+            values.append(plain(wanted.chunk_type))
+        if wanted.after is not None:
+            where.append(f"(c.at, c.doc) {'<' if wanted.newest_first else '>'} (%s, %s)")
+            values += wanted.after
+        order = "c.at DESC, c.doc DESC" if wanted.newest_first else "c.at, c.doc"
+        return self._rows(
+            namespace,
+            f"SELECT c.id, c.at, c.doc FROM rlm_mem.chunks c WHERE {' AND '.join(where)} ORDER BY {order}"
+            " LIMIT %s::bigint OFFSET %s::bigint",
+            (*values, wanted.limit, wanted.offset),
+        )
+
+    def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
+        """Summaries of active chunks in the order asked for; unknown ids are left out."""
+        wanted = list(dict.fromkeys(ids))
+        found = {
+            item.id: item
+            for item in self._summaries(
+                namespace, "c.status = 0 AND c.id = ANY(%s)", (list(wanted),), order="c.doc", limit=None
+            )
+        }
+        return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
+
+    def _summaries(
+        self, namespace: str, where: str, values: Sequence[object], *, order: str, limit: int | None
+    ) -> list[Summary]:
+        ns = namespace_key(namespace)
+        rows = self._rows(
+            namespace,
+            f"WITH c AS (SELECT * FROM rlm_mem.chunks c WHERE c.ns = %s AND {where} ORDER BY {order}"
+            f" LIMIT %s::bigint) SELECT {_SUMMARY}, ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = c.ns"
+            f" AND t.doc = c.doc ORDER BY t.tag) FROM c{_JOINED} ORDER BY {order}",
+            (ns, *values, limit),
+        )
+        return [Summary(row[1], row[2], tuple(row[-1]), *row[3:-1], namespace) for row in rows]
+
+    def timeline(
+        self,
+        namespace: str,
+        start: float | None,
+        end: float | None,
+        limit: int,
+        *,
+        newest_first: bool = False,
+    ) -> list[Summary]:
+        """Summaries with ``start <= at < end`` in order of time."""
+        return self._summaries(
+            namespace,
+            "c.status = 0 AND c.at >= %s AND c.at < %s",
+            (_EVER[0] if start is None else start, _EVER[1] if end is None else end),
+            order="c.at DESC, c.doc DESC" if newest_first else "c.at, c.doc",
+            limit=limit,
+        )
+
+    def latest(
+        self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
+    ) -> list[Summary]:
+        """Newest first, by insertion where a tag or conversation bounds the search (cheap on any store)."""
+        ns = namespace_key(namespace)
+        where = ["c.status = 0"]
+        values: list[object] = []
+        if tag is not None:
+            # A bounded look at the newest rows of the tag keeps the cost fixed.
+            where.append(
+                "c.doc = ANY(ARRAY(SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = %s"
+                " ORDER BY t.doc DESC LIMIT %s::bigint))"
+            )
+            values += [ns, plain(tag), limit * 4]
+        if conversation_id is not None:
+            where.append(f"c.conversation = {_CONVERSATION}")
+            values += [ns, plain(conversation_id)]
+        if since is not None:
+            where.append("c.at >= %s")
+            values.append(since)
+        return self._summaries(
+            namespace, " AND ".join(where), values, order="c.at DESC, c.doc DESC", limit=limit
+        )
+
+    def states(
+        self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
+    ) -> list[ChunkState]:
+        """The next chunks, active and archived, in the order in which they came; or those with these ids."""
+        some = "" if ids is None else " AND c.id = ANY(%s)"
+        rows = self._rows(
+            namespace,
+            "SELECT c.doc, c.id, c.status, c.revision, c.modified_at, c.content_hash FROM rlm_mem.chunks c"
+            f" WHERE c.ns = %s AND c.doc > %s{some} ORDER BY c.doc LIMIT %s::bigint",
+            (namespace_key(namespace), after, *([] if ids is None else [list(ids)]), limit),
+        )
+        return [ChunkState(*row) for row in rows]
+
+    # --- relations -------------------------------------------------------------------------------------
+
+    def linked(
+        self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
+    ) -> list[LinkedChunk]:
+        """Links of a chunk to and from active chunks of its namespace, strongest then newest."""
+        found: list[LinkedChunk] = []
+        if direction in ("out", "both"):
+            found += self._links(
+                "SELECT t.id, l.type, l.strength, 'out', l.reasoning, l.created_at FROM rlm_mem.chunks s"
+                " JOIN rlm_mem.links l ON l.ns = s.ns AND l.doc = s.doc"
+                " JOIN rlm_mem.chunks t ON t.ns = s.ns AND t.id = l.dst_id AND t.status = 0"
+                " WHERE s.ns = %s AND s.id = %s AND s.status = 0",
+                namespace, chunk_id, link_type, limit,
+            )  # fmt: skip
+        if direction in ("in", "both"):
+            found += self._links(
+                "SELECT s.id, l.type, l.strength, 'in', l.reasoning, l.created_at FROM rlm_mem.links l"
+                " JOIN rlm_mem.chunks s ON s.ns = l.ns AND s.doc = l.doc AND s.status = 0"
+                " WHERE l.ns = %s AND l.dst_id = %s"
+                " AND EXISTS (SELECT 1 FROM rlm_mem.chunks t WHERE t.ns = l.ns AND t.id = l.dst_id)",
+                namespace, chunk_id, link_type, limit,
+            )  # fmt: skip
+        found.sort(key=lambda link: (-link.strength, link.created_at, link.chunk_id))
+        return found[:limit]
+
+    def _links(
+        self, query: str, namespace: str, chunk_id: str, link_type: str | None, limit: int
+    ) -> list[LinkedChunk]:
+        values: tuple[object, ...] = (namespace_key(namespace), chunk_id)
+        if link_type is not None:
+            query, values = f"{query} AND l.type = %s", (*values, plain(link_type))
+        query += " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
+        return [
+            LinkedChunk(*row[:4], None if row[4] is None else bytes(row[4]).decode(), row[5])
+            for row in self._rows(namespace, query, (*values, limit))
+        ]
+
+    def neighbours(
+        self, namespace: str, chunk_id: str, before: int, after: int
+    ) -> tuple[list[str], list[str]]:
+        """Ids before and after a chunk in its conversation, both in reading order."""
+        ns = namespace_key(namespace)
+        half = (
+            "(SELECT {side}, c.id, c.at, c.doc FROM rlm_mem.chunks c, here h WHERE c.ns = %s"
+            " AND c.conversation = h.conversation AND c.status = 0 AND (c.at, c.doc) {sign} (h.at, h.doc)"
+            " ORDER BY c.at {order}, c.doc {order} LIMIT %s::bigint)"
+        )
+        rows = self._rows(
+            namespace,
+            "WITH here AS (SELECT conversation, at, doc FROM rlm_mem.chunks WHERE ns = %s AND id = %s AND status = 0)"
+            f" SELECT side, id FROM ({half.format(side='0 AS side', sign='<', order='DESC')} UNION ALL"
+            f" {half.format(side='1', sign='>', order='ASC')}) found ORDER BY side, at, doc",
+            (ns, chunk_id, ns, before, ns, after),
+        )
+        return [row[1] for row in rows if row[0] == 0], [row[1] for row in rows if row[0] == 1]
+
+    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None:
+        """The active chunk with exactly this content in this conversation (None: in no conversation)."""
+        ns = namespace_key(namespace)
+        where, values = "IS NULL", (ns, digest)
+        if conversation_id is not None:
+            where, values = f"= {_CONVERSATION}", (ns, digest, ns, plain(conversation_id))  # type: ignore[assignment]
+        found = self._rows(
+            namespace,
+            "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.content_hash = %s AND c.status = 0"
+            f" AND c.conversation {where} ORDER BY c.doc LIMIT 1",
+            values,
+        )
+        return found[0][0] if found else None
+
+    def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
+        """Active chunks equal after normalising, newest first."""
+        rows = self._rows(
+            namespace,
+            "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = %s AND c.status = 0"
+            " ORDER BY c.doc DESC LIMIT %s::bigint",
+            (namespace_key(namespace), digest, limit),
+        )
+        return [row[0] for row in rows]
+
+    def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
+        """Every chunk of the namespace, archived ones left out, that holds a link to ``chunk_id``."""
+        rows = self._rows(
+            namespace,
+            "SELECT DISTINCT c.id FROM rlm_mem.links l JOIN rlm_mem.chunks c ON c.ns = l.ns AND c.doc = l.doc"
+            " WHERE l.ns = %s AND l.dst_id = %s",
+            (namespace_key(namespace), chunk_id),
+        )
+        return [row[0] for row in rows]
+
+    # --- counts ----------------------------------------------------------------------------------------
+
+    def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
+        """Tags of active chunks with their numbers, commonest first."""
+        return self._rows(
+            namespace,
+            "SELECT t.tag, count(*) AS n FROM rlm_mem.tags t WHERE t.ns = %s GROUP BY t.tag"
+            " ORDER BY n DESC, t.tag LIMIT %s::bigint",
+            (namespace_key(namespace), limit),
+        )
+
+    def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
+        """Conversations of active chunks, the one with the newest chunk first."""
+        rows = self._rows(
+            namespace,
+            "SELECT v.id, c.n, c.first, c.last FROM (SELECT ns, conversation, count(*) AS n, min(at) AS first,"
+            " max(at) AS last FROM rlm_mem.chunks WHERE ns = %s AND status = 0 AND conversation IS NOT NULL"
+            " GROUP BY ns, conversation) c JOIN rlm_mem.conversations v ON v.ns = c.ns"
+            " AND v.conversation = c.conversation ORDER BY c.last DESC, v.id LIMIT %s::bigint",
+            (namespace_key(namespace), limit),
+        )
+        return [ConversationInfo(*row) for row in rows]
+
+    def stats(self, namespace: str) -> dict[str, Any]:
+        """Totals kept with every write, so that their cost does not grow with the store."""
+        ns = namespace_key(namespace)
+        end = "(SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 ORDER BY c.at {} LIMIT 1)"
+        rows = self._rows(
+            namespace,
+            "SELECT status, type, chunks, tokens, bytes FROM rlm_mem.totals WHERE ns = %s AND chunks > 0 ORDER BY type",
+            (ns,),
+        )
+        ends = self._rows(namespace, f"SELECT {end.format('ASC')}, {end.format('DESC')}", (ns, ns))[0]
+        active = [row for row in rows if row[0] == 0]
+        return {
+            "chunk_count": sum(row[2] for row in active),
+            "total_tokens": sum(row[3] for row in active),
+            "storage_size_mb": round(sum(row[4] for row in rows) / 1_000_000, 3),
+            "archived_count": sum(row[2] for row in rows if row[0] != 0),
+            "by_type": {row[1]: row[2] for row in active},
+            "first_at": _iso(ends[0]),
+            "last_at": _iso(ends[1]),
+        }
+
+    def count_rows(self, table: str, namespace: str) -> int:
+        """Number of distinct tags, of conversations or of links of a namespace."""
+        query = {
+            "tags": "SELECT count(*) FROM (SELECT DISTINCT tag FROM rlm_mem.tags WHERE ns = %s) t",
+            "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s",
+            "links": "SELECT count(*) FROM rlm_mem.links WHERE ns = %s",
+        }[table]
+        return int(self._rows(namespace, query, (namespace_key(namespace),))[0][0])
+
+
+def _iso(seconds: float | None) -> str | None:
+    return None if seconds is None else format_time(datetime.fromtimestamp(seconds, tz=UTC))

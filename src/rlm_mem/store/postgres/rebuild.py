@@ -1,0 +1,80 @@
+"""Making everything that is derived of a namespace anew from its chunks: terms, postings, tags, links, totals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import Chunk, decode_chunk
+from rlm_mem.errors import InvalidChunk
+from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.sync import SyncReport
+
+if TYPE_CHECKING:
+    from rlm_mem.store.postgres.rows import Analyse
+    from rlm_mem.store.postgres.transaction import PostgresTransaction
+
+__all__ = ["DERIVED", "rebuild"]
+
+#: What is emptied first; numbers of terms and conversations go on where they were and are never given twice.
+DERIVED = ("terms", "postings", "conversation_terms", "tags", "links", "totals")
+_LOT = 200
+
+
+def rebuild(
+    transaction: PostgresTransaction,
+    namespace: str,
+    analyse: Analyse,
+    analysis: str,
+    progress: Callable[[int, int], None] | None,
+) -> SyncReport:
+    """Rebuild under the lock; readers see the old state until the commit.
+
+    A chunk that does not validate stays as it is, without terms, and is named in the report.
+    """
+    ns = namespace_key(namespace)
+    writer = transaction.lock(namespace)
+    writer.flush()
+    for table in DERIVED:
+        transaction.rows(f"DELETE FROM rlm_mem.{table} WHERE ns = %s", (ns,))
+    transaction.rows("UPDATE rlm_mem.conversations SET chunks = 0, length = 0 WHERE ns = %s", (ns,))
+    head = writer.head
+    head.segments = head.length = head.conversations = head.loose = 0
+    head.analysis = analysis
+    total = int(transaction.rows("SELECT count(*) FROM rlm_mem.chunks WHERE ns = %s", (ns,))[0][0])
+    report = SyncReport()
+    done = 0
+    for rows in _lots(transaction, ns):
+        for doc, status, chunk_id, body in rows:
+            chunk = _sound(body, chunk_id, namespace)
+            if chunk is None:
+                report.unreadable.append(chunk_id)
+            else:
+                writer.renew(chunk, doc, status)
+            done += 1
+        writer.flush()
+        if progress is not None:
+            progress(done, total)
+    return report
+
+
+def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any, ...]]]:
+    last = 0
+    while True:
+        rows = transaction.rows(
+            "SELECT c.doc, c.status, c.id, b.body FROM rlm_mem.chunks c JOIN rlm_mem.bodies b"
+            f" ON b.ns = c.ns AND b.doc = c.doc WHERE c.ns = %s AND c.doc > %s ORDER BY c.doc LIMIT {_LOT}",
+            (ns, last),
+        )
+        if not rows:
+            return
+        yield rows
+        last = rows[-1][0]
+
+
+def _sound(body: str, chunk_id: str, namespace: str) -> Chunk | None:
+    try:
+        chunk = decode_chunk(body.encode())
+    except InvalidChunk:
+        return None
+    return chunk if chunk.id == chunk_id and chunk.namespace == namespace else None

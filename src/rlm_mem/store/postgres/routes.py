@@ -1,0 +1,118 @@
+"""Which database holds which namespace: the one that was opened, unless its directory or a move says otherwise."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.errors import CorruptStore, StorageError
+from rlm_mem.store.postgres.migrate import prepare
+from rlm_mem.store.postgres.pool import Pool
+from rlm_mem.store.postgres.schema import namespace_key
+
+if TYPE_CHECKING:
+    from rlm_mem.config import Config
+
+__all__ = ["Routes"]
+
+#: How long a reader trusts what it knows of a namespace's place (seconds); writers see it under the lock.
+_TRUSTED = 1.0
+_HOPS = 8
+
+_PLACE = (
+    "SELECT n.name, n.state, n.moved_to, s.dsn FROM (SELECT %s::bigint AS ns) k"
+    " LEFT JOIN rlm_mem.namespaces n ON n.ns = k.ns LEFT JOIN rlm_mem.shards s ON s.ns = k.ns"
+)
+
+
+class Routes:
+    """Pools of the databases in use, and the way from a namespace to its own.
+
+    Args:
+        dsn: the database that was opened: it holds the directory, and every namespace that the directory lacks.
+    """
+
+    def __init__(self, dsn: str, config: Config, *, read_only: bool) -> None:
+        self._dsn = dsn
+        self._config = config
+        self._read_only = read_only
+        self._pools: dict[str, Pool] = {}
+        self._places: dict[str, tuple[Pool, float]] = {}
+        self._names: dict[int, str] = {}
+        self._guard = threading.RLock()
+        self.shown = ""
+
+    def home(self) -> Pool:
+        """The database that was opened; its tables are made if they are missing."""
+        pool = self._pool(self._dsn)
+        self.shown = pool.shown
+        return pool
+
+    def _pool(self, dsn: str) -> Pool:
+        with self._guard:
+            pool = self._pools.get(dsn)
+            if pool is None:
+                pool = Pool(dsn, self._config.postgres)
+                pool.persist(
+                    lambda connection: prepare(
+                        connection,
+                        pool.shown,
+                        read_only=self._read_only,
+                        wait_seconds=self._config.store.lock_wait_seconds,
+                    )
+                )
+                self._pools[dsn] = pool
+        return pool
+
+    def of(self, namespace: str) -> Pool:
+        """The database that holds a namespace, looked at anew once a second."""
+        known = self._places.get(namespace)
+        if known is not None and time.monotonic() - known[1] < _TRUSTED:
+            return known[0]
+        return self._reroute(namespace)
+
+    def _reroute(self, namespace: str) -> Pool:
+        """Follow directory and moves, from the database that was opened."""
+        ns = namespace_key(namespace)
+        pool = self.home()
+        for hop in range(_HOPS):
+            name, state, moved_to, listed = pool.rows(_PLACE, (ns,))[0]
+            if name is not None and name != namespace:
+                raise CorruptStore(
+                    f"the namespaces {namespace!r} and {name!r} have the same key",
+                    hint="rename one of the two: they cannot share a database",
+                )
+            further = listed if hop == 0 and listed else moved_to if state == "moved" else None
+            if further is None:
+                break
+            pool = self._pool(further)
+        else:
+            raise StorageError(
+                f"{self.shown}: the directory leads the namespace {namespace} round in a circle",
+                hint="look at the tables rlm_mem.shards and rlm_mem.namespaces",
+            )
+        self._names[ns] = namespace
+        self._places[namespace] = (pool, time.monotonic())
+        return pool
+
+    def moved(self, namespace: str, dsn: str) -> None:
+        """Note where a namespace was found to have gone."""
+        self._places[namespace] = (self._pool(dsn), time.monotonic())
+
+    def name_of(self, ns: int) -> str | None:
+        """The name behind the key of a namespace that was asked for before."""
+        return self._names.get(ns)
+
+    def everywhere(self, statement: str) -> list[tuple[Any, ...]]:
+        """Rows of a statement from every database that the directory names."""
+        home = self.home()
+        listed = [row[0] for row in home.rows("SELECT DISTINCT dsn FROM rlm_mem.shards ORDER BY dsn")]
+        pools = [home, *(pool for pool in map(self._pool, listed) if pool is not home)]
+        return [row for pool in pools for row in pool.rows(statement)]
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._guard:
+            for pool in self._pools.values():
+                pool.close()

@@ -1,0 +1,358 @@
+"""One write transaction: the locks of its namespaces, what is collected under them, and a commit that tells the truth."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import psycopg
+from psycopg import errors
+from psycopg.pq import TransactionStatus
+
+from rlm_mem.chunk import Chunk
+from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
+from rlm_mem.store.postgres.failures import is_lost, translated
+from rlm_mem.store.postgres.pool import undo
+from rlm_mem.store.postgres.rows import Analyse, Head, RowWriter
+from rlm_mem.store.postgres.schema import namespace_key
+
+if TYPE_CHECKING:
+    from rlm_mem.store.postgres.pool import Pool
+    from rlm_mem.store.rows import Row
+
+__all__ = ["Moved", "PostgresTransaction", "event_statement", "plain"]
+
+_LOCK = (
+    f"SELECT {Head.columns()}, pg_current_xact_id()::text FROM rlm_mem.namespaces"
+    " WHERE ns = %s FOR NO KEY UPDATE"
+)
+_MAKE = "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+
+
+class Moved(Exception):  # noqa: N818 - no failure: an instruction to look elsewhere
+    """The namespace lives on another server by now."""
+
+    def __init__(self, namespace: str, dsn: str) -> None:
+        super().__init__(namespace)
+        self.namespace = namespace
+        self.dsn = dsn
+
+
+class PostgresTransaction:
+    """Collects writes while it holds the locks of the namespaces they belong to.
+
+    The lock of a namespace is its row, so it ends with the transaction whatever happens to this process.
+
+    Args:
+        pool: where the connection comes from, and a second one if the first is lost while it commits.
+        analysis: the name of the analyser, recorded with a new namespace.
+        lock_wait: how long to wait for a lock, in seconds.
+        durable: acknowledge only what is on disk.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        analyse: Analyse,
+        analysis: str,
+        *,
+        lock_wait: float,
+        durable: bool,
+        keep_versions: int,
+    ) -> None:
+        self.pool = pool
+        self.events: list[dict[str, Any]] = []
+        self._analyse = analyse
+        self._analysis = analysis
+        self._lock_wait = lock_wait
+        self._durable = durable
+        self._keep_versions = keep_versions
+        self._connection: psycopg.Connection[Any] | None = None
+        self._writers: dict[int, RowWriter] = {}
+        self._xid: str | None = None
+
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        """The connection that holds the locks."""
+        assert self._connection is not None, "used before begin()"
+        return self._connection
+
+    # --- beginning --------------------------------------------------------------------------------------
+
+    def begin(self, namespace: str) -> None:
+        """Start, with the lock of one namespace; a lost connection is opened anew and it starts again.
+
+        Raises:
+            StoreLocked: somebody else holds the lock for too long. Moved: the namespace is elsewhere.
+        """
+        until = time.monotonic() + self._lock_wait
+        while True:
+            try:
+                self._begin(namespace, until)
+                return
+            except _BeingMoved:
+                self.rollback()
+                if time.monotonic() >= until:
+                    raise StoreLocked(
+                        f"the namespace {namespace} is being moved to another server",
+                        hint="retry in a moment",
+                    ) from None
+                time.sleep(0.1)
+            except BaseException:
+                self.rollback()
+                raise
+
+    def _begin(self, namespace: str, until: float) -> None:
+        def start(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+            try:
+                with connection.pipeline():
+                    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+                    connection.execute(f"SET LOCAL lock_timeout = {_milliseconds(until)}")
+                    if not self._durable:
+                        connection.execute("SET LOCAL synchronous_commit = off")
+                    cursor = connection.execute(_LOCK, (namespace_key(namespace),))
+                    found = cursor.fetchone()
+                self._hold(connection, namespace, found)
+            except BaseException:
+                undo(connection)
+                raise
+            return connection
+
+        self._connection = self.pool.persist(start, keep=True)
+
+    def lock(self, namespace: str) -> RowWriter:
+        """The writer of a namespace, whose lock is taken if it is not held yet."""
+        writer = self._writers.get(namespace_key(namespace))
+        if writer is None:
+            with self.translating():
+                found = self.connection.execute(_LOCK, (namespace_key(namespace),)).fetchone()
+                writer = self._hold(self.connection, namespace, found)
+        return writer
+
+    def _hold(
+        self, connection: psycopg.Connection[Any], namespace: str, found: tuple[Any, ...] | None
+    ) -> RowWriter:
+        from rlm_mem.store.postgres.terms import TermIndex
+
+        ns = namespace_key(namespace)
+        if found is None:
+            connection.execute(_MAKE, (ns, namespace, self._analysis))
+            found = connection.execute(_LOCK, (ns,)).fetchone()
+            assert found is not None
+        *columns, self._xid = found
+        head = Head(ns, *columns)
+        if head.name != namespace:
+            raise CorruptStore(
+                f"the namespaces {namespace!r} and {head.name!r} have the same key",
+                hint="rename one of the two: they cannot share a database",
+            )
+        if head.state == "moved" and head.moved_to:
+            raise Moved(namespace, head.moved_to)
+        if head.state == "moving":
+            raise _BeingMoved
+        if not head.analysis:
+            head.analysis = self._analysis
+        writer = RowWriter(
+            connection,
+            head,
+            TermIndex(connection, ns, head),
+            self._analyse,
+            keep_versions=self._keep_versions,
+        )
+        self._writers[ns] = writer
+        return writer
+
+    # --- collecting -------------------------------------------------------------------------------------
+
+    def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
+        """Write a chunk, new or changed; the former version is kept unless told otherwise."""
+        with self.translating():
+            self.lock(chunk.namespace).put(chunk, status, keep_version=keep_version)
+
+    def keep(self, chunk: Chunk) -> None:
+        """Record a former version of a chunk as it is, in place of the one with its revision."""
+        with self.translating():
+            self.lock(chunk.namespace).keep(chunk)
+
+    def move(self, chunk: Chunk, row: Row, status: int) -> None:  # noqa: ARG002 - read anew under the lock
+        """Archive or restore a chunk as it is."""
+        with self.translating():
+            self.lock(chunk.namespace).move(chunk, status)
+
+    def erase(self, row: Row) -> None:
+        """Remove a chunk for good, its versions included."""
+        with self.translating():
+            self._writers[row.ns].erase(row.id)
+
+    def missing(self, ns: int, chunk_id: str) -> None:
+        """Note that a namespace whose lock is held has no such chunk."""
+        if ns in self._writers:
+            self._writers[ns].missing(chunk_id)
+
+    # --- reading inside ---------------------------------------------------------------------------------
+
+    def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Rows of a statement that sees what this transaction wrote."""
+        with self.translating():
+            for writer in self._writers.values():
+                writer.flush()
+            with self.connection.cursor(binary=True) as cursor:
+                cursor.execute(statement, values or None)
+                return cursor.fetchall() if cursor.description else []
+
+    # --- ending -----------------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Make everything visible and durable, or raise and leave everything as it was."""
+        connection = self.connection
+        proof: tuple[str, tuple[Any, ...]] | None = None
+        with self.translating():
+            if connection.info.transaction_status == TransactionStatus.INERROR:
+                raise StorageError(
+                    f"{self.pool.shown}: a statement of this batch failed before: nothing was changed",
+                    hint="do not go on with a batch after an error",
+                )
+            last: list[tuple[str, tuple[Any, ...]]] = []
+            for writer in self._writers.values():
+                last += writer.finish()
+            if self.events:
+                statements, proof = event_statement(self.events)
+                last += statements
+            with connection.pipeline():
+                for statement, values in last:
+                    connection.execute(statement, values)
+        try:
+            ended = connection.execute("COMMIT").statusmessage
+        except psycopg.Error as error:
+            self._settle(error, proof)
+            return
+        if ended != "COMMIT":
+            raise StorageError(f"{self.pool.shown} undid the change: nothing was changed", hint="retry")
+        self._let_go()
+
+    def _settle(self, error: psycopg.Error, proof: tuple[str, tuple[Any, ...]] | None) -> None:
+        """The connection was lost, or an error came, while the server committed: find out what became of it."""
+        if not is_lost(error):
+            self.rollback()
+            raise translated(error, self.pool.shown) from error
+        xid = self._xid
+        self._let_go()
+        if _committed(self.pool, xid, proof):
+            return
+        raise StorageError(
+            f"the connection to {self.pool.shown} was lost before the change was committed: nothing was changed",
+            hint="retry",
+        ) from error
+
+    def rollback(self) -> None:
+        """Undo everything, as far as the server has not done so by itself."""
+        self._writers.clear()
+        if self._connection is not None:
+            undo(self._connection)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        self._writers.clear()
+        if connection is not None:
+            self.pool.give_back(connection)
+
+    @contextlib.contextmanager
+    def translating(self) -> Iterator[None]:
+        """Raise the database's errors as the project's own."""
+        try:
+            yield
+        except psycopg.Error as error:
+            failure = translated(error, self.pool.shown)
+            if is_lost(error) and isinstance(failure, StorageError):
+                failure = StorageError(f"{failure.message}: nothing was changed", hint=failure.hint)
+            raise failure from error
+
+
+class _BeingMoved(Exception):  # noqa: N818 - leads to another attempt
+    """The namespace is on its way to another server: writers wait."""
+
+
+def _milliseconds(until: float) -> int:
+    return max(1, round((until - time.monotonic()) * 1000))  # 0 would mean to wait for ever
+
+
+def _committed(pool: Pool, xid: str | None, proof: tuple[str, tuple[Any, ...]] | None) -> bool:
+    """Whether a transaction whose end nobody told us was committed."""
+    deadline = time.monotonic() + pool.patience
+    while True:
+        try:
+            state = pool.rows("SELECT pg_xact_status(%s::text::xid8)", (xid,))[0][0]
+        except StorageError as failure:
+            if not isinstance(failure.__cause__, errors.InvalidParameterValue):
+                raise StorageError(
+                    f"the connection to {pool.shown} was lost during the commit: whether the change was made is unknown",
+                    hint="look before you repeat it",
+                ) from failure
+            state = "aborted"  # a server that took over never heard of this transaction
+        if state != "in progress":
+            break
+        if time.monotonic() > deadline:
+            raise StorageError(
+                f"{pool.shown} is still at the commit: whether the change was made is not decided yet",
+                hint="look before you repeat it",
+            )
+        time.sleep(0.1)
+    # Numbers of transactions can be used again by a server that took over: the line in the log is the proof.
+    return bool(pool.rows(*proof)) if proof is not None else state == "committed"
+
+
+def event_statement(
+    events: Iterable[dict[str, Any]],
+) -> tuple[list[tuple[str, tuple[Any, ...]]], tuple[str, tuple[Any, ...]]]:
+    """Statements that write lines of the audit log, and a question that tells whether the last one is there."""
+    by_namespace: dict[int, list[dict[str, Any]]] = {}
+    for event in events:
+        by_namespace.setdefault(namespace_key(str(event["ns"])), []).append(event)
+    statements: list[tuple[str, tuple[Any, ...]]] = []
+    proof: tuple[str, tuple[Any, ...]] = ("", ())
+    for ns, lines in by_namespace.items():
+        payloads = [msgspec.json.encode(line).decode() for line in lines]
+        mentioned = [(number, chunk) for number, line in enumerate(lines, 1) for chunk in _mentions(line)]
+        statements.append(
+            (
+                "WITH given AS MATERIALIZED (SELECT nextval('rlm_mem.event_numbers') AS seq, g.* FROM"
+                " unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS g(ts, op, payload, number)),"
+                " lines AS (INSERT INTO rlm_mem.events(ns, seq, ts, op, payload)"
+                " SELECT %s, seq, ts, op, payload FROM given ORDER BY number)"
+                " INSERT INTO rlm_mem.event_chunks(ns, chunk_id, seq) SELECT %s, m.chunk_id, given.seq"
+                " FROM given JOIN unnest(%s::bigint[], %s::text[]) AS m(number, chunk_id) USING (number)"
+                " ON CONFLICT DO NOTHING",
+                (
+                    [str(line["ts"]) for line in lines],
+                    [plain(str(line["op"])) for line in lines],
+                    payloads,
+                    ns,
+                    ns,
+                    [number for number, _ in mentioned],
+                    [chunk for _, chunk in mentioned],
+                ),
+            )
+        )
+        proof = (
+            "SELECT 1 FROM rlm_mem.events WHERE ns = %s AND ts = %s AND payload = %s LIMIT 1",
+            (ns, str(lines[-1]["ts"]), payloads[-1]),
+        )
+    return statements, proof
+
+
+def _mentions(event: dict[str, Any]) -> Iterable[str]:
+    several = event.get("chunk_ids")
+    listed: Sequence[object] = several if isinstance(several, list | tuple) else ()
+    return dict.fromkeys(plain(item) for item in (event.get("chunk_id"), *listed) if isinstance(item, str))
+
+
+_UNSTORABLE = {0: "\x01", **dict.fromkeys(range(0xD800, 0xE000), "\x01")}
+
+
+def plain(text: str) -> str:
+    """A text as PostgreSQL can compare it: what no column can hold becomes what no column does hold."""
+    return text if text.isprintable() else text.translate(_UNSTORABLE)
