@@ -1,0 +1,159 @@
+"""What chunks that come and go change in the lists and figures of search: pure arithmetic on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.store.arrays import contained
+from rlm_mem.store.postgres.parts import Lists, pairs
+from rlm_mem.store.segments import decode_many, document_terms
+
+__all__ = ["Changes", "Indexed", "added", "changes_of", "replaced", "summed"]
+
+Ints = npt.NDArray[np.int64]
+Figures = npt.NDArray[np.uint32]
+
+Indexed = tuple[int, int | None, bytes]
+"""A chunk as search sees it: document, conversation and encoded segments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Everything that search keeps, before and after, as differences.
+
+    Attributes:
+        posting, figures: entries of terms' lists to set, sorted: `term << 32 | doc`; length of the chunk in terms, and
+            `frequency << 8 | segments` that hold the term.
+        removed: entries of terms' lists to remove, sorted.
+        word, word_frequency, word_chunks: entries of conversations' lists, sorted (`conversation << 32 | term`), and
+            how many occurrences and chunks come (or go).
+        term, df, segment_df, loose_df: per term, sorted, how many chunks, segments and chunks outside of any
+            conversation come (or go).
+        conversations: per conversation how many chunks, and what length in terms, come or go.
+        segments, length, loose: the same for the namespace: segments, length in terms, chunks without conversation.
+    """
+
+    posting: Ints
+    figures: Figures
+    removed: Ints
+    word: Ints
+    word_frequency: Ints
+    word_chunks: Ints
+    term: Ints
+    df: Ints
+    segment_df: Ints
+    loose_df: Ints
+    conversations: dict[int, tuple[int, int]]
+    segments: int
+    length: int
+    loose: int
+
+
+def changes_of(gone: Sequence[Indexed], come: Sequence[Indexed]) -> Changes:
+    """The changes made by chunks that go and by chunks that come; a chunk may do both, each of them once."""
+    chunks = [*gone, *come]
+    decoded = decode_many([blob for _, _, blob in chunks])
+    doc = np.fromiter((chunk[0] for chunk in chunks), np.int64, len(chunks))
+    conversation = np.fromiter((-1 if c[1] is None else c[1] for c in chunks), np.int64, len(chunks))
+    sign = np.ones(len(chunks), np.int64)
+    sign[: len(gone)] = -1
+    length = np.diff(np.concatenate([[0], np.cumsum(decoded.length)])[decoded.chunk_start])
+    segments = np.diff(decoded.chunk_start)
+    terms = document_terms(decoded)
+    at = terms.chunk
+    by = sign[at]
+
+    posting = pairs(terms.term, doc[at])
+    order = np.argsort(posting)
+    order_in, order_out = order[by[order] > 0], order[by[order] < 0]
+    figures = np.empty((len(order_in), 2), np.uint32)
+    figures[:, 0] = length[at[order_in]]
+    figures[:, 1] = (terms.frequency[order_in].astype(np.uint32) << 8) | terms.segments[order_in]
+    removed = posting[order_out]
+    removed = removed[~contained(removed, posting[order_in])]
+
+    talked = np.flatnonzero(conversation[at] >= 0)
+    word, (frequency, chunk_count) = _totals(
+        pairs(conversation[at[talked]], terms.term[talked]),
+        by[talked] * terms.frequency[talked],
+        by[talked],
+    )
+    alone = (conversation[at] < 0).astype(np.int64)
+    term, (df, segment_df, loose_df) = _totals(terms.term, by, by * terms.segments, by * alone)
+    return Changes(
+        posting=posting[order_in],
+        figures=figures,
+        removed=removed,
+        word=word,
+        word_frequency=frequency,
+        word_chunks=chunk_count,
+        term=term,
+        df=df,
+        segment_df=segment_df,
+        loose_df=loose_df,
+        conversations=_per_conversation(conversation, sign, sign * length),
+        segments=int((sign * segments).sum()),
+        length=int((sign * length).sum()),
+        loose=int(sign[conversation < 0].sum()),
+    )
+
+
+def replaced(lists: Lists, changes: Changes) -> tuple[Ints, Figures]:
+    """The entries of terms' lists with the changes made."""
+    there = ~contained(lists.pair, changes.removed)
+    there &= ~contained(lists.pair, changes.posting)
+    return _merged(lists.pair[there], lists.figures[there], changes.posting, changes.figures)
+
+
+def summed(lists: Lists, changes: Changes) -> tuple[Ints, Figures, Ints]:
+    """The entries of conversations' lists with the changes made, and per word of `changes` whether a conversation
+    has come to hold it (1), or no longer does (-1)."""
+    place = np.searchsorted(lists.pair, changes.word)
+    known = np.zeros(len(changes.word), np.bool_)
+    if len(lists.pair):
+        known = lists.pair[np.minimum(place, len(lists.pair) - 1)] == changes.word
+    former = np.zeros((len(changes.word), 2), np.int64)
+    former[known] = lists.figures[place[known]]
+    now = former + np.stack([changes.word_frequency, changes.word_chunks], axis=1)
+    there = ~contained(lists.pair, changes.word)
+    held = now[:, 1] > 0
+    pair, figures = _merged(
+        lists.pair[there], lists.figures[there], changes.word[held], now[held].astype(np.uint32)
+    )
+    return pair, figures, held.astype(np.int64) - (former[:, 1] > 0)
+
+
+def added(among: Ints, keys: Ints, values: Ints) -> Ints:
+    """`values` added up by key, for each of the sorted `among`, which hold every key."""
+    total = np.zeros(len(among), np.int64)
+    np.add.at(total, np.searchsorted(among, keys), values)
+    return total
+
+
+def _merged(pair: Ints, figures: Figures, more: Ints, more_figures: Figures) -> tuple[Ints, Figures]:
+    every = np.concatenate([pair, more])
+    order = np.argsort(every, kind="stable")
+    return every[order], np.concatenate([figures, more_figures])[order]
+
+
+def _totals(keys: Ints, *values: npt.NDArray[Any]) -> tuple[Ints, list[Ints]]:
+    """Each key once, sorted, and the values added up by key; keys for which nothing changes are left out."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    if not len(keys):
+        return keys, [np.zeros(0, np.int64) for _ in values]
+    start = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    sums = [np.add.reduceat(value[order].astype(np.int64), start) for value in values]
+    keep = np.logical_or.reduce([total != 0 for total in sums])
+    return keys[start][keep], [total[keep] for total in sums]
+
+
+def _per_conversation(conversation: Ints, chunks: Ints, length: Ints) -> dict[int, tuple[int, int]]:
+    talked = conversation >= 0
+    number, (count, lengths) = _totals(conversation[talked], chunks[talked], length[talked])
+    return {n: (c, w) for n, c, w in zip(number.tolist(), count.tolist(), lengths.tolist(), strict=True)}

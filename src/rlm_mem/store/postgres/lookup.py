@@ -1,0 +1,385 @@
+"""The PostgreSQL backend's answers to search: lists of terms for scoring, rows for what is shown of a chunk.
+
+One `PostgresSource` serves one search, in about ten statements, each of which stands alone: no transaction, no state of
+a session. What is written between two of them may be seen by the later one only; a chunk that is gone by then is
+left out, and a document newer than the first statement too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Several
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.store.arrays import union
+from rlm_mem.store.best_match import Collection, best, scorers, top
+from rlm_mem.store.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood
+from rlm_mem.store.postgres.filtering import conditions, is_storable
+from rlm_mem.store.postgres.neighbours import around
+from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
+from rlm_mem.store.postgres.term_lists import Rows, TermList, TermLists
+from rlm_mem.store.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
+
+__all__ = ["PostgresSource"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+_NO_CONVERSATION = -1
+#: Replacements of replacements that are followed.
+_STEPS = 5
+#: Chunks that pass a filter are listed up to this many; where more pass, the best ones are tried against it first.
+_FEW = 10_000
+#: So many times the wanted number of best chunks are tried against a filter that lets many pass.
+_SPARE = 4
+_NO_SEGMENTS = encode_segments((), lambda _: 0)
+_NONE = np.zeros(0, np.int64)
+
+_HEAD = """
+SELECT n.next_doc, n.segments, n.length, n.conversations + n.loose,
+    (SELECT coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.totals t WHERE t.ns = n.ns AND t.status = 0),
+    ARRAY(SELECT a.text FROM rlm_mem.terms a
+        WHERE a.ns = n.ns AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text),
+    ARRAY(SELECT a.term FROM rlm_mem.terms a
+        WHERE a.ns = n.ns AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text)
+FROM rlm_mem.namespaces n WHERE n.ns = %s
+"""
+_FIGURES = "SELECT text, term, df, segment_df, conversation_df FROM rlm_mem.terms WHERE ns = %s AND"
+
+_SUCCESSORS = """
+WITH RECURSIVE chain(id, step) AS (
+    SELECT c.superseded_by, 1 FROM rlm_mem.chunks c
+    WHERE c.ns = %s AND c.doc = ANY(%s::int4[]) AND c.status = 0 AND c.superseded_by IS NOT NULL
+    UNION
+    SELECT c.superseded_by, chain.step + 1 FROM chain JOIN rlm_mem.chunks c ON c.ns = %s AND c.id = chain.id
+    WHERE chain.step < %s AND c.superseded_by IS NOT NULL
+)
+SELECT DISTINCT c.doc FROM chain JOIN rlm_mem.chunks c ON c.ns = %s AND c.id = chain.id WHERE c.status = 0
+"""
+
+_ROWS = """
+SELECT c.doc, c.id, c.conversation, c.at, c.type, c.confidence, c.valid_from, c.valid_to, c.superseded_by, b.segments
+FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc
+WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[])
+"""
+
+# All words of short conversations; of long ones only the parts in which the wanted words are.
+_WORDS = f"""
+SELECT v.conversation, v.length, p.first, p.entries FROM rlm_mem.conversations v LEFT JOIN LATERAL (
+    (SELECT w.first, w.entries FROM {CONVERSATION_TERMS.name} w
+     WHERE v.length <= %s AND w.ns = %s AND w.conversation = v.conversation)
+    UNION ALL
+    (SELECT d.first, e.entries FROM (
+        SELECT DISTINCT (SELECT q.first FROM {CONVERSATION_TERMS.name} q WHERE q.ns = %s
+            AND q.conversation = v.conversation AND q.first <= k.key ORDER BY q.first DESC LIMIT 1) AS first
+        FROM unnest(%s::int4[]) AS k(key) WHERE v.length > %s
+     ) d CROSS JOIN LATERAL (
+        SELECT x.entries FROM {CONVERSATION_TERMS.name} x
+        WHERE x.ns = %s AND x.conversation = v.conversation AND x.first = d.first LIMIT 1
+     ) e)
+) p ON true WHERE v.ns = %s AND v.conversation = ANY(%s::int4[])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """Figures of the namespace at the beginning of the search, and who speaks in it."""
+
+    size: int
+    segments: int
+    length: int
+    conversations: int
+    chunks: int
+    authors: dict[int, str]
+
+
+class PostgresSource:
+    """`CandidateSource` over the tables of one namespace (see there for what each call promises).
+
+    Args:
+        rows: runs one statement and gives every row of its answer.
+        ns: key of the namespace.
+    """
+
+    def __init__(self, rows: Rows, ns: int) -> None:
+        self._rows = rows
+        self._ns = ns
+        self._known_head: _Head | None = None
+        self._known_lists: TermLists | None = None
+        self._numbers: dict[str, int] = {}
+        self._figures: dict[int, tuple[int, int, int]] = {}
+        self._masks: dict[Filters, Bools | None] = {}
+
+    # -- terms and statistics --------------------------------------------------------------------------------------
+
+    def term_ids(self, terms: Sequence[str]) -> Ints:
+        """See `CandidateSource.term_ids`."""
+        self._learn(terms)
+        return np.fromiter((self._numbers.get(term, -1) for term in terms), np.int64, len(terms))
+
+    def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
+        """See `CandidateSource.term_counts`."""
+        self._learn(terms)
+        counts = {term: self._figures[self._numbers[term]][0] for term in terms if self._numbers[term] >= 0}
+        return {term: df for term, df in counts.items() if df}
+
+    def authors(self) -> Several[str]:
+        """See `CandidateSource.authors`."""
+        return frozenset(self._head.authors.values())
+
+    def author_names(self, ids: Ints) -> dict[int, str]:
+        """See `CandidateSource.author_names`."""
+        wanted = ids.tolist()
+        names = self._head.authors
+        missing = [number for number in wanted if number not in names]
+        if missing:
+            found = self._rows(
+                "SELECT term, text FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])",
+                (self._ns, missing),
+            )
+            names.update((number, text.removeprefix(AUTHOR_PREFIX)) for number, text in found)
+        return {number: names[number] for number in wanted if number in names}
+
+    def statistics(self, terms: Ints) -> CorpusStatistics:
+        """See `CandidateSource.statistics`."""
+        head = self._head
+        self._learn_numbers(terms)
+        figures = [self._figures.get(number, (0, 0, 0)) for number in terms.tolist()]
+        return CorpusStatistics(
+            chunks=head.chunks,
+            segments=head.segments,
+            conversations=head.conversations,
+            total_length=head.length,
+            chunk_df=_ints(df for df, _, _ in figures),
+            segment_df=_ints(df for _, df, _ in figures),
+            conversation_df=_ints(df for _, _, df in figures),
+        )
+
+    def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
+        """See `CandidateSource.conversation_terms`."""
+        tf = np.zeros((len(conversations), len(terms)), np.int64)
+        wanted = [term for term in terms.tolist() if term >= 0]
+        if not len(conversations):
+            return tf, _NONE
+        ns, short = self._ns, PART * (len(wanted) + 1)
+        found = self._rows(_WORDS, (short, ns, ns, wanted, short, ns, ns, conversations.tolist()))
+        lengths = {row[0]: row[1] for row in found}
+        lists = lists_of([(row[0], row[2], row[3]) for row in found if row[3] is not None])
+        asked = pairs(np.repeat(conversations, len(terms)), np.tile(np.maximum(terms, 0), len(conversations)))
+        if len(lists.pair):
+            place = np.minimum(np.searchsorted(lists.pair, asked), len(lists.pair) - 1)
+            held = np.where(lists.pair[place] == asked, lists.figures[place, 0], 0)
+            tf = held.reshape(tf.shape).astype(np.int64)
+        return tf, _ints(lengths.get(number, 0) for number in conversations.tolist())
+
+    # -- choosing chunks -------------------------------------------------------------------------------------------
+
+    def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
+        """See `CandidateSource.best`."""
+        self._learn_numbers(terms)
+        lists = [self._list(number) for number in terms.tolist()]
+        collection = Collection(self._lists.length, self._head.chunks, self._head.length)
+        order = scorers(collection, lists, weights)
+        if not order or limit < 1:
+            return _NONE, np.zeros(0)
+        self._lists.expect([scorer.postings for scorer in order])
+        sql, values = conditions(self._ns, filters)
+        mask = self._few(filters)
+        if mask is None and (sql or filters.speaker is not None):
+            # Many pass: most likely enough of the very best ones do.
+            spare = limit * _SPARE
+            docs, scores = best(collection, order, spare)
+            keep = top(scores, spare)
+            found = self._ordered(docs[keep], scores[keep], limit, sql, values)
+            if len(found[0]) == limit or len(keep) < spare:
+                return found
+            mask = self._mask(filters)
+        docs, scores = best(collection, order, limit, admitted=mask)
+        keep = top(scores, limit)
+        return self._ordered(docs[keep], scores[keep], limit)
+
+    def _ordered(
+        self,
+        docs: npt.NDArray[np.int32],
+        scores: npt.NDArray[np.float32],
+        limit: int,
+        sql: str = "",
+        values: tuple[object, ...] = (),
+    ) -> tuple[Ints, Floats]:
+        """The best of these that are there (and pass), best first and equal ones newest first."""
+        found = self._rows(
+            "SELECT c.doc, c.at FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[])"
+            + sql,
+            (self._ns, docs.tolist(), *values),
+        )
+        at: dict[int, float] = dict(found)
+        there = np.fromiter((doc in at for doc in docs.tolist()), np.bool_, len(docs))
+        left, scores = docs[there].astype(np.int64), scores[there]
+        when = np.fromiter((at[doc] for doc in left.tolist()), np.float64, len(left))
+        order = np.lexsort((-left, -when, -scores))[:limit]
+        return left[order], scores[order].astype(np.float64)
+
+    def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
+        """See `CandidateSource.in_period`."""
+        return self._listed(" AND c.at >= %s AND c.at < %s", (first, last), filters, "c.at, c.doc", limit)
+
+    def newest(self, limit: int, filters: Filters) -> Ints:
+        """See `CandidateSource.newest`."""
+        return self._listed("", (), filters, "c.at DESC, c.doc DESC", limit)
+
+    def successors(self, docs: Ints) -> Ints:
+        """See `CandidateSource.successors`."""
+        if not len(docs):
+            return _NONE
+        ns = self._ns
+        return _ints(row[0] for row in self._rows(_SUCCESSORS, (ns, docs.tolist(), ns, _STEPS, ns)))
+
+    def accepts(self, docs: Ints, filters: Filters) -> Bools:
+        """See `CandidateSource.accepts`."""
+        sql, values = conditions(self._ns, filters)
+        accepted = np.ones(len(docs), np.bool_)
+        if not len(docs) or not (sql or filters.speaker is not None):
+            return accepted
+        found = self._rows(
+            f"SELECT c.doc FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[]){sql}",
+            (self._ns, docs.tolist(), *values),
+        )
+        passing = {row[0] for row in found}
+        if filters.speaker is not None:
+            passing &= set(self._spoken(filters.speaker).tolist())
+        return np.fromiter((doc in passing for doc in docs.tolist()), np.bool_, len(docs))
+
+    def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
+        """See `CandidateSource.around`."""
+        head = self._head
+        return around(self._rows, self._ns, docs, alone, near, reach, head.segments / max(head.chunks, 1))
+
+    def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
+        """See `CandidateSource.rows`."""
+        found = {row[0]: row for row in self._rows(_ROWS, (self._ns, docs.tolist()))}
+        inorder = [found[doc] for doc in docs.tolist() if doc in found]
+        if not inorder:
+            return ChunkRows((), (), (), (), (), (), (), (), ()), decode_many([])
+        doc, chunk_id, conversation, *columns, blobs = zip(*inorder, strict=True)
+        numbers = [_NO_CONVERSATION if number is None else number for number in conversation]
+        return (
+            ChunkRows(doc, chunk_id, numbers, *columns),
+            decode_many([blob or _NO_SEGMENTS for blob in blobs]),
+        )
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _head(self) -> _Head:
+        if self._known_head is None:
+            found = self._rows(_HEAD, (self._ns,))
+            if found:
+                *figures, names, numbers = found[0]
+                authors = {
+                    n: name.removeprefix(AUTHOR_PREFIX) for n, name in zip(numbers, names, strict=True)
+                }
+                self._known_head = _Head(*figures, authors)
+            else:
+                self._known_head = _Head(0, 0, 0, 0, 0, {})
+        return self._known_head
+
+    @property
+    def _lists(self) -> TermLists:
+        if self._known_lists is None:
+            self._known_lists = TermLists(self._rows, self._ns, self._head.size)
+        return self._known_lists
+
+    def _list(self, term: int) -> TermList:
+        return self._lists.of(term, self._figures.get(term, (0, 0, 0))[0])
+
+    def _learn(self, terms: Iterable[str]) -> None:
+        """Know number and figures of these terms."""
+        missing = list(dict.fromkeys(term for term in terms if term not in self._numbers))
+        if not missing:
+            return
+        self._numbers.update(dict.fromkeys(missing, -1))
+        storable = [term for term in missing if is_storable(term)]
+        for text, number, *figures in self._rows(f"{_FIGURES} text = ANY(%s::text[])", (self._ns, storable)):
+            self._numbers[text] = number
+            self._figures[number] = figures[0], figures[1], figures[2]
+
+    def _learn_numbers(self, terms: Ints) -> None:
+        """Know the figures of terms given by number."""
+        missing = [number for number in terms.tolist() if number >= 0 and number not in self._figures]
+        if missing:
+            for _, number, *figures in self._rows(f"{_FIGURES} term = ANY(%s::int4[])", (self._ns, missing)):
+                self._figures[number] = figures[0], figures[1], figures[2]
+
+    def _spoken(self, speaker: str) -> Ints:
+        """The chunks in which somebody of this name speaks, whatever the case of the letters."""
+        wanted = speaker.strip().casefold()
+        numbers = [n for n, name in self._head.authors.items() if name.casefold() == wanted]
+        self._learn_numbers(_ints(numbers))
+        spoken = _NONE
+        for number in numbers:
+            spoken = union(spoken, self._list(number).whole()[0].astype(np.int64))
+        return spoken
+
+    def _few(self, filters: Filters) -> Bools | None:
+        """Mask over the documents that pass; None where nothing restricts, or very many pass."""
+        if filters not in self._masks:
+            sql, values = conditions(self._ns, filters)
+            mask = None
+            if sql:
+                docs = self._docs(sql, values, _FEW + 1)
+                mask = None if len(docs) > _FEW else self._masked(docs)
+            if filters.speaker is not None:
+                if sql and mask is None:
+                    mask = self._masked(self._docs(sql, values, None))
+                spoken = self._masked(self._spoken(filters.speaker))
+                mask = spoken if mask is None else mask & spoken
+            self._masks[filters] = mask
+        return self._masks[filters]
+
+    def _mask(self, filters: Filters) -> Bools:
+        """Mask over the documents that pass, however many."""
+        mask = self._masked(self._docs(*conditions(self._ns, filters), None))
+        self._masks[filters] = mask
+        return mask
+
+    def _masked(self, docs: Ints) -> Bools:
+        mask = np.zeros(self._head.size, np.bool_)
+        mask[docs[docs < self._head.size]] = True
+        return mask
+
+    def _docs(self, sql: str, values: tuple[object, ...], limit: int | None) -> Ints:
+        """Documents of active chunks that meet a condition, in no order."""
+        found = self._rows(
+            "SELECT array_send(array_agg(d.doc)) FROM (SELECT c.doc FROM rlm_mem.chunks c"
+            f" WHERE c.ns = %s AND c.status = 0{sql} LIMIT %s) d",
+            (self._ns, *values, limit),
+        )
+        return _of_array(found[0][0])
+
+    def _listed(self, sql: str, values: tuple[object, ...], filters: Filters, order: str, limit: int) -> Ints:
+        more, given = conditions(self._ns, filters)
+        if filters.speaker is not None:
+            more += " AND c.doc = ANY(%s::int4[])"
+            given = (*given, self._spoken(filters.speaker).tolist())
+        found = self._rows(
+            f"SELECT c.doc FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0{sql}{more}"
+            f" ORDER BY {order} LIMIT %s",
+            (self._ns, *values, *given, limit),
+        )
+        return _ints(row[0] for row in found)
+
+
+def _ints(values: Iterable[Any]) -> Ints:
+    return np.array(list(values), np.int64)
+
+
+def _of_array(sent: bytes | None) -> Ints:
+    """The numbers of an `int4[]` in PostgreSQL's binary form: five words about the array, then length and number."""
+    if sent is None:
+        return _NONE
+    return np.frombuffer(sent, ">i4")[6::2].astype(np.int64)

@@ -1,0 +1,138 @@
+"""Neighbours of chunks in conversation order, from a window of rows around each."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.store.arrays import contained, distinct, union
+from rlm_mem.store.conversation_order import MOST, OPENING, walked
+from rlm_mem.store.lookup import Neighbourhood
+from rlm_mem.store.postgres.term_lists import Rows
+
+__all__ = ["around"]
+
+Ints = npt.NDArray[np.int64]
+
+#: Places between chunks of which nobody knows what lies between them: nobody walks that far.
+_HOLE = MOST + OPENING + 2
+
+# A window of rows on each side of every chunk, in the order (at, doc). The inner LIMITs keep the planner from anything
+# but a walk along the index from each chunk.
+_WINDOWS = """
+SELECT a.doc, a.conversation, a.before, n.doc, n.at, n.segment_count FROM (
+    SELECT k.doc, k.before, k.after, c.conversation, c.at, c.segment_count
+    FROM unnest(%s::int4[], %s::int4[], %s::int4[]) AS k(doc, before, after) CROSS JOIN LATERAL (
+        SELECT x.conversation, x.at, x.segment_count FROM rlm_mem.chunks x
+        WHERE x.ns = %s AND x.doc = k.doc AND x.status = 0 LIMIT 1
+    ) c
+) a CROSS JOIN LATERAL (
+    (SELECT p.doc, p.at, p.segment_count FROM rlm_mem.chunks p
+     WHERE p.ns = %s AND p.conversation = a.conversation AND p.status = 0 AND (p.at, p.doc) < (a.at, a.doc)
+     ORDER BY p.at DESC, p.doc DESC LIMIT a.before)
+    UNION ALL SELECT a.doc, a.at, a.segment_count
+    UNION ALL
+    (SELECT s.doc, s.at, s.segment_count FROM rlm_mem.chunks s
+     WHERE s.ns = %s AND s.conversation = a.conversation AND s.status = 0 AND (s.at, s.doc) > (a.at, a.doc)
+     ORDER BY s.at, s.doc LIMIT a.after)
+) n
+"""
+
+
+def around(
+    rows: Rows, ns: int, docs: Ints, alone: Ints, near: int, reach: int, usual_size: float
+) -> Neighbourhood:
+    """See `CandidateSource.around`; `usual_size` is how many segments a chunk has on average."""
+    asked = union(docs, alone)
+    # Windows are as wide as chunks of usual size need; where small ones stand together, they are read anew and wider.
+    steps = min(MOST, 2 + int(2 * reach / max(usual_size, 1.0)))
+    hood, enough = _walked(rows, ns, asked, docs, near, reach, steps)
+    if not enough and steps < MOST:
+        hood, _ = _walked(rows, ns, asked, docs, near, reach, MOST)
+    return hood
+
+
+def _walked(
+    rows: Rows, ns: int, asked: Ints, docs: Ints, near: int, reach: int, steps: int
+) -> tuple[Neighbourhood, bool]:
+    walks = contained(asked, docs)
+    # One more on each side than is walked tells what stands side by side; before each chunk, how many open its
+    # conversation.
+    before = np.where(walks, steps, 0) + OPENING + 1
+    after = np.where(walks, steps, 0) + 1
+    found = rows(_WINDOWS, (asked.tolist(), before.tolist(), after.tolist(), ns, ns, ns))
+    line = _Line(found)
+    return walked(line, np.flatnonzero(contained(line.asked, docs)), near, reach, steps)
+
+
+class _Line:
+    """The rows of all windows on one line (`conversation_order.Line`); slots are documents."""
+
+    def __init__(self, rows: list[tuple[int, int | None, int, int, float, int]]) -> None:
+        count = len(rows)
+        asked = np.fromiter((row[0] for row in rows), np.int64, count)
+        # A chunk without a conversation stands alone: numbers below zero are such conversations.
+        group = np.fromiter((-row[0] if row[1] is None else row[1] for row in rows), np.int64, count)
+        limit = np.fromiter((row[2] for row in rows), np.int64, count)
+        doc = np.fromiter((row[3] for row in rows), np.int64, count)
+        at = np.fromiter((row[4] for row in rows), np.float64, count)
+        size = np.fromiter((row[5] for row in rows), np.int64, count)
+
+        order = np.lexsort((doc, at, group))
+        new = np.ones(count, np.bool_)
+        new[1:] = doc[order][1:] != doc[order][:-1]
+        row_of = np.empty(count, np.int64)  # of each row of the windows, its chunk on the line
+        row_of[order] = np.cumsum(new) - 1
+        chosen = order[new]
+        self._doc, self._size, group = doc[chosen], size[chosen], group[chosen]
+
+        self.asked = distinct(asked)
+        number = np.searchsorted(self.asked, asked)
+        lowest = np.full(len(self.asked), len(chosen), np.int64)
+        highest = np.full(len(self.asked), -1, np.int64)
+        np.minimum.at(lowest, number, row_of)
+        np.maximum.at(highest, number, row_of)
+        own = np.zeros(len(self.asked), np.int64)
+        mine = asked == doc
+        own[number[mine]] = row_of[mine]
+
+        # Within one window every chunk stands beside the next; between windows there may be others.
+        steps = np.zeros(len(chosen) + 1, np.int64)
+        np.add.at(steps, lowest, 1)
+        np.add.at(steps, highest, -1)
+        beside = np.cumsum(steps)[: len(chosen)] > 0
+        gap = np.where(beside[:-1], 1, _HOLE) if len(chosen) else np.zeros(0, np.int64)
+        self._place = np.concatenate([[0], np.cumsum(gap)]) if len(chosen) else np.zeros(0, np.int64)
+
+        limits = np.zeros(len(self.asked), np.int64)
+        limits[number] = limit
+        opens = (
+            own - lowest < limits
+        )  # the window has fewer rows before its chunk than asked for: it begins there
+        self.place = self._place[own]
+        self.first, self.last = self._edges(group, own, opens)
+
+    def _edges(self, group: Ints, own: Ints, opens: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """Where the conversation of each asked chunk begins and ends, as far as that is known."""
+        start = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else own
+        stretch = np.searchsorted(start, own, side="right") - 1
+        begins = np.zeros(len(start), np.bool_)
+        begins[stretch[opens]] = True
+        # Where the beginning is not among the rows, it is put far enough before them.
+        first = self._place[start] - np.where(begins, 0, OPENING + 1)
+        end = np.append(start[1:], len(group)) - 1
+        last = self._place[end] + 1
+        edges: tuple[Ints, Ints] = first[stretch], last[stretch]
+        return edges
+
+    def slots(self, place: Ints) -> Ints:
+        """The documents at these places."""
+        return self._doc[self._at(place)]
+
+    def segment_count(self, place: Ints) -> Ints:
+        """Segments of the chunks at these places."""
+        return self._size[self._at(place)]
+
+    def _at(self, place: Ints) -> Ints:
+        at: Ints = np.searchsorted(self._place, place)
+        return at

@@ -1,0 +1,184 @@
+"""Sorted lists in rows of bounded size: the chunks of a term, and the words of a conversation.
+
+A list belongs to an *owner* (a term, a conversation) and holds entries sorted by their *key* (a chunk, a term). It is
+cut into parts of at most `PART` entries; a part is one row `(ns, owner, first, entries)` that holds the keys from
+`first` up to the `first` of the next part. So a write rewrites a few hundred bytes per list, and a whole list is read
+from few rows that lie side by side in the index: one row per entry takes five times the space and a hundred times as
+long to read (measured: docs/postgres.md). An entry is three little-endian 32-bit words: its key and two figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.errors import CorruptStore
+
+__all__ = ["CONVERSATION_TERMS", "PART", "POSTINGS", "Lists", "PartTable", "lists_of", "pairs", "regrouped"]
+
+Ints = npt.NDArray[np.int64]
+
+#: Entries that a part holds at most.
+PART = 64
+_WORDS = 3
+_LOW = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class PartTable:
+    """A table of parts.
+
+    Attributes:
+        name: the table.
+        owner: the column of the list that a part belongs to.
+        appended: whether keys mostly come in rising order, so that a full part should stay full when it is cut.
+    """
+
+    name: str
+    owner: str
+    appended: bool
+
+    @property
+    def holding(self) -> str:
+        """The parts in which some keys are or belong; values: ns, owners, keys, ns (arrays of the same length).
+
+        The inner LIMIT keeps the planner from anything but one look into the primary key per part.
+        """
+        return (
+            f"SELECT w.owner, w.first, p.entries FROM (SELECT DISTINCT k.owner, (SELECT q.first FROM {self.name} q"
+            f" WHERE q.ns = %s AND q.{self.owner} = k.owner AND q.first <= k.key ORDER BY q.first DESC LIMIT 1)"
+            " AS first FROM unnest(%s::int4[], %s::int4[]) AS k(owner, key)) w CROSS JOIN LATERAL"
+            f" (SELECT entries FROM {self.name} p WHERE p.ns = %s AND p.{self.owner} = w.owner AND p.first = w.first"
+            " LIMIT 1) p"
+        )
+
+    @property
+    def whole(self) -> str:
+        """Every part of some lists; values: ns, owners."""
+        return f"SELECT {self.owner}, first, entries FROM {self.name} WHERE ns = %s AND {self.owner} = ANY(%s::int4[])"
+
+    @property
+    def put(self) -> str:
+        """Write parts; values: ns, owners, firsts, entries."""
+        return (
+            f"INSERT INTO {self.name}(ns, {self.owner}, first, entries)"
+            " SELECT %s::bigint, * FROM unnest(%s::int4[], %s::int4[], %s::bytea[])"
+            f" ON CONFLICT (ns, {self.owner}, first) DO UPDATE SET entries = excluded.entries"
+        )
+
+    @property
+    def drop(self) -> str:
+        """Remove parts; values: ns, owners, firsts."""
+        return (
+            f"DELETE FROM {self.name} p USING unnest(%s::int4[], %s::int4[]) AS g(owner, first)"
+            f" WHERE p.ns = %s AND p.{self.owner} = g.owner AND p.first = g.first"
+        )
+
+
+POSTINGS = PartTable("rlm_mem.postings", "term", appended=True)
+CONVERSATION_TERMS = PartTable("rlm_mem.conversation_terms", "conversation", appended=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Parts of lists, sorted by owner and first key, and their entries one after the other.
+
+    Attributes:
+        owner, first, count: per part.
+        pair: per entry `owner << 32 | key`, sorted.
+        figures: `[n, 2]`, the two figures of each entry.
+    """
+
+    owner: Ints
+    first: Ints
+    count: Ints
+    pair: Ints
+    figures: npt.NDArray[np.uint32]
+
+    @property
+    def code(self) -> Ints:
+        """Per part `owner << 32 | first`."""
+        return pairs(self.owner, self.first)
+
+    def words(self) -> npt.NDArray[np.uint32]:
+        """The entries as they are stored."""
+        words = np.empty((len(self.pair), _WORDS), "<u4")
+        words[:, 0], words[:, 1:] = self.pair & _LOW, self.figures
+        return words.reshape(-1)
+
+
+def pairs(owner: npt.NDArray[Any], key: npt.NDArray[Any]) -> Ints:
+    """One sortable number of owner and key each."""
+    return (owner.astype(np.int64) << 32) | key.astype(np.int64)
+
+
+def lists_of(rows: Sequence[tuple[int, int, bytes]]) -> Lists:
+    """Decode rows of parts, in any order (`CorruptStore` if one is damaged)."""
+    owner = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+    first = np.fromiter((row[1] for row in rows), np.int64, len(rows))
+    order = np.argsort(pairs(owner, first), kind="stable")
+    blobs = [rows[number][2] for number in order.tolist()]
+    sizes = np.fromiter(map(len, blobs), np.int64, len(blobs))
+    if bool((sizes % (4 * _WORDS)).any()):
+        raise _damaged()
+    words = np.frombuffer(b"".join(blobs), "<u4").reshape(-1, _WORDS)
+    owner, first, count = owner[order], first[order], sizes // (4 * _WORDS)
+    pair = pairs(np.repeat(owner, count), words[:, 0])
+    if len(pair) > 1 and not bool((pair[1:] > pair[:-1]).all()):
+        raise _damaged()
+    return Lists(owner, first, count, pair, words[:, 1:])
+
+
+def regrouped(
+    table: PartTable, former: Lists, pair: Ints, figures: npt.NDArray[np.uint32]
+) -> tuple[Lists, Ints, Ints]:
+    """Cut changed lists into parts anew: the parts to write, and owners and firsts of those to remove.
+
+    Args:
+        table: decides how full parts are cut.
+        former: the parts that hold, or would hold, every changed key.
+        pair, figures: what all entries of these parts are now, sorted.
+    """
+    codes = former.code
+    place = np.searchsorted(codes, pair, side="right") - 1
+    inside = (
+        (place >= 0) & (former.owner[place] == pair >> 32) if len(codes) else np.zeros(len(pair), np.bool_)
+    )
+    # A list's lowest part begins with 0, so that there is one for every key.
+    code = (pair >> 32) << 32
+    code[inside] = codes[place[inside]]
+    start = _changes(code)
+    size = np.diff(np.append(start, len(pair)))
+    rank = np.arange(len(pair)) - np.repeat(start, size)
+    if table.appended:
+        piece = rank // PART
+    else:
+        pieces = -(-size // PART)
+        piece = rank * np.repeat(pieces, size) // np.repeat(size, size)
+    cut = _changes(pairs(np.repeat(np.arange(len(start)), size), piece))
+    first = np.where(piece[cut] == 0, code[cut], pair[cut]) & _LOW
+    count = np.diff(np.append(cut, len(pair)))
+    written = Lists(pair[cut] >> 32, first, count, pair, figures)
+    kept = np.zeros(len(codes), np.bool_)
+    if len(codes) and len(start):
+        there = np.minimum(np.searchsorted(code[start], codes), len(start) - 1)
+        kept = code[start][there] == codes
+    return written, former.owner[~kept], former.first[~kept]
+
+
+def _changes(values: Ints) -> Ints:
+    """Where a sorted array takes a new value."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
+
+
+def _damaged() -> CorruptStore:
+    return CorruptStore(
+        "The search index holds a damaged entry.",
+        hint="Run `rlm-mem index rebuild` to make it anew from the chunks.",
+    )

@@ -1,0 +1,142 @@
+"""Lists of terms as one search sees them: read when scoring asks for them, several at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.store.best_match import places
+from rlm_mem.store.postgres.parts import PART, POSTINGS, Lists, lists_of, pairs
+
+__all__ = ["Rows", "TermList", "TermLists"]
+
+Ints = npt.NDArray[np.int64]
+Slots = npt.NDArray[np.int32]
+Frequencies = npt.NDArray[np.uint8]
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""Runs one statement and gives every row of its answer."""
+
+#: Entries that are read ahead in one statement; stores of usual size need just one.
+_AHEAD = 400_000
+_KEY = 0xFFFFFFFF
+_NOTHING = np.zeros(0, np.int64)
+
+
+class TermList:
+    """One term's chunks (`TermPostings`); slots are documents."""
+
+    def __init__(self, lists: TermLists, term: int, df: int) -> None:
+        self._lists = lists
+        self.term = term
+        self.df = df
+        self.slots: Slots | None = None
+        self.frequency: Frequencies = np.zeros(0, np.uint8)
+        self.max_frequency = 255
+
+    def hold(self, slots: Slots, frequency: Frequencies) -> None:
+        """Keep what was read: the whole list."""
+        self.slots, self.frequency = slots, frequency
+        self.max_frequency = int(frequency.max()) if len(frequency) else 0
+
+    def whole(self) -> tuple[Slots, Frequencies]:
+        """Every document that holds the term, sorted, and how often."""
+        if self.slots is None:
+            self._lists.read(self)
+        assert self.slots is not None
+        return self.slots, self.frequency
+
+    def find(self, slots: Slots) -> tuple[Ints, Frequencies]:
+        """Which of the sorted documents hold the term, and how often."""
+        if self.slots is None:
+            found = self._lists.look_up(self, slots)
+            if found is not None:
+                return found
+        held, frequency = self.whole()
+        which, place = places(held, slots)
+        return which, frequency[place]
+
+
+class TermLists:
+    """The lists of one namespace that one search reads.
+
+    Args:
+        rows: asks the database.
+        ns: key of the namespace.
+        size: documents from this number on are newer than the search and are left out.
+    """
+
+    def __init__(self, rows: Rows, ns: int, size: int) -> None:
+        self._rows = rows
+        self._ns = ns
+        self._size = size
+        #: Length in terms of every document met in a list.
+        self.length = np.zeros(size, np.int32)
+        self._known: dict[int, TermList] = {}
+        self._expected: list[TermList] = []
+        self._looked_up: tuple[Slots, dict[int, tuple[Slots, Frequencies]]] | None = None
+
+    def of(self, term: int, df: int) -> TermList:
+        """The list of a term that so many chunks hold."""
+        if term not in self._known:
+            self._known[term] = TermList(self, term, df)
+        return self._known[term]
+
+    def expect(self, lists: Sequence[TermList]) -> None:
+        """Say which lists will be asked for, in which order: they are read ahead together."""
+        self._expected = list(lists)
+        self._looked_up = None
+
+    def read(self, wanted: TermList) -> None:
+        """Read a list, and those expected after it as far as they are short enough."""
+        chosen, total = [wanted], wanted.df
+        for other in self._missing(wanted):
+            total += other.df
+            if total > _AHEAD:
+                break
+            chosen.append(other)
+        terms = [each.term for each in chosen]
+        read = lists_of(self._rows(POSTINGS.whole, (self._ns, terms)))
+        for each in chosen:
+            each.hold(*self._part(read, each.term))
+
+    def look_up(self, wanted: TermList, slots: Slots) -> tuple[Ints, Frequencies] | None:
+        """`TermList.find` without reading the list; None where reading it costs no more."""
+        if self._looked_up is None:
+            others = [wanted, *self._missing(wanted)]
+            if sum(other.df for other in others) < PART * len(others) * len(slots):
+                return None
+            terms = np.repeat(np.array([other.term for other in others]), len(slots))
+            docs = np.tile(slots, len(others))
+            values = (self._ns, terms.tolist(), docs.tolist(), self._ns)
+            read = lists_of(self._rows(POSTINGS.holding, values))
+            found = {other.term: self._part(read, other.term) for other in others}
+            self._looked_up = slots, found
+        known, parts = self._looked_up
+        if wanted.term not in parts or len(places(known, slots)[0]) != len(slots):
+            return None
+        held, frequency = parts[wanted.term]
+        which, place = places(held, slots)
+        return which, frequency[place]
+
+    def _missing(self, wanted: TermList) -> list[TermList]:
+        """The lists expected after this one that have not been read."""
+        at = next((n for n, other in enumerate(self._expected) if other is wanted), len(self._expected))
+        return [other for other in self._expected[at + 1 :] if other.slots is None]
+
+    def _part(self, read: Lists, term: int) -> tuple[Slots, Frequencies]:
+        """One term's entries among those read; their lengths are noted."""
+        lo, hi = np.searchsorted(read.pair, pairs(np.array([term, term + 1]), _NOTHING_BUT_ZERO))
+        slots = (read.pair[lo:hi] & _KEY).astype(np.int32)
+        figures = read.figures[lo:hi]
+        if len(slots) and slots[-1] >= self._size:
+            seen = slots < self._size
+            slots, figures = slots[seen], figures[seen]
+        self.length[slots] = figures[:, 0]
+        return slots, (figures[:, 1] >> 8).astype(np.uint8)
+
+
+_NOTHING_BUT_ZERO = np.zeros(2, np.int64)

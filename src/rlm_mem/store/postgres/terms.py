@@ -1,0 +1,241 @@
+"""The search half of a write transaction: the dictionary, postings and every figure that search reads.
+
+What comes and goes is collected as blobs of segments and turned into changes of sorted lists all at once, in three
+round trips a flush. The namespace's lock is held, so nobody else changes these rows meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+
+from rlm_mem.store.arrays import distinct
+from rlm_mem.store.postgres.changes import Changes, Indexed, added, changes_of, replaced, summed
+from rlm_mem.store.postgres.parts import (
+    CONVERSATION_TERMS,
+    POSTINGS,
+    Lists,
+    PartTable,
+    lists_of,
+    pairs,
+    regrouped,
+)
+from rlm_mem.store.postgres.wire import Blobs, Integers, array_cursor
+from rlm_mem.store.segments import AUTHOR_PREFIX, encode_segments
+
+if TYPE_CHECKING:
+    from rlm_mem.store.postgres.rows import Head
+    from rlm_mem.text.analysis import AnalysedSegment
+
+__all__ = ["TermIndex"]
+
+Ints = npt.NDArray[np.int64]
+
+#: With so many bytes of segments collected, they are written: memory stays bounded in a batch of any size.
+_MOST_BYTES = 8_000_000
+#: Numbers of terms kept in memory during one transaction.
+_MOST_TERMS = 500_000
+
+_NO_SEGMENTS = encode_segments((), lambda _: 0)
+_KEY = 0xFFFFFFFF
+
+
+class TermIndex:
+    """Keeps the dictionary, the postings and their figures in step with the chunks of one namespace.
+
+    Args:
+        connection: inside the write transaction.
+        ns: key of the namespace.
+        head: its counters, as read with the lock; changed here, written by the transaction.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], ns: int, head: Head) -> None:
+        self._connection = connection
+        self._ns = ns
+        self._head = head
+        self._numbers: dict[str, int] = {}
+        self._new_terms: dict[str, int] = {}
+        self._before: dict[int, Indexed | None] = {}
+        self._after: dict[int, Indexed | None] = {}
+        self._bytes = 0
+        self._edge = head.next_doc  # documents from here on are in no list yet
+        self._conversations: dict[int, tuple[int, int]] = {}
+
+    # -- what comes and goes ---------------------------------------------------------------------------------------
+
+    def add(
+        self, doc: int, conversation: int | None, segs: Sequence[AnalysedSegment]
+    ) -> tuple[bytes, int, int]:
+        """Index an active chunk; the blob of its segments, its length in terms and the number of segments."""
+        self._learn(_texts(segs))
+        blob = encode_segments(segs, self._numbers.__getitem__)
+        self._note(doc, None, (doc, conversation, blob))
+        return blob, sum(seg.length for seg in segs), len(segs)
+
+    def put_back(self, doc: int, conversation: int | None, blob: bytes) -> None:
+        """Index a chunk whose segments have been encoded before: a restored one, or one in a new conversation."""
+        self._note(doc, None, (doc, conversation, blob or _NO_SEGMENTS))
+
+    def take_out(self, doc: int, conversation: int | None, blob: bytes) -> None:
+        """Forget a chunk that is archived or erased, or whose content or conversation changes."""
+        self._note(doc, (doc, conversation, blob or _NO_SEGMENTS), None)
+
+    def _note(self, doc: int, before: Indexed | None, after: Indexed | None) -> None:
+        # Of several changes of one chunk only the first former state is in the tables.
+        self._before.setdefault(doc, before)
+        self._after[doc] = after
+        self._bytes += sum(len(indexed[2]) for indexed in (before, after) if indexed is not None)
+        if self._bytes > _MOST_BYTES and after is not None:
+            self._write()
+
+    # -- the dictionary --------------------------------------------------------------------------------------------
+
+    def _learn(self, texts: Iterable[str]) -> None:
+        """Know the numbers of these terms; new ones are numbered in the order given."""
+        wanted = list(texts)
+        if len(self._numbers) > _MOST_TERMS:
+            self._numbers = dict(self._new_terms)
+        missing = [text for text in wanted if text not in self._numbers]
+        if not missing:
+            return
+        with self._connection.cursor(binary=True) as cursor:
+            found = cursor.execute(
+                "SELECT text, term FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[])",
+                (self._ns, missing),
+            ).fetchall()
+        self._numbers.update(found)
+        for text in missing:
+            if text not in self._numbers:
+                self._numbers[text] = self._new_terms[text] = self._head.next_term
+                self._head.next_term += 1
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write everything collected: from now on the connection sees it, but for the head."""
+        self._write()
+        if not self._conversations:
+            return
+        numbers = sorted(self._conversations)
+        figures = np.array([self._conversations[number] for number in numbers], np.int64)
+        self._conversations = {}
+        with array_cursor(self._connection) as cursor:
+            rows = cursor.execute(
+                "UPDATE rlm_mem.conversations v SET chunks = v.chunks + d.chunks, length = v.length + d.length"
+                " FROM unnest(%s::int4[], %s::int4[], %s::int4[]) AS d(conversation, chunks, length)"
+                " WHERE v.ns = %s AND v.conversation = d.conversation RETURNING v.chunks, d.chunks",
+                (Integers(np.array(numbers)), Integers(figures[:, 0]), Integers(figures[:, 1]), self._ns),
+            ).fetchall()
+        self._head.conversations += sum((now > 0) - (now - more > 0) for now, more in rows)
+
+    def _write(self) -> None:
+        """Write lists and terms; the figures of conversations wait for `flush`, when their rows are there."""
+        before, after = self._before, self._after
+        gone = [old for doc, old in before.items() if old is not None and old != after[doc]]
+        come = [new for doc, new in after.items() if new is not None and new != before[doc]]
+        self._before, self._after, self._bytes = {}, {}, 0
+        if not (gone or come or self._new_terms):
+            return
+        changes = changes_of(gone, come)
+        with array_cursor(self._connection) as cursor:
+            postings, words = self._load(cursor, changes)
+            pair, figures, held = summed(words, changes)
+            statements = [
+                *self._parts(POSTINGS, *regrouped(POSTINGS, postings, *replaced(postings, changes))),
+                *self._parts(CONVERSATION_TERMS, *regrouped(CONVERSATION_TERMS, words, pair, figures)),
+                *self._terms(changes, held),
+            ]
+            _run_together(cursor, statements)
+        self._edge, self._new_terms = self._head.next_doc, {}
+        self._head.segments += changes.segments
+        self._head.length += changes.length
+        self._head.loose += changes.loose
+        for number, (chunks, length) in changes.conversations.items():
+            known = self._conversations.get(number, (0, 0))
+            self._conversations[number] = (known[0] + chunks, known[1] + length)
+
+    def _load(self, cursor: psycopg.Cursor[Any], changes: Changes) -> tuple[Lists, Lists]:
+        """The parts of both tables that hold, or would hold, what changes."""
+        every = np.concatenate([changes.posting, changes.removed])
+        # Documents that no list holds yet belong at the end of each: one look per term finds the place of all.
+        place = distinct(pairs(every >> 32, np.minimum(every & _KEY, self._edge)))
+        rows = cursor.execute(
+            f"SELECT 0, a.* FROM ({POSTINGS.holding}) a UNION ALL"
+            f" SELECT 1, b.* FROM ({CONVERSATION_TERMS.holding}) b",
+            (*self._holding(place), *self._holding(changes.word)),
+        ).fetchall()
+        return lists_of([row[1:] for row in rows if not row[0]]), lists_of(
+            [row[1:] for row in rows if row[0]]
+        )
+
+    def _holding(self, place: Ints) -> tuple[object, ...]:
+        return self._ns, Integers(place >> 32), Integers(place & _KEY), self._ns
+
+    def _parts(
+        self, table: PartTable, written: Lists, owner: Ints, first: Ints
+    ) -> list[tuple[str, tuple[object, ...]]]:
+        statements: list[tuple[str, tuple[object, ...]]] = []
+        if len(written.owner):
+            blobs = Blobs(written.words(), written.count * 3)
+            statements.append(
+                (table.put, (self._ns, Integers(written.owner), Integers(written.first), blobs))
+            )
+        if len(owner):
+            statements.append((table.drop, (Integers(owner), Integers(first), self._ns)))
+        return statements
+
+    def _terms(self, changes: Changes, held: Ints) -> list[tuple[str, tuple[object, ...]]]:
+        """The dictionary's figures: rows of new terms, and differences of those that are there."""
+        new = np.fromiter(self._new_terms.values(), np.int64, len(self._new_terms))  # in rising order
+        of_words = changes.word & _KEY
+        term = distinct(np.concatenate([new, changes.term, of_words[held != 0]]))
+        figures = (
+            added(term, changes.term, changes.df),
+            added(term, changes.term, changes.segment_df),
+            added(term, changes.term, changes.loose_df) + added(term, of_words[held != 0], held[held != 0]),
+        )
+        is_new = np.zeros(len(term), np.bool_)
+        is_new[np.searchsorted(term, new)] = True
+        statements: list[tuple[str, tuple[object, ...]]] = []
+        if len(new):
+            statements.append(
+                (
+                    "INSERT INTO rlm_mem.terms(ns, text, term, df, segment_df, conversation_df) SELECT %s::bigint, *"
+                    " FROM unnest(%s::text[], %s::int4[], %s::int4[], %s::int4[], %s::int4[])",
+                    (self._ns, list(self._new_terms), *map(Integers, (new, *(f[is_new] for f in figures)))),
+                )
+            )
+        if not is_new.all():
+            values = map(Integers, (term[~is_new], *(f[~is_new] for f in figures)))
+            statements.append(
+                (
+                    "UPDATE rlm_mem.terms t SET df = t.df + d.df, segment_df = t.segment_df + d.segment_df,"
+                    " conversation_df = t.conversation_df + d.conversation_df"
+                    " FROM unnest(%s::int4[], %s::int4[], %s::int4[], %s::int4[])"
+                    " AS d(term, df, segment_df, conversation_df) WHERE t.ns = %s AND t.term = d.term",
+                    (*values, self._ns),
+                )
+            )
+        return statements
+
+
+def _texts(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
+    """Every entry of the dictionary that these segments need, in order of appearance."""
+    texts: dict[str, None] = {}
+    for seg in segs:
+        texts.update(dict.fromkeys(seg.terms))
+        if seg.author is not None:
+            texts[AUTHOR_PREFIX + seg.author] = None
+    return texts
+
+
+def _run_together(cursor: psycopg.Cursor[Any], statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+    """Run statements that write different rows in one round trip."""
+    if statements:
+        named = ", ".join(f"s{number} AS ({sql})" for number, (sql, _) in enumerate(statements))
+        values = tuple(value for _, given in statements for value in given)
+        cursor.execute(f"WITH {named} SELECT 1", values)
