@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rlm_mem.chunk import parse_time
+from rlm_mem.store.answers import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
 
 __all__ = ["ChunkState", "ConversationInfo", "LinkedChunk", "ListFilter", "Queries", "Summary", "day_bounds"]
 
@@ -18,82 +18,6 @@ _SUMMARY = (
 )
 _EVER = (-1e15, 1e15)
 _VARIABLES = 900  # SQLite builds exist that take no more than 999 in one statement
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A chunk without its content (seed 003: metadata-only summaries first); ``at`` is in epoch seconds."""
-
-    id: str
-    type: str
-    tags: tuple[str, ...]
-    tokens: int
-    confidence: float
-    conversation_id: str | None
-    created_at: str
-    occurred_at: str | None
-    at: float
-    revision: int
-    access_count: int
-    valid_from: str | None
-    valid_to: str | None
-    superseded_by: str | None
-    source: str
-    namespace: str
-
-
-@dataclass(frozen=True, slots=True)
-class LinkedChunk:
-    """One end of a link, seen from the other; ``direction`` is ``out`` or ``in``, ``strength`` in 0-1."""
-
-    chunk_id: str
-    type: str
-    strength: float
-    direction: str
-    reasoning: str | None
-    created_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationInfo:
-    """One conversation: how many chunks, and the time (``at``) of its first and last, in epoch seconds."""
-
-    id: str
-    count: int
-    first_at: float
-    last_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkState:
-    """What tells whether two stores hold the same state of a chunk, without reading it; ``doc`` orders insertions."""
-
-    doc: int
-    id: str
-    status: int
-    revision: int
-    modified_at: str
-    content_hash: str
-
-
-@dataclass(frozen=True)
-class ListFilter:
-    """What list_chunks and iter_chunks take, checked; times in epoch seconds, ``end`` exclusive.
-
-    ``after`` is the place (time, insertion) of a chunk, active or not: only what comes after it, in the order asked for.
-    """
-
-    conversation_id: str | None = None
-    start: float | None = None
-    end: float | None = None
-    tags: tuple[str, ...] = ()
-    any_tags: tuple[str, ...] = ()
-    chunk_type: str | None = None
-    archived: bool = False
-    limit: int | None = None
-    offset: int = 0
-    newest_first: bool = False
-    after: tuple[float, int] | None = None
 
 
 def day_bounds(text: str, what: str) -> tuple[float, float]:
@@ -146,17 +70,17 @@ class Queries:
         ns = self.namespace_number(namespace)
         where = ["chunks.ns = ?", "status = ?"]
         values: list[object] = [ns, int(wanted.archived)]
-        source = "chunks"
+        source, at, doc = "chunks", "chunks.at", "chunks.doc"
         if wanted.tags and not wanted.archived:
-            # Start from the rarest tag's rows: the cost follows the answer, not the store.
+            # Start from the rarest tag's rows, which lie in order of time: the cost follows the answer, not the store.
             first = self._rarest(ns, wanted.tags)
-            source = "tags t CROSS JOIN chunks ON chunks.doc = t.doc"
+            source, at, doc = "tags t CROSS JOIN chunks ON chunks.doc = t.doc", "t.at", "t.doc"
             where += ["t.ns = ?", "t.tag = ?"]
             values += [ns, first]
             for tag in wanted.tags:
                 if tag != first:
                     where.append(
-                        "EXISTS (SELECT 1 FROM tags x WHERE x.ns = ? AND x.tag = ? AND x.doc = chunks.doc)"
+                        "EXISTS (SELECT 1 FROM tags x WHERE x.ns = ? AND x.tag = ? AND x.at = t.at AND x.doc = t.doc)"
                     )
                     values += [ns, tag]
         if wanted.any_tags and not wanted.archived:
@@ -168,21 +92,21 @@ class Queries:
             where.append("conversation = ?")
             values.append(self._conversation(ns, wanted.conversation_id))
         if wanted.start is not None:
-            where.append("at >= ?")
+            where.append(f"{at} >= ?")
             values.append(wanted.start)
         if wanted.end is not None:
-            where.append("at < ?")
+            where.append(f"{at} < ?")
             values.append(wanted.end)
         if wanted.chunk_type is not None:
             where.append("type = ?")
             values.append(wanted.chunk_type)
         if wanted.after is not None:
-            where.append(f"(at, chunks.doc) {'<' if wanted.newest_first else '>'} (?, ?)")
+            where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)")
             values += wanted.after
-        order = "at DESC, chunks.doc DESC" if wanted.newest_first else "at, chunks.doc"
+        order = f"{at} DESC, {doc} DESC" if wanted.newest_first else f"{at}, {doc}"
         limit = -1 if wanted.limit is None else wanted.limit
         return self._connection.execute(
-            f"SELECT chunks.id, at, chunks.doc FROM {source} WHERE {' AND '.join(where)}"
+            f"SELECT chunks.id, {at}, {doc} FROM {source} WHERE {' AND '.join(where)}"
             f" ORDER BY {order} LIMIT ? OFFSET ?",
             (*values, limit, wanted.offset),
         ).fetchall()
@@ -246,18 +170,19 @@ class Queries:
     def latest(
         self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
     ) -> list[Summary]:
-        """Newest first, by insertion where a tag or conversation bounds the search (cheap on any store)."""
+        """Newest first."""
         ns = self.namespace_number(namespace)
         where: list[str] = []
         values: list[object] = []
         if tag is not None:
-            # Tag rows are in order of insertion; a bounded look at the newest of them keeps the cost fixed. The plus
-            # signs keep SQLite from walking the whole time index instead of looking up these few documents.
+            # Tag rows of active chunks in order of time; where a conversation is wanted too, a bounded look at them
+            # keeps the cost fixed. The plus signs keep SQLite from walking the whole time index instead of looking up
+            # these few documents.
             docs = [
                 row[0]
                 for row in self._connection.execute(
-                    "SELECT doc FROM tags WHERE ns = ? AND tag = ? ORDER BY doc DESC LIMIT ?",
-                    (ns, tag, limit * 4),
+                    "SELECT doc FROM tags WHERE ns = ? AND tag = ? ORDER BY at DESC, doc DESC LIMIT ?",
+                    (ns, tag, limit if conversation_id is None else limit * 4),
                 )
             ]
             where += [f"doc IN ({_marks(docs)})", "+ns = ?", "+status = 0"]
@@ -381,7 +306,7 @@ class Queries:
         """Tags of active chunks with their numbers, commonest first."""
         ns = self.namespace_number(namespace)
         return self._connection.execute(
-            "SELECT tag, count(*) AS n FROM tags WHERE ns = ? GROUP BY tag ORDER BY n DESC, tag LIMIT ?",
+            "SELECT tag, chunks FROM tag_totals WHERE ns = ? AND chunks > 0 ORDER BY chunks DESC, tag LIMIT ?",
             (ns, -1 if limit is None else limit),
         ).fetchall()
 
@@ -389,8 +314,9 @@ class Queries:
         """Conversations of active chunks, the one with the newest chunk first."""
         ns = self.namespace_number(namespace)
         rows = self._connection.execute(
-            "SELECT v.id, count(*), min(c.at), max(c.at) FROM chunks c JOIN conversations v USING(conversation)"
-            " WHERE c.ns = ? AND c.status = 0 GROUP BY c.conversation ORDER BY max(c.at) DESC, v.id LIMIT ?",
+            "SELECT id, chunks, (SELECT at FROM chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND"
+            " c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = ? AND last_at IS NOT NULL"
+            " ORDER BY last_at DESC, id LIMIT ?",
             (ns, -1 if limit is None else limit),
         )
         return [ConversationInfo(*row) for row in rows]
@@ -431,7 +357,7 @@ class Queries:
         """Number of distinct tags, of conversations or of links of a namespace."""
         ns = self.namespace_number(namespace)
         query = {
-            "tags": "SELECT count(DISTINCT tag) FROM tags WHERE ns = ?",
+            "tags": "SELECT count(*) FROM tag_totals WHERE ns = ? AND chunks > 0",
             "conversations": "SELECT count(*) FROM conversations WHERE ns = ?",
             "links": "SELECT count(*) FROM links l JOIN chunks c ON c.doc = l.doc WHERE c.ns = ?",
         }[table]

@@ -10,9 +10,21 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator
 
+from rlm_mem.store.schema import SUMS
+
 __all__ = ["emptied"]
 
-_TABLES = ("chunks", "tags", "links", "segments", "folders", "unreadable", "conversations", "totals")
+_TABLES = (
+    "chunks",
+    "tags",
+    "links",
+    "segments",
+    "folders",
+    "unreadable",
+    "conversations",
+    "totals",
+    "tag_totals",
+)
 _CACHE_KIB = 64_000
 
 
@@ -41,11 +53,7 @@ def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
     connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
     try:
         yield
-        connection.execute(
-            "INSERT INTO totals SELECT ns, status, type, count(*), sum(tokens), sum(size) FROM chunks"
-            " GROUP BY ns, status, type"
-        )
-        for _, _, statement in made:
+        for statement in (*SUMS, *(statement for _, _, statement in made)):
             connection.execute(statement)
     finally:
         connection.execute(f"PRAGMA cache_size={cache}")

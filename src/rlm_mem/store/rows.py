@@ -245,7 +245,10 @@ class RowWriter:
     def _put_tags_and_links(self, doc: int, ns: int, entry: Entry) -> None:
         many = self._connection.executemany
         if entry.tags:
-            many("INSERT OR IGNORE INTO tags VALUES (?,?,?)", [(ns, tag, doc) for tag in entry.tags])
+            many(
+                "INSERT OR IGNORE INTO tags VALUES (?,?,?,?)",
+                [(ns, tag, entry.at, doc) for tag in entry.tags],
+            )
         if entry.links:
             many(
                 "INSERT INTO links VALUES (?,?,?,?,?,?,?)",

@@ -9,7 +9,16 @@ from pathlib import Path
 
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
 
-__all__ = ["INDEX_VERSION", "analysis_changed", "connect", "migrate", "sqlite_error", "translated"]
+__all__ = [
+    "INDEX_VERSION",
+    "SUMS",
+    "analysis_changed",
+    "begin",
+    "connect",
+    "migrate",
+    "sqlite_error",
+    "translated",
+]
 
 _FIRST = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -83,8 +92,61 @@ CREATE TRIGGER totals_change AFTER UPDATE OF ns, status, type, tokens, size ON c
 END;
 """
 
+#: Recompute, from the rows themselves, what triggers keep up to date from write to write.
+SUMS = (
+    "DELETE FROM totals",
+    "INSERT INTO totals SELECT ns, status, type, count(*), sum(tokens), sum(size) FROM chunks"
+    " GROUP BY ns, status, type",
+    "DELETE FROM tag_totals",
+    "INSERT INTO tag_totals SELECT ns, tag, count(*) FROM tags GROUP BY ns, tag",
+    "UPDATE conversations SET chunks = 0, last_at = NULL",
+    "UPDATE conversations SET chunks = s.n, last_at = s.last FROM (SELECT conversation AS c, count(*) AS n, max(at) AS"
+    " last FROM chunks WHERE status = 0 AND conversation IS NOT NULL GROUP BY conversation) s WHERE conversation = s.c",
+)
+
+_SUMS_SCRIPT = "".join(f"{statement};\n" for statement in SUMS)
+
+# A page of a tag, and the latest conversations, cost what they show and not what there is: tag rows lie in the order of
+# time, and counts are kept by triggers.
+_PAGES = f"""
+CREATE TABLE tags_by_time(ns INTEGER, tag TEXT, at REAL, doc INTEGER, PRIMARY KEY(ns, tag, at, doc)) WITHOUT ROWID;
+INSERT OR IGNORE INTO tags_by_time SELECT t.ns, t.tag, c.at, t.doc FROM tags t JOIN chunks c USING(doc);
+DROP TABLE tags;
+ALTER TABLE tags_by_time RENAME TO tags;
+CREATE INDEX tags_doc ON tags(doc);
+CREATE TABLE tag_totals(ns INTEGER, tag TEXT, chunks INTEGER, PRIMARY KEY(ns, tag)) WITHOUT ROWID;
+ALTER TABLE conversations ADD COLUMN chunks INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE conversations ADD COLUMN last_at REAL;
+{_SUMS_SCRIPT}
+CREATE INDEX conversations_last ON conversations(ns, last_at);
+CREATE TRIGGER tag_in AFTER INSERT ON tags BEGIN
+    INSERT INTO tag_totals VALUES(new.ns, new.tag, 1) ON CONFLICT DO UPDATE SET chunks = chunks + 1;
+END;
+CREATE TRIGGER tag_out AFTER DELETE ON tags BEGIN
+    UPDATE tag_totals SET chunks = chunks - 1 WHERE ns = old.ns AND tag = old.tag;
+END;
+CREATE TRIGGER conversation_in AFTER INSERT ON chunks WHEN new.status = 0 AND new.conversation IS NOT NULL BEGIN
+    UPDATE conversations SET chunks = chunks + 1, last_at = max(coalesce(last_at, new.at), new.at)
+    WHERE conversation = new.conversation;
+END;
+CREATE TRIGGER conversation_out AFTER DELETE ON chunks WHEN old.status = 0 AND old.conversation IS NOT NULL BEGIN
+    UPDATE conversations SET chunks = chunks - 1, last_at = (SELECT at FROM chunks c WHERE c.ns = old.ns
+        AND c.conversation = old.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
+    WHERE conversation = old.conversation;
+END;
+CREATE TRIGGER conversation_change AFTER UPDATE OF ns, conversation, status, at ON chunks
+WHEN old.status != new.status OR old.at != new.at OR old.conversation IS NOT new.conversation BEGIN
+    UPDATE conversations SET chunks = chunks - (old.status = 0), last_at = (SELECT at FROM chunks c WHERE c.ns = old.ns
+        AND c.conversation = old.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
+    WHERE conversation = old.conversation;
+    UPDATE conversations SET chunks = chunks + (new.status = 0), last_at = (SELECT at FROM chunks c WHERE c.ns = new.ns
+        AND c.conversation = new.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
+    WHERE conversation = new.conversation;
+END;
+"""
+
 # Numbered and append-only: migration n takes an index from version n to n + 1.
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES)
 INDEX_VERSION = len(MIGRATIONS)
 
 
@@ -130,10 +192,7 @@ def migrate(connection: sqlite3.Connection) -> bool:
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > INDEX_VERSION:
-            raise StorageError(
-                f"the index has version {version}, this program knows versions up to {INDEX_VERSION}",
-                hint="upgrade rlm-mem, or delete the folder index/ to let this version rebuild it",
-            )
+            raise _too_new(version)
         for script in MIGRATIONS[version:]:
             for statement in _statements(script):
                 connection.execute(statement)
@@ -144,6 +203,26 @@ def migrate(connection: sqlite3.Connection) -> bool:
             connection.execute("ROLLBACK")
         raise
     return bool(version == 0)
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Take the write lock, unless a newer program has taken the index over since it was opened here.
+
+    Raises:
+        StorageError: it has. Nothing that this version would write could do justice to the newer tables.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > INDEX_VERSION:
+        connection.execute("ROLLBACK")
+        raise _too_new(version)
+
+
+def _too_new(version: int) -> StorageError:
+    return StorageError(
+        f"the index has version {version}, this program knows versions up to {INDEX_VERSION}",
+        hint="upgrade rlm-mem, or delete the folder index/ to let this version rebuild it",
+    )
 
 
 def _statements(script: str) -> list[str]:

@@ -1,0 +1,83 @@
+"""What questions to the index are asked and answered with: plain data, the same for every backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ChunkState", "ConversationInfo", "LinkedChunk", "ListFilter", "Summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A chunk without its content (seed 003: metadata-only summaries first); ``at`` is in epoch seconds."""
+
+    id: str
+    type: str
+    tags: tuple[str, ...]
+    tokens: int
+    confidence: float
+    conversation_id: str | None
+    created_at: str
+    occurred_at: str | None
+    at: float
+    revision: int
+    access_count: int
+    valid_from: str | None
+    valid_to: str | None
+    superseded_by: str | None
+    source: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedChunk:
+    """One end of a link, seen from the other; ``direction`` is ``out`` or ``in``, ``strength`` in 0-1."""
+
+    chunk_id: str
+    type: str
+    strength: float
+    direction: str
+    reasoning: str | None
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationInfo:
+    """One conversation: how many chunks, and the time (``at``) of its first and last, in epoch seconds."""
+
+    id: str
+    count: int
+    first_at: float
+    last_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkState:
+    """What tells whether two stores hold the same state of a chunk, without reading it; ``doc`` orders insertions."""
+
+    doc: int
+    id: str
+    status: int
+    revision: int
+    modified_at: str
+    content_hash: str
+
+
+@dataclass(frozen=True)
+class ListFilter:
+    """What list_chunks and iter_chunks take, checked; times in epoch seconds, ``end`` exclusive.
+
+    ``after`` is the place (time, insertion) of a chunk, active or not: only what comes after it in this order.
+    """
+
+    conversation_id: str | None = None
+    start: float | None = None
+    end: float | None = None
+    tags: tuple[str, ...] = ()
+    any_tags: tuple[str, ...] = ()
+    chunk_type: str | None = None
+    archived: bool = False
+    limit: int | None = None
+    offset: int = 0
+    newest_first: bool = False
+    after: tuple[float, int] | None = None

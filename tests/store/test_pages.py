@@ -1,0 +1,111 @@
+"""Listings by tag and conversation: right after every kind of write, and as dear as what they show."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlm_mem.memory import Memory
+from rlm_mem.store import schema
+from rlm_mem.store.api import ChunkStore
+
+WRITES = st.lists(
+    st.tuples(
+        st.sampled_from(["create", "archive", "restore", "erase", "retag", "move", "retime"]),
+        st.integers(0, 30),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=20)
+@given(writes=WRITES)
+def test_counts_kept_along_are_those_of_the_rows(
+    writes: list[tuple[str, int]], tmp_path_factory: object
+) -> None:
+    base = Path(tmp_path_factory.mktemp("pages"))  # type: ignore[attr-defined]  # the session's factory
+    with ChunkStore(base / "memory") as store:
+        ids: list[str] = []
+        with store.batch():
+            for op, number in writes:
+                chosen = ids[number % len(ids)] if ids else None
+                if op == "create" or chosen is None:
+                    ids.append(
+                        store.create_chunk(
+                            f"note {len(ids)}",
+                            tags=["all", f"t{number % 3}"],
+                            conversation_id=f"c{number % 4}" if number % 5 else None,
+                            occurred_at=f"2026-01-{number % 9 + 1:02}T00:00:00Z",
+                        ).id
+                    )
+                elif op == "archive":
+                    store.delete_chunk(chosen)
+                elif op == "restore":
+                    store.restore_chunk(chosen)
+                elif op == "erase":
+                    store.delete_chunk(chosen, permanent=True)
+                elif op == "retag":
+                    store.update_chunk(chosen, tags=[f"t{number % 4}"])
+                elif op == "move":
+                    store.update_chunk(chosen, metadata={"conversation_id": f"c{number % 3}"})
+                else:
+                    store.update_chunk(
+                        chosen, metadata={"occurred_at": f"2026-02-{number % 9 + 1:02}T00:00:00Z"}
+                    )
+        chunks = list(store.iter_chunks())
+        at = {item.id: item.at for item in store.summaries([chunk.id for chunk in chunks])}
+        tags: dict[str, int] = {}
+        for chunk in chunks:
+            for tag in chunk.tags:
+                tags[tag] = tags.get(tag, 0) + 1
+        assert dict(store.tag_counts()) == tags
+        for tag in tags:
+            carrying = [chunk.id for chunk in chunks if tag in chunk.tags]
+            assert store.list_chunks(tags=[tag]) == carrying
+            assert [item.id for item in store.latest(3, tag=tag)] == carrying[::-1][:3]
+        spoken: dict[str, list[float]] = {}
+        for chunk in chunks:
+            if chunk.metadata.conversation_id:
+                spoken.setdefault(chunk.metadata.conversation_id, []).append(at[chunk.id])
+        listed = {item.id: (item.count, item.first_at, item.last_at) for item in store.conversations()}
+        assert listed == {name: (len(times), min(times), max(times)) for name, times in spoken.items()}
+
+
+def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path, monkeypatch: object) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        for number in range(6):
+            memory.store.create_chunk(
+                f"note {number}", tags=["a", f"t{number % 2}"], conversation_id=f"c{number % 3}"
+            )
+        counts, talks = memory.store.tag_counts(), memory.store.conversations()
+        listed = memory.list_chunks(tags=["a"])
+    path = tmp_path / "brain" / "memory" / "index" / "index.sqlite"
+    old = sqlite3.connect(path, isolation_level=None)
+    rows = {
+        name: old.execute(f"SELECT * FROM {name}").fetchall()
+        for name in ("chunks", "links", "meta", "namespaces")
+    }
+    rows["conversations"] = old.execute("SELECT conversation, ns, id FROM conversations").fetchall()
+    rows["tags"] = old.execute("SELECT ns, tag, doc FROM tags").fetchall()
+    rows["segments"] = old.execute("SELECT * FROM segments").fetchall()
+    rows["folders"] = old.execute("SELECT * FROM folders").fetchall()
+    rows["terms"] = old.execute("SELECT * FROM terms").fetchall()
+    old.close()
+    for file in path.parent.glob("index.sqlite*"):
+        file.unlink()
+    made = sqlite3.connect(path, isolation_level=None)
+    for statement in schema._statements(schema.MIGRATIONS[0]):
+        made.execute(statement)
+    made.execute("PRAGMA user_version=1")
+    for name, found in rows.items():
+        for row in found:
+            made.execute(f"INSERT INTO {name} VALUES ({','.join('?' * len(row))})", row)
+    made.close()
+    with Memory.open(tmp_path / "brain") as memory:
+        assert memory.store.tag_counts() == counts
+        assert memory.store.conversations() == talks
+        assert memory.list_chunks(tags=["a"]) == listed
+        assert memory.sync().added == []  # nothing was read anew
