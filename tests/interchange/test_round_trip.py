@@ -15,7 +15,7 @@ from rlm_mem.chunk import CHUNK_TYPES, Chunk, ChunkLinks, ChunkMetadata, content
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange import export_store, export_to_markdown, import_from_markdown, import_source
 from rlm_mem.interchange.chunk_files import lenient_chunk
-from rlm_mem.interchange.export import _line
+from rlm_mem.interchange.export import _line, _shape
 from rlm_mem.interchange.frontmatter import read_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, chunk_to_markdown
 from rlm_mem.interchange.records import Memory
@@ -106,7 +106,7 @@ def test_no_chunk_is_changed_by_markdown(chunk: Chunk, archived: bool) -> None:
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(chunks(), st.booleans())
 def test_no_chunk_is_changed_by_json_lines(chunk: Chunk, archived: bool) -> None:
-    entry = json.loads(_line(chunk, archived))
+    entry = json.loads(_line(_shape(chunk, archived)))
     wrapped = entry.keys() == {"archived", "chunk"}
     read = lenient_chunk(entry["chunk"] if wrapped else entry, "here", TIME, archived=archived)
     assert isinstance(read, Memory)

@@ -76,7 +76,9 @@ def export(
         return
     line = f"exported {amount(report.chunks, 'chunk')}"
     if report.archived:
-        line += f" and {report.archived:,} of the archive"
+        line += f", {report.archived:,} of the archive"
+    if report.files:
+        line += f", {amount(report.files, 'file')} of tiered memories, personas and records"
     screen().print(text(f"{line} to {report.target}"))
     if report.unreadable:
         note(f"{amount(report.unreadable, 'chunk')} could not be read: rlm-mem check says why.")
@@ -183,6 +185,7 @@ def _show(report: ImportReport) -> None:
         ("kept as they are here", report.kept),
         ("moved to the archive", report.archived),
         ("persona files", report.persona_files),
+        ("files of tiered memories and records", report.brain_files),
         ("files unchanged since last time", report.unchanged_files),
         ("files passed over", report.passed_over),
         ("ids mapped", len(report.mapped)),

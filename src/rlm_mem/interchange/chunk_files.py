@@ -10,6 +10,7 @@ from typing import Any
 
 from rlm_mem.chunk import Chunk, check_namespace, is_chunk_id
 from rlm_mem.errors import InputError
+from rlm_mem.interchange.brain_files import file_from_line
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import json_lines, read_text
 from rlm_mem.interchange.records import Memory, Problem, Record, mapped_id
@@ -22,12 +23,15 @@ _DATED = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-")
 
 
 def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
-    """Our own JSON lines: a chunk a line, those of the archive as ``{"archived": true, "chunk": {…}}``."""
+    """Our own JSON lines: a chunk a line, those of the archive as ``{"archived": true, "chunk": {…}}``; then files."""
     with file.opened() as handle:
         for number, entry in json_lines(handle):
             where = f"{file.where}, line {number}"
             if isinstance(entry, Unreadable):
                 yield Problem(where, str(entry))
+                continue
+            if isinstance(entry, dict) and "brain_file" in entry:
+                yield file_from_line(entry, where)
                 continue
             archived = False
             if isinstance(entry, dict) and entry.keys() == {"archived", "chunk"}:

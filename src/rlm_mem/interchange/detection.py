@@ -10,7 +10,7 @@ from typing import Any
 
 from rlm_mem.chunk import is_chunk_id
 from rlm_mem.errors import InputError
-from rlm_mem.interchange import chats, chunk_files, layered, notes
+from rlm_mem.interchange import brain_files, chats, chunk_files, layered, notes
 from rlm_mem.interchange.frontmatter import read_frontmatter, split_frontmatter
 from rlm_mem.interchange.markdown import is_chunk_markdown
 from rlm_mem.interchange.records import Record
@@ -31,6 +31,7 @@ FORMATS: dict[str, tuple[str, Reader]] = {
     "meridian": ("MERIDIAN memories", notes.read_meridian),
     "candidates": ("a list of memory candidates", notes.read_candidates),
     "persona": ("personalities, sliders and gauges", notes.read_asset),
+    "brain-file": ("tiered memories, trajectories and other files of a brain", brain_files.read_brain_file),
     "chatgpt": ("a ChatGPT data export", chats.read_array),
     "claude": ("a Claude data export", chats.read_array),
     "claude-code": ("Claude Code transcripts", chats.read_transcript),
@@ -139,14 +140,16 @@ def _lines(path: PurePosixPath, text: str) -> str | None:
     # A first line longer than what is looked at, or nothing that parses: the likeliest reader reports it.
     if re.search(r'"(?:sessionId|parentUuid)"\s*:', text):
         return "claude-code"
-    if re.match(r'\s*\{"(?:schema|archived|id)"', text):
+    if re.match(r'\s*\{"(?:schema|archived|id|brain_file)"', text):
         return "chunk-jsonl"
     return "messages-jsonl" if text.strip() else None
 
 
 def _line(entry: dict[str, Any]) -> str | None:
-    if entry.keys() == {"archived", "chunk"} or (
-        is_chunk_id(entry.get("id")) and "content" in entry and "metadata" in entry
+    if (
+        "brain_file" in entry
+        or entry.keys() == {"archived", "chunk"}
+        or (is_chunk_id(entry.get("id")) and "content" in entry and "metadata" in entry)
     ):
         return "chunk-jsonl"
     if entry.get("scope") in layered.SCOPES:

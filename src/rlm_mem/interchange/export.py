@@ -16,6 +16,12 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import DEFAULT_NAMESPACE, SCHEMA_VERSION, Chunk
 from rlm_mem.config import Config, locate_brain
 from rlm_mem.errors import InputError, NotFoundError, StorageError
+from rlm_mem.interchange.brain_files import (
+    EXPORT_MARKER,
+    exported_files,
+    file_to_line,
+    place_in_export,
+)
 from rlm_mem.interchange.markdown import chunk_to_markdown
 from rlm_mem.telemetry import observed
 
@@ -26,13 +32,12 @@ __all__ = ["EXPORT_FORMATS", "EXPORT_MARKER", "ExportReport", "export_store", "e
 
 EXPORT_FORMATS = ("markdown", "jsonl", "zip")
 
-EXPORT_MARKER = "rlm-mem-export.json"
-"""A file that tells an exported folder from any other."""
-_OURS = ("chunks", "archive", "namespaces")
+_OURS = ("chunks", "archive", "namespaces", "files")
 _ABOUT = """# Exported memories
 
 One file a memory, below `chunks`; deleted ones, which can be restored, below `archive`; other namespaces below
-`namespaces`. The folder opens as a vault in Obsidian: links between memories are wiki links in `related`.
+`namespaces`. Tiered memories, personas and the records of recalls are the files below `files`, each where a brain
+folder has it. The folder opens as a vault in Obsidian: links between memories are wiki links in `related`.
 `rlm-mem import` reads it back, edits included.
 """
 
@@ -47,6 +52,7 @@ class ExportReport:
     archived: int = 0
     namespaces: dict[str, int] = field(default_factory=dict)
     unreadable: int = 0
+    files: int = 0
     bytes: int = 0
 
 
@@ -89,7 +95,8 @@ def export_store(
 ) -> ExportReport:
     """Write every chunk of a store, with links, times, confidence, access counts, namespaces and archive.
 
-    Former versions and the audit log are not exported: copy the brain folder for these.
+    So are tiered memories with their journal and transitions, personas, and trajectories, as the files that they are
+    in a brain folder. Former versions of chunks and the audit log are not exported: ``rlm-mem backup`` has these.
 
     Args:
         target: a folder, or a file ending in ``.jsonl`` or ``.zip``.
@@ -108,12 +115,12 @@ def export_store(
     )
     if kind not in EXPORT_FORMATS:
         raise InputError(f"unknown format {kind!r:.40}: use one of {', '.join(EXPORT_FORMATS)}")
-    if target.resolve().is_relative_to(store.base_path.resolve()):
-        raise InputError(f"{target} lies within the store: name a place outside of it")
-    listed = _listed(store, namespaces, archive)
+    _refuse_within(store, target)
+    wanted = _wanted(store, namespaces)
+    listed = _listed(store, wanted, archive)
     report = ExportReport(str(target), kind)
     try:
-        with _sink(kind, target, overwrite) as write:
+        with _sink(kind, target, overwrite) as (write, write_file):
             for done, (chunk, archived) in enumerate(_read_in_lots(store, listed), 1):
                 if chunk is None:
                     report.unreadable += 1
@@ -124,6 +131,9 @@ def export_store(
                     report.namespaces[chunk.namespace] = report.namespaces.get(chunk.namespace, 0) + 1
                 if progress and (done % 50 == 0 or done == len(listed)):
                     progress(done, len(listed))
+            for place, data in exported_files(store, wanted, archive=archive):
+                report.bytes += write_file(place, data)
+                report.files += 1
     except OSError as error:
         if isinstance(error, StorageError):
             raise
@@ -146,26 +156,43 @@ def _read_in_lots(
             yield from ((found.get(chunk_id), archived) for chunk_id, archived in ids)
 
 
-def _listed(
-    store: ChunkStore, namespaces: Sequence[str] | None, archive: bool
-) -> list[tuple[str, str, bool]]:
-    wanted = [name for name, _ in store.namespaces()] if namespaces is None else list(namespaces)
+def _refuse_within(store: ChunkStore, target: Path) -> None:
+    """An export into the store itself would be taken for memories."""
+    inside = store.backend.files(store.namespace).path("trajectories")
+    if inside is not None and target.resolve().is_relative_to(inside.parent.resolve()):
+        raise InputError(f"{target} lies within the store: name a place outside of it")
+
+
+def _wanted(store: ChunkStore, namespaces: Sequence[str] | None) -> list[str]:
+    if namespaces is not None:
+        return list(namespaces)
+    # One without chunks may have files.
+    return list(dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace]))
+
+
+def _listed(store: ChunkStore, namespaces: Sequence[str], archive: bool) -> list[tuple[str, str, bool]]:
     listed: list[tuple[str, str, bool]] = []
-    for name in wanted:
+    for name in namespaces:
         listed += [(name, chunk_id, False) for chunk_id in store.list_chunks(namespace=name)]
         if archive:
-            listed += [(name, chunk_id, True) for chunk_id in store.list_chunks(namespace=name, archived=True)]
+            listed += [
+                (name, chunk_id, True) for chunk_id in store.list_chunks(namespace=name, archived=True)
+            ]
     return listed
 
 
 Write = Callable[[Chunk, bool], int]
+WriteFile = Callable[[str, bytes], int]
 
 
 @contextmanager
-def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[Write]:
+def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, WriteFile]]:
     if kind == "markdown":
         _prepare_folder(target, overwrite)
-        yield lambda chunk, archived: _write_file(target, chunk, archived)
+        yield (
+            lambda chunk, archived: _write_chunk(target, chunk, archived),
+            lambda place, data: _write_file(target / place_in_export(place), data),
+        )
         return
     if target.is_dir() or (target.exists() and not overwrite):
         raise InputError(f"{target} is there already", hint="--overwrite writes over it.")
@@ -175,12 +202,18 @@ def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[Write]:
     try:
         if kind == "jsonl":
             with unfinished.open("w", encoding="utf-8", newline="") as handle:
-                yield lambda chunk, archived: handle.write(_line(chunk, archived))
+                yield (
+                    lambda chunk, archived: handle.write(_line(_shape(chunk, archived))),
+                    lambda place, data: handle.write(_line(file_to_line(place, data))),
+                )
         else:
             with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as packed:
                 packed.writestr("README.md", _ABOUT)
                 packed.writestr(EXPORT_MARKER, _marker())
-                yield lambda chunk, archived: _pack(packed, chunk, archived)
+                yield (
+                    lambda chunk, archived: _pack(packed, _name(chunk, archived), _markdown(chunk, archived)),
+                    lambda place, data: _pack(packed, place_in_export(place), data),
+                )
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -214,26 +247,34 @@ def _name(chunk: Chunk, archived: bool) -> str:
     return f"{inside}{folder}/{chunk.id}.md"
 
 
-def _write_file(target: Path, chunk: Chunk, archived: bool) -> int:
+def _markdown(chunk: Chunk, archived: bool) -> bytes:
+    return chunk_to_markdown(chunk, archived=archived).encode("utf-8")
+
+
+def _write_chunk(target: Path, chunk: Chunk, archived: bool) -> int:
     path = target / _name(chunk, archived)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = chunk_to_markdown(chunk, archived=archived).encode("utf-8")
+    data = _markdown(chunk, archived)
     try:
-        handle = path.open("xb")
+        return _write_file(path, data)
     except FileExistsError:  # a file system that takes chunk-A and chunk-a for one name
-        handle = path.with_name(f"{path.stem}~{secrets.token_hex(4)}.md").open("xb")
-    with handle:
+        return _write_file(path.with_name(f"{path.stem}~{secrets.token_hex(4)}.md"), data)
+
+
+def _write_file(path: Path, data: bytes) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as handle:
         return handle.write(data)
 
 
-def _pack(packed: zipfile.ZipFile, chunk: Chunk, archived: bool) -> int:
-    data = chunk_to_markdown(chunk, archived=archived).encode("utf-8")
-    packed.writestr(_name(chunk, archived), data)
+def _pack(packed: zipfile.ZipFile, name: str, data: bytes) -> int:
+    packed.writestr(name, data)
     return len(data)
 
 
-def _line(chunk: Chunk, archived: bool) -> str:
+def _shape(chunk: Chunk, archived: bool) -> dict[str, Any]:
     shape: dict[str, Any] = chunk.to_dict()
-    if archived or "archived" in shape:
-        shape = {"archived": archived, "chunk": shape}
+    return {"archived": archived, "chunk": shape} if archived or "archived" in shape else shape
+
+
+def _line(shape: dict[str, Any]) -> str:
     return json.dumps(shape, ensure_ascii=False, separators=(",", ":")) + "\n"

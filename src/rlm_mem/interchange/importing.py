@@ -13,8 +13,8 @@ from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config, locate_brain
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.adopting import Adopter
+from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
 from rlm_mem.interchange.detection import HEAD, detect, reader_of
-from rlm_mem.interchange.export import EXPORT_MARKER
 from rlm_mem.interchange.ledger import Ledger
 from rlm_mem.interchange.places import Entry, Place, Unreadable, open_place
 from rlm_mem.interchange.records import Asset, Dialogue, Memory, Note, Problem, Record
@@ -143,10 +143,13 @@ class _Import:
         self._adopter = Adopter(
             store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces, replace=replace
         )
-        self._files = store.backend.files(store.namespace)
-        self._ledger = Ledger(self._files, write=not dry_run)
+        self._files = FileAdopter(
+            store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces, replace=replace
+        )
+        self._ledger = Ledger(store.backend.files(store.namespace), write=not dry_run)
         self._waiting: list[Memory | Dialogue | Note] = []
         self._waiting_chars = 0
+        self._laid_out: str | None = None
         self._done = self._told = self._total = 0
 
     # --- files -----------------------------------------------------------------------------------------
@@ -160,6 +163,7 @@ class _Import:
             else:
                 entries.append(found)
         names = frozenset(entry.name for entry in entries)
+        self._laid_out = layout_of(names)
         self._total = sum(entry.size for entry in entries)
         for entry in entries:
             before = self._done
@@ -177,11 +181,10 @@ class _Import:
         if not self._again and self._ledger.mark(unit) == entry.mark:
             self.report.unchanged_files += 1
             return
-        if entry.name == "README.md" and EXPORT_MARKER in names:  # what the export says about itself
-            self.report.passed_over += 1
-            return
-        name = format_name or detect(entry.name, self._head(entry))
+        name = format_name or format_by_place(entry.name, self._laid_out)
         if name is None:
+            name = detect(entry.name, self._head(entry))
+        if name in (None, PASSED_OVER):
             self.report.passed_over += 1
             if entry.name.lower().endswith(".zip"):
                 self.report.problem(self._place.name(entry), "an archive within: import it by itself")
@@ -232,7 +235,7 @@ class _Import:
         if isinstance(record, Problem):
             self.report.problem(record.where, record.reason)
         elif isinstance(record, Asset):
-            self._asset(record)
+            self._files.take(record)
         else:
             self._waiting.append(record)
             self._waiting_chars += _size(record)
@@ -354,20 +357,6 @@ class _Import:
                 self.report.created += 1
                 self.report.tokens += piece.tokens
                 self.report.chunk("", self._store.namespace)
-
-    # --- persona files ---------------------------------------------------------------------------------
-
-    def _asset(self, asset: Asset) -> None:
-        """A persona file goes into the brain, unless there is one of that name."""
-        name = f"{asset.folder}/{asset.name}"
-        there = self._files.read(name)
-        if there is None:
-            self.report.persona_files += 1
-            if self._dry_run or self._files.create(name, asset.data):
-                return
-        elif there == asset.data:
-            return
-        self.report.conflict(asset.where, f"{name} is there already, and was kept")
 
 
 def _size(record: Memory | Dialogue | Note) -> int:

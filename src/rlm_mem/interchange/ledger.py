@@ -1,6 +1,7 @@
 """What was imported already: unit by unit, so that an import goes on where it stopped and a changed note is noticed.
 
-A unit is a file, a note, or a part of a conversation. The ledger is an append-only file of the namespace; without it an import does its work again and finds every chunk there.
+A unit is a file, a note, or a part of a conversation. The ledger is an append-only file of the namespace; without it
+an import does its work again and finds every chunk there.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def read_asset(file: SourceFile) -> Iterator[Record]:
     if not re.fullmatch(r"[\w.-]{1,100}\.md", name):
         yield Problem(file.where, "a name that no file of the brain can have")
         return
-    yield Asset(folder, name, text.encode("utf-8"), file.where)
+    yield Asset(f"{folder}/{name}", text.encode("utf-8"), file.where)
 
 
 def read_note(file: SourceFile) -> Iterator[Record]:

@@ -73,10 +73,12 @@ class Note:
 
 @dataclass
 class Asset:
-    """A personality, slider or gauge: a Markdown file that belongs into the brain folder as it is."""
+    """A file that belongs into the brain as it is: a personality, a tiered memory, a trajectory.
 
-    folder: str
-    name: str
+    ``place`` is where it lies in a brain folder.
+    """
+
+    place: str
     data: bytes
     where: str
 

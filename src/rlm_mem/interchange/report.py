@@ -18,6 +18,7 @@ class ImportReport:
 
     ``created`` are new, ``updated`` replaced what was there, ``known`` were there already, ``kept`` differ from what
     is there, which was kept (``conflicts`` says why), ``archived`` went to the archive: their source dropped them.
+    ``persona_files`` and ``brain_files`` (tiered memories and records) are files that were written as they are.
     """
 
     source: str
@@ -33,6 +34,7 @@ class ImportReport:
     kept: int = 0
     archived: int = 0
     persona_files: int = 0
+    brain_files: int = 0
     tokens: int = 0
     namespaces: dict[str, int] = field(default_factory=dict)
     secrets: dict[str, int] = field(default_factory=dict)

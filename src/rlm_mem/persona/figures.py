@@ -16,6 +16,7 @@ from rlm_mem.text.tokens import count_tokens
 if TYPE_CHECKING:
     from rlm_mem.persona.session import Persona
     from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.vitals import Vitals
 
 __all__ = ["KEYS", "SCHEMA", "SLIDER_KEYS", "Run", "Spending", "figures_of", "paths"]
 

@@ -25,6 +25,7 @@ from rlm_mem.store.files import Signature
 __all__ = [
     "JOURNAL",
     "LEDGER",
+    "OF_BRAIN",
     "BrainFiles",
     "LocalBrainFiles",
     "checked_name",
@@ -39,7 +40,8 @@ LEDGER = "imports/ledger.jsonl"
 """What was imported already."""
 
 _OF_NAMESPACE = ("workspace", "system", "memory")
-_OF_BRAIN = ("persona", "personalities", "sliders", "gauges")
+OF_BRAIN = ("persona", "personalities", "sliders", "gauges")
+"""Folders that all namespaces of a brain folder share; on a database each namespace has its own."""
 _OF_STORE = ("trajectories", "imports", "log", "index")
 _WHOLE = (
     "archive",
@@ -54,7 +56,7 @@ _WHOLE = (
     "trajectories",
     "workspace",
 )
-_KNOWN = frozenset((*_OF_NAMESPACE, *_OF_BRAIN, *_OF_STORE, "archive"))
+_KNOWN = frozenset((*_OF_NAMESPACE, *OF_BRAIN, *_OF_STORE, "archive"))
 _MACHINE = frozenset((*_OF_STORE, "persona"))
 """Folders that people do not work in: an unfinished file may stand beside the finished ones there."""
 _UNFINISHED = ".unfinished"
@@ -176,7 +178,7 @@ def place_of(namespace: str, name: str, *, alone: bool = False) -> str:
         return f"memory/imports/{_slug(namespace)}.{rest.partition('.')[2]}" if rest else "memory/imports"
     if first in _OF_STORE:
         return f"memory/{name}"
-    return name if first in _OF_BRAIN and not alone else own + name
+    return name if first in OF_BRAIN and not alone else own + name
 
 
 def _slug(namespace: str) -> str:
@@ -195,7 +197,7 @@ def name_at(place: str) -> tuple[str | None, str] | None:
     namespace: str | None = DEFAULT_NAMESPACE
     if parts[0] == "namespaces" and len(parts) > 2:
         namespace, parts = unquote(parts[1]), parts[2:]
-        if parts[0] not in (*_OF_NAMESPACE, *_OF_BRAIN):
+        if parts[0] not in (*_OF_NAMESPACE, *OF_BRAIN):
             return None
     elif parts[:3] == ["memory", "archive", "continuum"] and len(parts) > 4:
         namespace, parts = unquote(parts[3]), ["archive", *parts[4:]]

@@ -1,0 +1,242 @@
+"""The files of a brain as rows: a file is its parts, one after the other, and an append is one more part.
+
+What is written inside a transaction of the thread belongs to it; otherwise each call is a transaction of its own. All
+of them hold the lock of the namespace, but for trajectories: those are lines that the threads of one recall add, whose
+fate is not that of the batch around it, so each line is one statement on a connection of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.errors import InputError, StorageError, StoreReadOnly
+from rlm_mem.store.brain_files import checked_name
+from rlm_mem.store.files import Signature
+from rlm_mem.store.postgres.schema import namespace_key
+
+if TYPE_CHECKING:
+    from rlm_mem.store.postgres.backend import PostgresBackend
+
+__all__ = ["PostgresFiles"]
+
+PART = 262_144
+"""Bytes of one part: large files are read and written in pieces."""
+_APART = "trajectories/"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# The revision of a file is the number of its last part, so that an append needs to know nothing but the row.
+_PUT = """
+INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, %s, %s)
+ON CONFLICT (ns, name) DO UPDATE SET revision = files.revision + excluded.revision, size = excluded.size,
+    modified_at = clock_timestamp()
+RETURNING revision
+"""
+_APPEND = """
+WITH file AS (
+    INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, 1, %s)
+    ON CONFLICT (ns, name) DO UPDATE SET revision = files.revision + 1, size = files.size + excluded.size,
+        modified_at = clock_timestamp()
+    RETURNING ns, name, revision
+)
+INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT ns, name, revision, %s FROM file
+"""
+_CREATE = """
+WITH file AS (
+    INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, 1, %s)
+    ON CONFLICT (ns, name) DO NOTHING RETURNING ns, name, revision
+)
+INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT ns, name, revision, %s FROM file RETURNING part
+"""
+_REMOVE = """
+WITH parts AS (DELETE FROM rlm_mem.file_parts WHERE ns = %s AND name = %s)
+DELETE FROM rlm_mem.files WHERE ns = %s AND name = %s RETURNING 1
+"""
+_READ = """
+SELECT parts.data FROM rlm_mem.files LEFT JOIN rlm_mem.file_parts AS parts USING (ns, name)
+WHERE files.ns = %s AND files.name = %s ORDER BY parts.part
+"""
+_READ_FROM = """
+SELECT data, before FROM (
+    SELECT part, data, sum(octet_length(data)) OVER (ORDER BY part) - octet_length(data) AS before
+    FROM rlm_mem.file_parts WHERE ns = %s AND name = %s
+) AS parts WHERE before + octet_length(data) > %s ORDER BY part
+"""
+_LAST = """
+SELECT part, data FROM rlm_mem.file_parts WHERE ns = %s AND name = %s AND part < %s ORDER BY part DESC LIMIT %s
+"""
+_LISTED = """
+SELECT name, size, modified_at, revision FROM rlm_mem.files
+WHERE ns = %s AND name >= %s AND name < %s ORDER BY name
+"""
+
+
+class PostgresFiles:
+    """The files of one namespace.
+
+    Args:
+        backend: whose connections and transactions are used.
+    """
+
+    def __init__(self, backend: PostgresBackend, namespace: str) -> None:
+        self.namespace = namespace
+        self._backend = backend
+        self._ns = namespace_key(namespace)
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    def read(self, name: str) -> bytes | None:
+        """The whole file; None where there is none."""
+        rows = self._rows(_READ, self._ns, _checked(name))
+        return b"".join(bytes(data) for (data,) in rows if data is not None) if rows else None
+
+    def read_from(self, name: str, offset: int) -> bytes:
+        """The end of the file."""
+        if offset < 0:
+            return self._tail(_checked(name), -offset)
+        rows = self._rows(_READ_FROM, self._ns, _checked(name), offset)
+        skipped = offset - int(rows[0][1]) if rows else 0
+        return b"".join(bytes(data) for data, _ in rows)[skipped:]
+
+    def _tail(self, name: str, wanted: int) -> bytes:
+        """The last bytes, from as few parts as that takes: a journal has thousands."""
+        found: list[bytes] = []
+        before, lot = 2**31 - 1, 32
+        while sum(map(len, found)) < wanted:
+            rows = self._rows(_LAST, self._ns, name, before, lot)
+            found += [bytes(data) for _, data in rows]
+            if len(rows) < lot:
+                break
+            before, lot = int(rows[-1][0]), lot * 4
+        return b"".join(reversed(found))[-wanted:]
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return self.signature(name) is not None
+
+    def names(self, folder: str, *, recursive: bool = False) -> list[str]:
+        """Names of the files that are there."""
+        return list(self.signatures(folder, recursive=recursive))
+
+    def signature(self, name: str) -> Signature | None:
+        """Size, time and, in place of the inode, the revision."""
+        rows = self._rows(_LISTED.replace("name < %s", "name <= %s"), self._ns, _checked(name), name)
+        return _signature(*rows[0][1:]) if rows else None
+
+    def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
+        """Files and their signatures."""
+        if folder:
+            start = _checked(folder) + "/"
+            bounds = (start, folder + chr(ord("/") + 1))
+        else:
+            start, bounds = "", ("", "\U0010ffff")
+        return {
+            name: _signature(*more)
+            for name, *more in self._rows(_LISTED, self._ns, *bounds)
+            if (recursive or "/" not in name[len(start) :]) and (folder or not name.startswith("index/"))
+        }
+
+    # --- writing ---------------------------------------------------------------------------------------
+
+    def write(self, name: str, data: bytes, *, durable: bool = True) -> None:  # noqa: ARG002 - the server decides
+        """Write a whole file."""
+        self._writable(name)
+        with self._backend.transaction(self.namespace):
+            self._write(name, data)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a new file."""
+        self._writable(name)
+        values = (self._ns, name, len(data), data)
+        if name.startswith(_APART):
+            return bool(self._backend.change(self.namespace, _CREATE, values, apart=True))
+        with self._backend.transaction(self.namespace):
+            if self.exists(name):
+                return False
+            self._write(name, data)
+        return True
+
+    def append(self, name: str, data: bytes) -> None:
+        """Add to a file."""
+        self._writable(name)
+        values = (self._ns, name, len(data), data)
+        if name.startswith(_APART):
+            self._backend.change(self.namespace, _APPEND, values, apart=True)
+            return
+        with self._backend.transaction(self.namespace):
+            self._change(_APPEND, *values)
+
+    def remove(self, name: str) -> bool:
+        """Remove a file."""
+        self._writable(name)
+        values = (self._ns, name, self._ns, name)
+        if name.startswith(_APART):
+            return bool(self._backend.change(self.namespace, _REMOVE, values, apart=True))
+        with self._backend.transaction(self.namespace):
+            return bool(self._change(_REMOVE, *values))
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name."""
+        self._writable(old)
+        self._writable(new)
+        with self._backend.transaction(self.namespace):
+            data = self.read(old)
+            if data is None:
+                raise StorageError(f"{self.where(old)} is not there to be renamed")
+            self._write(new, data)
+            self._change(_REMOVE, self._ns, old, self._ns, old)
+
+    def tidy(self) -> None:
+        """Nothing is ever unfinished here."""
+
+    def path(self, name: str) -> Path | None:
+        """Rows have none."""
+        _checked(name)
+        return None
+
+    def where(self, name: str) -> str:
+        """The file's name, and the server."""
+        return f"{name} of {self.namespace} at {self._backend.location}"
+
+    # --- statements ------------------------------------------------------------------------------------
+
+    def _write(self, name: str, data: bytes) -> None:
+        parts = list(_parts(data))
+        ((last,),) = self._change(_PUT, self._ns, name, len(parts), len(data))
+        self._change("DELETE FROM rlm_mem.file_parts WHERE ns = %s AND name = %s", self._ns, name)
+        for number, part in enumerate(parts, last - len(parts) + 1):
+            self._change(
+                "INSERT INTO rlm_mem.file_parts(ns, name, part, data) VALUES (%s, %s, %s, %s)",
+                self._ns, name, number, part,
+            )  # fmt: skip
+
+    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._backend.rows(self.namespace, statement, values)
+
+    def _change(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._backend.change(self.namespace, statement, values)
+
+    def _writable(self, name: str) -> None:
+        _checked(name)
+        if self._backend.read_only:
+            raise StoreReadOnly(f"the store {self._backend.location} was opened read-only")
+
+
+def _checked(name: str) -> str:
+    """The name, if a file may have it; raises InputError."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{name!r:.80} is no text, and no name of a file") from None
+    return checked_name(name)
+
+
+def _parts(data: bytes) -> Iterator[bytes]:
+    for start in range(0, max(1, len(data)), PART):
+        yield data[start : start + PART]
+
+
+def _signature(size: int, modified_at: datetime, revision: int) -> Signature:
+    return Signature(int(size), (modified_at - _EPOCH) // timedelta(microseconds=1) * 1000, int(revision))

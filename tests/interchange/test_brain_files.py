@@ -1,0 +1,188 @@
+"""Tiered memories, personas and trajectories leave with an export, and come back byte for byte."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.config import Config
+from rlm_mem.interchange import export_store, import_source
+from rlm_mem.llm.scripted import ScriptedLLM
+
+STEPS = [{"tool": "Fetch", "call": "the page", "validation": "status 200"}]
+PLACES = {
+    "workspace/state/plan.md",
+    "system/memory_log.md",
+    "memory/log/continuum.jsonl",
+    "persona/default.json",
+    "personalities/MINE.md",
+    "namespaces/team%2Fana/system/profiles/ana.md",
+}
+
+
+def opened(brain: Path | str, namespace: str | None = None) -> Memory:
+    config = Config.load(None, environ={}, store={"durability": "normal"})
+    return Memory.open(
+        brain, namespace=namespace, config=config, llm=ScriptedLLM(["```repl\nFINAL('Yes.')\n```"] * 9)
+    )
+
+
+def fill(brain: Path | str) -> None:
+    """Something of every kind, in two namespaces."""
+    with opened(brain) as memory:
+        tiers = memory.continuum
+        tiers.workspace.start("1. fetch\n2. write")
+        tiers.traces.record("Fetch a page", STEPS, success=True, indicators=["done"], project="a")
+        tiers.consolidate()
+        tiers.traces.add_entry("system/memory_log.md", "Quince", "Graft in March.\r\n")
+        memory.store.backend.files("default").write(
+            "personalities/MINE.md", b"# MINE Mode\n\n## Configuration\n- Humor: 5\n"
+        )
+        memory.persona(keep=True).say("Mine mode and max soul")
+        memory.remember("The boat shed key hangs behind the clock.")
+        memory.recall("Where does the key hang?")
+    with opened(brain, "team/ana") as memory:
+        memory.continuum.traces.add_entry("system/profiles/ana.md", "Ana", "Likes trains.")
+        memory.recall("What does Ana like?")
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    fill(tmp_path / "brain")
+    return tmp_path / "brain"
+
+
+@pytest.fixture
+def memories() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.mark.parametrize("target", ["vault", "all.zip", "all.jsonl"])
+def test_what_a_brain_has_beside_chunks_comes_back_byte_for_byte(
+    source: Path, tmp_path: Path, memories: ExitStack, target: str
+) -> None:
+    memory = memories.enter_context(opened(source))
+    report = export_store(memory.store, tmp_path / target)
+    copy = memories.enter_context(opened(tmp_path / "copy"))
+    done = import_source(copy.store, tmp_path / target)
+    assert done.problems == done.conflicts == []
+    assert done.persona_files + done.brain_files >= report.files
+    for place in PLACES - {"memory/log/continuum.jsonl"}:
+        assert (tmp_path / "copy" / place).read_bytes() == (source / place).read_bytes(), place
+    export_store(memory.store, tmp_path / "one")
+    export_store(copy.store, tmp_path / "two")
+    assert tree(tmp_path / "two") == tree(tmp_path / "one")
+    assert {f"files/{place}" for place in PLACES} <= set(tree(tmp_path / "one"))
+
+
+def test_what_was_brought_in_works_as_if_it_had_been_made_there(
+    source: Path, tmp_path: Path, memories: ExitStack
+) -> None:
+    memory = memories.enter_context(opened(source))
+    export_store(memory.store, tmp_path / "vault")
+    copy = memories.enter_context(opened(tmp_path / "copy"))
+    import_source(copy.store, tmp_path / "vault")
+    before = {chunk.id: chunk.to_dict() for chunk in copy.store.iter_chunks()}
+    copy.continuum.sync()
+    assert {chunk.id: chunk.to_dict() for chunk in copy.store.iter_chunks()} == before
+    assert copy.continuum.check() == []
+    assert [one.key for one in copy.continuum.queries.query("Fetch a page").hits] == [
+        "memory/long_term/execution_trace_fetch_a_page_v1.md"
+    ]
+    assert copy.persona(keep=True).mode == "MINE"
+    assert [one.id for one in copy.trajectories()] == [one.id for one in memory.trajectories()] != []
+    assert list(copy.continuum.changes.journal()) == list(memory.continuum.changes.journal())
+    copy.continuum.undo(copy.continuum.changes.transitions()[-1])
+    assert copy.continuum.files.names().count("memory/long_term/execution_trace_fetch_a_page_v1.md") == 0
+
+
+def test_importing_again_adds_nothing_and_a_file_that_differs_is_kept(
+    source: Path, tmp_path: Path, memories: ExitStack
+) -> None:
+    memory = memories.enter_context(opened(source))
+    export_store(memory.store, tmp_path / "vault")
+    copy = memories.enter_context(opened(tmp_path / "copy"))
+    import_source(copy.store, tmp_path / "vault")
+    before = tree(tmp_path / "copy" / "system")
+    log = (tmp_path / "copy" / "memory" / "log" / "continuum.jsonl").read_bytes()
+    again = import_source(copy.store, tmp_path / "vault", again=True)
+    assert (again.brain_files, again.persona_files, again.conflicts) == (0, 0, [])
+    place = tmp_path / "vault" / "files" / "system" / "memory_log.md"
+    place.write_text("# Another log\n", encoding="utf-8")
+    kept = import_source(copy.store, tmp_path / "vault")
+    assert [one.reason for one in kept.conflicts] == ["system/memory_log.md is there already, and was kept"]
+    assert tree(tmp_path / "copy" / "system") == before
+    assert (tmp_path / "copy" / "memory" / "log" / "continuum.jsonl").read_bytes() == log
+    replaced = import_source(copy.store, tmp_path / "vault", again=True, replace=True)
+    assert replaced.brain_files == 1
+    assert (tmp_path / "copy" / "system" / "memory_log.md").read_text() == "# Another log\n"
+    aside = list((tmp_path / "copy" / "memory" / "archive" / "continuum" / "default" / "conflicts").iterdir())
+    assert [path.read_bytes() for path in aside] == [before["memory_log.md"]]
+
+
+def test_a_dry_run_writes_no_file(source: Path, tmp_path: Path, memories: ExitStack) -> None:
+    memory = memories.enter_context(opened(source))
+    export_store(memory.store, tmp_path / "vault")
+    copy = memories.enter_context(opened(tmp_path / "copy"))
+    before = tree(tmp_path / "copy")
+    report = import_source(copy.store, tmp_path / "vault", dry_run=True)
+    assert report.brain_files > 5
+    assert {name for name in tree(tmp_path / "copy") if "index" not in name} <= set(before)
+
+
+def test_a_whole_brain_folder_is_taken_as_it_is(source: Path, tmp_path: Path, memories: ExitStack) -> None:
+    copy = memories.enter_context(opened(tmp_path / "copy"))
+    report = import_source(copy.store, source)
+    assert report.problems == []
+    assert set(report.formats) == {"brain-file", "chunk-json"}
+    memory = memories.enter_context(opened(source))
+    export_store(memory.store, tmp_path / "one")
+    export_store(copy.store, tmp_path / "two")
+    assert tree(tmp_path / "two" / "files") == tree(tmp_path / "one" / "files")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "../escape.md",
+        "memory/index/index.sqlite",
+        "memory/archive/continuum/default/pending/20260101-0.json",
+        "memory/chunks/2026-01/chunk-x.json",
+        "namespaces/x/memory/archive/x.json",
+        "config.toml",
+    ],
+)
+def test_a_file_that_belongs_nowhere_is_refused(tmp_path: Path, memories: ExitStack, place: str) -> None:
+    """An interrupted change in an export would be finished by the next write: whoever made it could write anything."""
+    copy = memories.enter_context(opened(tmp_path / "copy"))
+    hostile = tmp_path / "hostile.jsonl"
+    hostile.write_text(json.dumps({"brain_file": place, "text": "{}"}) + "\n")
+    report = import_source(copy.store, hostile)
+    assert [one.reason for one in report.problems] == ["a name that no file of the brain can have"]
+    assert report.brain_files == 0
+    with zipfile.ZipFile(tmp_path / "hostile.zip", "w") as packed:
+        packed.writestr("rlm-mem-export.json", "{}")
+        packed.writestr(f"files/{place}", "{}")
+    assert import_source(copy.store, tmp_path / "hostile.zip").brain_files == 0
+    assert not (tmp_path / "escape.md").exists()
+
+
+def test_deleted_memories_can_be_left_out(source: Path, tmp_path: Path, memories: ExitStack) -> None:
+    memory = memories.enter_context(opened(source))
+    export_store(memory.store, tmp_path / "vault", archive=False)
+    assert not [name for name in tree(tmp_path / "vault") if "archive" in name]
