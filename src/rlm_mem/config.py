@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
+from rlm_mem.dsn import is_dsn, shown_dsn
 from rlm_mem.errors import InvalidConfig
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "StoreConfig",
     "TelemetryConfig",
     "TypesConfig",
+    "locate",
     "locate_brain",
     "user_data_brain",
 ]
@@ -203,7 +205,7 @@ class Config:
         """Read the settings of a brain folder.
 
         Args:
-            brain: folder that may hold ``config.toml``; None reads no file.
+            brain: folder that may hold ``config.toml``; None, or the DSN of a database, reads no file.
             environ: environment to read ``RLM_MEM_STORE_NAMESPACE`` and the like from; None means ``os.environ``.
             **overrides: sections as mappings, for example ``recall={"max_iterations": 3}``.
 
@@ -211,7 +213,7 @@ class Config:
             InvalidConfig: unknown section or setting, wrong type, value out of range, unreadable file.
         """
         config = cls()
-        if brain is not None:
+        if brain is not None and not is_dsn(brain):
             path = Path(brain) / "config.toml"
             layer = _read_toml(path)
             _refuse_reaching_out(layer, str(path))
@@ -388,12 +390,30 @@ def locate_brain(
 ) -> Path:
     """Where a command works (DESIGN section 4): the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` upwards
     from the working folder that holds a store, else the brain of the user's data folder.
+
+    Raises:
+        InvalidConfig: a database is named (see ``locate``).
     """
+    place = locate(path, cwd=cwd, environ=environ)
+    if isinstance(place, str):
+        raise InvalidConfig(
+            f"{shown_dsn(place)} is a database: this needs the folder of a brain",
+            hint="name one with --brain PATH or RLM_MEM_BRAIN",
+        )
+    return place
+
+
+def locate(
+    path: Path | str | None = None,
+    *,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Path | str:
+    """As ``locate_brain``, where a database serves as well: a DSN (``postgresql://…``) stays the text that it is."""
     env = os.environ if environ is None else environ
-    if path is not None:
-        return Path(path)
-    if env.get("RLM_MEM_BRAIN"):
-        return Path(env["RLM_MEM_BRAIN"])
+    named = path if path is not None else env.get("RLM_MEM_BRAIN") or None
+    if named is not None:
+        return named if isinstance(named, str) and is_dsn(named) else Path(named)
     start = cwd or Path.cwd()
     for folder in (start, *start.parents):
         candidate = folder / "brain"

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.config import Config, locate_brain
+from rlm_mem.config import Config, locate
 from rlm_mem.store.api import ChunkStore, ConversationInfo, LinkedChunk, Version
 
 if TYPE_CHECKING:
@@ -75,27 +75,27 @@ class Memory:
         actor: str | None = None,
         confined: bool = False,
     ) -> Memory:
-        """Open the memory of a brain folder, made if it is missing.
+        """Open the memory of a brain folder, made if it is missing, or of a PostgreSQL database.
 
         Args:
-            brain: the folder; None looks where the command line does: ``RLM_MEM_BRAIN``, the nearest ``brain/``
-                upwards, else the user's data folder.
+            brain: the folder, or a DSN, ``postgresql://…`` (extra ``postgres``); None looks where the command line
+                does: ``RLM_MEM_BRAIN``, the nearest ``brain/`` upwards, else the user's data folder.
             namespace: path such as ``agent/project/user`` that isolates; None takes the configured one.
-            config: settings; None loads ``config.toml`` of the folder and the environment.
+            config: settings; None loads ``config.toml`` of the folder, if it is one, and the environment.
             clock: present time with a time zone, for tests.
             read_only: never write.
             actor: who writes, for the audit log.
             confined: refuse to name any other namespace.
 
         Raises:
-            StorageError: the folder cannot be used.
+            StorageError: the folder or the database cannot be used.
             InvalidConfig: a setting is wrong.
         """
-        folder = locate_brain(brain)
+        place = locate(brain)
         store = ChunkStore(
-            folder / "memory",
+            place if isinstance(place, str) else place / "memory",
             namespace=namespace,
-            config=config or Config.load(folder),
+            config=config or Config.load(place),
             clock=clock,
             read_only=read_only,
             actor=actor,

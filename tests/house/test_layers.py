@@ -19,7 +19,7 @@ LAYERS = (
     ("store",),
     ("text",),
     ("telemetry",),
-    ("chunk", "chunk_fields", "chunk_types", "errors", "config"),
+    ("chunk", "chunk_fields", "chunk_types", "errors", "config", "dsn"),
 )
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 TOP = len(LAYERS)

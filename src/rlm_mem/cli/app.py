@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -72,8 +71,10 @@ def _print_version(wanted: bool) -> None:
 def before(
     ctx: typer.Context,
     brain: Annotated[
-        Path | None,
-        typer.Option("--brain", metavar="PATH", help="The brain folder, for whichever command follows."),
+        str | None,
+        typer.Option(
+            "--brain", metavar="PATH", help="The brain folder or DSN, for whichever command follows."
+        ),
     ] = None,
     namespace: Annotated[
         str | None,

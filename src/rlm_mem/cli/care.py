@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import named_brain, open_memory
+from rlm_mem.cli.opening import brain_place, named_brain, open_memory
 from rlm_mem.cli.terminal import amount, indented, plain, print_json, progress, screen, text
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def add_to(app: typer.Typer) -> None:
 def init(
     ctx: typer.Context,
     folder: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
             metavar="[PATH]",
-            help="The folder to make. Else RLM_MEM_BRAIN, else brain, here.",
+            help="The folder to make, or postgresql://…. Else RLM_MEM_BRAIN, else brain, here.",
             show_default=False,
         ),
     ] = None,
@@ -53,8 +53,10 @@ def init(
     from rlm_mem.cli.settings import settings_file
     from rlm_mem.persona.library import Library
 
-    asked = os.environ.get("RLM_MEM_BRAIN")
-    target = folder or named_brain(ctx, brain) or Path(asked or "brain")
+    target = brain_place(ctx, folder or named_brain(ctx, brain) or os.environ.get("RLM_MEM_BRAIN") or "brain")
+    if isinstance(target, str):
+        _init_database(ctx, target, namespace, as_json=as_json)
+        return
     existed = (target / "memory").is_dir()
     with open_memory(ctx, target, namespace, create=True):
         _write_new(target / "config.toml", settings_file())
@@ -67,6 +69,21 @@ def init(
         print_json({"brain": str(target), "created": not existed})
     else:
         screen().print(text(f"{'there is a memory already at' if existed else 'made a memory at'} {target}"))
+
+
+def _init_database(ctx: typer.Context, dsn: str, namespace: str | None, *, as_json: bool) -> None:
+    """Make the tables, and give the namespace its personalities, sliders and gauges."""
+    from rlm_mem.persona.library import Library
+
+    with open_memory(ctx, dsn, namespace, create=True) as memory:
+        store = memory.store
+        existed = any(name == store.namespace for name, _ in store.namespaces())
+        Library(store.backend.files(store.namespace)).copy_defaults()
+        place = store.backend.location
+    if as_json:
+        print_json({"brain": place, "created": not existed})
+    else:
+        screen().print(text(f"{'there is a memory already in' if existed else 'made a memory in'} {place}"))
 
 
 def _write_new(path: Path, content: str) -> None:

@@ -15,7 +15,7 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.ask import show_recall
-from rlm_mem.cli.opening import named_brain
+from rlm_mem.cli.opening import named_brain, shown_place
 from rlm_mem.cli.steps import show_step
 from rlm_mem.cli.terminal import amount, plain, print_json, progress, screen, text
 
@@ -147,7 +147,7 @@ def _close(console: Console, answers: list[dict[str, Any]], kept: Path | None, s
         + text(f"  ({seconds:.1f} s)", "dim")
     )
     if kept is not None:
-        command = shlex.join([sys.argv[0], "--brain", str(kept), "recall", "--explain", "your question"])
+        command = shlex.join([sys.argv[0], "--brain", shown_place(kept), "recall", "--explain", "your question"])
         console.print(text(f"go on: {command}", "dim"), soft_wrap=True)
     else:
         console.print(text("go on: rlm-mem demo --brain FOLDER keeps this memory to ask it yourself", "dim"))

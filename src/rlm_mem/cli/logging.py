@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["log_lines"]
 
 
-def log_lines(brain: Path | None, level: str | None, form: str | None) -> None:
+def log_lines(brain: Path | str | None, level: str | None, form: str | None) -> None:
     """Set logging up where anybody asked for it; without that, Python's own way shows warnings as they are.
 
     Args:
@@ -23,15 +23,16 @@ def log_lines(brain: Path | None, level: str | None, form: str | None) -> None:
     Raises:
         InvalidConfig: an unknown level or format.
     """
-    from rlm_mem.config import Config, LogConfig, locate_brain
+    from rlm_mem.config import Config, LogConfig, locate
 
     level, form = level and level.lower(), form and form.lower()
     named = os.environ.get("RLM_MEM_LOG_LEVEL"), os.environ.get("RLM_MEM_LOG_FORMAT")
     asked = any((level, form, *named))
-    if not asked and not (locate_brain(brain) / "config.toml").is_file():
+    place = locate(brain)
+    if not asked and (isinstance(place, str) or not (place / "config.toml").is_file()):
         return
     try:
-        settings = Config.load(locate_brain(brain)).log
+        settings = Config.load(place).log
     except RlmMemError:
         # Wrong settings are for the command itself to report; its log lines go out all the same.
         settings = LogConfig()

@@ -19,25 +19,46 @@ if TYPE_CHECKING:
 class Where:
     """What stood before the command: ``rlm-mem --brain PATH --namespace NAME search …``."""
 
-    brain: Path | None = None
+    brain: Path | str | None = None
     namespace: str | None = None
 
 
-def brain_folder(ctx: typer.Context, brain: Path | None) -> Path:
-    """The folder that a command works on; an option after the command goes before one ahead of it."""
+def brain_folder(ctx: typer.Context, brain: Path | str | None) -> Path:
+    """The folder that a command works on; an option after the command goes before one ahead of it.
+
+    Raises:
+        InvalidConfig: the options name a database.
+    """
     from rlm_mem.config import locate_brain
 
     return locate_brain(named_brain(ctx, brain))
 
 
-def named_brain(ctx: typer.Context, brain: Path | None) -> Path | None:
-    """The folder that the options name, or None when they name none."""
-    return brain or _before(ctx).brain
+def brain_place(ctx: typer.Context, brain: Path | str | None) -> Path | str:
+    """The folder, or the DSN of the database, that a command works on."""
+    from rlm_mem.config import locate
+
+    return locate(named_brain(ctx, brain))
+
+
+def named_brain(ctx: typer.Context, brain: Path | str | None) -> Path | str | None:
+    """The folder or the DSN that the options name, or None when they name none."""
+    from rlm_mem.dsn import is_dsn
+
+    named = brain or _before(ctx).brain
+    return named if named is None or is_dsn(named) else Path(named)
+
+
+def shown_place(place: Path | str) -> str:
+    """A folder or a DSN as messages may show it: without a password."""
+    from rlm_mem.dsn import shown_dsn
+
+    return shown_dsn(place) if isinstance(place, str) else str(place)
 
 
 def open_memory(
     ctx: typer.Context,
-    brain: Path | None,
+    brain: Path | str | None,
     namespace: str | None,
     *,
     create: bool = False,
@@ -52,25 +73,24 @@ def open_memory(
     Raises:
         NotFoundError: there is no memory at that place, and ``create`` is False.
     """
-    folder = brain_folder(ctx, brain)
-    if not create and not (folder / "memory").is_dir():
-        raise NotFoundError(
-            f"there is no memory at {folder}",
-            hint="rlm-mem init makes one here; --brain PATH names another place.",
-        )
+    place = brain_place(ctx, brain)
+    named: dict[str, Any] = {"actor": "cli"}
+    if isinstance(place, Path):
+        if not create and not (place / "memory").is_dir():
+            raise NotFoundError(
+                f"there is no memory at {place}",
+                hint="rlm-mem init makes one here; --brain PATH names another place.",
+            )
+        # A memory on a read-only disk, or somebody else's, can still be looked at.
+        named["read_only"] = not create and not os.access(place / "memory", os.W_OK)
     from rlm_mem.memory import Memory
 
-    # A memory on a read-only disk, or somebody else's, can still be looked at.
-    named: dict[str, Any] = {
-        "actor": "cli",
-        "read_only": not create and not os.access(folder / "memory", os.W_OK),
-    }
     if llm:
         named["llm"] = llm
     chosen = namespace or _before(ctx).namespace
     if chosen:
         named["namespace"] = chosen
-    return Memory.open(folder, **named)
+    return Memory.open(place, **named)
 
 
 def _before(ctx: typer.Context) -> Where:

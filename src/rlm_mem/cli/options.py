@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,11 +17,11 @@ FILTER = "Filters"
 LIMITS = "Limits"
 
 Brain = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--brain",
         metavar="PATH",
-        help="The brain folder. Else RLM_MEM_BRAIN, the nearest brain/ upwards, the user's data folder.",
+        help="The brain folder, or postgresql://…; else RLM_MEM_BRAIN, the nearest brain/, the user's data folder.",
         show_default=False,
         rich_help_panel=WHERE,
     ),

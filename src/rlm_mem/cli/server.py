@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import Where, brain_folder, named_brain, open_memory
+from rlm_mem.cli.opening import Where, brain_place, named_brain, open_memory
 from rlm_mem.errors import InputError, RlmMemError
 
 PANEL = "Agents"
@@ -24,7 +24,7 @@ ReadOnly = Annotated[bool, options.flag("--read-only", help="Offer only tools th
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this module."""
-    for command in (mcp, install, doctor):
+    for command in (mcp, serve, install, doctor):
         app.command(command.__name__, rich_help_panel=PANEL)(command)
     hook = typer.Typer(help="Commands for the hooks of coding agents.", no_args_is_help=True)
     hook.command("session-start")(hook_session_start)
@@ -50,10 +50,7 @@ def mcp(
     try:
         from rlm_mem.server.run import serve_http, serve_stdio
     except ModuleNotFoundError as error:
-        raise RlmMemError(
-            f"the server needs the package {error.name}",
-            hint='Install it with: pip install "rlm-mem[server]"',
-        ) from None
+        raise _without(error) from None
     from rlm_mem.server.service import Settings
 
     settings = Settings(
@@ -67,6 +64,66 @@ def mcp(
         serve_http(settings, port)
     else:
         serve_stdio(settings)
+
+
+def serve(
+    ctx: typer.Context,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="On 127.0.0.1; 0 takes a free one.")
+    ] = 7412,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", metavar="FILE", help="Holds the token; made with a new one if it is missing."
+        ),
+    ] = None,
+    open_browser: Annotated[bool, options.flag("--open", help="Open the dashboard in a browser.")] = False,
+    no_dashboard: Annotated[bool, options.flag("--no-dashboard", help="Serve MCP and HTTP only.")] = False,
+    rate: Annotated[
+        float,
+        typer.Option(
+            "--rate",
+            metavar="N",
+            min=0,
+            help="Requests a second over HTTP that a client may go on with; 0: any.",
+        ),
+    ] = 50.0,
+    tools: Tools = "default",
+    read_only: ReadOnly = False,
+    llm: options.Llm = None,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Serve the memory on this machine: MCP, an HTTP interface with an OpenAPI document, and a dashboard."""
+    try:
+        from rlm_mem.server.run import serve_all
+    except ModuleNotFoundError as error:
+        raise _without(error) from None
+    from rlm_mem.server.service import Settings
+
+    settings = Settings(
+        brain=named_brain(ctx, brain),
+        namespace=_namespace(ctx, namespace),
+        llm=llm,
+        read_only=read_only,
+        every_tool=_every(tools),
+        actor="server",
+    )
+    serve_all(
+        settings,
+        port,
+        token_file=token_file,
+        dashboard=not no_dashboard,
+        open_browser=open_browser,
+        rate=rate,
+    )
+
+
+def _without(error: ModuleNotFoundError) -> RlmMemError:
+    return RlmMemError(
+        f"the server needs the package {error.name}",
+        hint='Install it with: pip install "rlm-mem[server]"',
+    )
 
 
 def _every(tools: str) -> bool:
@@ -141,10 +198,12 @@ def install(
 
 
 def _server_arguments(
-    ctx: typer.Context, brain: Path | None, namespace: str | None, tools: str, read_only: bool
+    ctx: typer.Context, brain: str | None, namespace: str | None, tools: str, read_only: bool
 ) -> list[str]:
     """The arguments of the server; the brain always by its full path, since clients start it anywhere."""
-    arguments = ["mcp", "--brain", str(brain_folder(ctx, brain).expanduser().absolute())]
+    place = brain_place(ctx, brain)
+    named = place if isinstance(place, str) else str(place.expanduser().absolute())
+    arguments = ["mcp", "--brain", named]
     chosen = _namespace(ctx, namespace)
     if chosen:
         arguments += ["--namespace", chosen]
@@ -196,7 +255,8 @@ def hook_session_start(
 
     with _for_hook():
         event = event_from(piped() or "")
-        if not (brain_folder(ctx, brain) / "memory").is_dir():
+        place = brain_place(ctx, brain)
+        if isinstance(place, Path) and not (place / "memory").is_dir():
             return  # nothing was ever remembered: nothing to say, and nothing to make here
         with open_memory(ctx, brain, namespace) as memory:
             context = session_context(memory, event, limit)

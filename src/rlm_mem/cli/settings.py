@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import brain_folder
+from rlm_mem.cli.opening import brain_place, shown_place
 from rlm_mem.cli.terminal import print_json, screen, table, text
 
 if TYPE_CHECKING:
@@ -38,17 +38,17 @@ def show(
     from rlm_mem.config import Config
     from rlm_mem.errors import InvalidConfig
 
-    folder = brain_folder(ctx, brain)
-    config = Config.load(folder)
+    place = brain_place(ctx, brain)
+    config = Config.load(place)
     settings = config.to_dict()
     if section is not None:
         if section not in settings:
             raise InvalidConfig(f"there is no section {section!r}", hint=f"Use one of {', '.join(settings)}.")
         settings = {section: settings[section]}
     if as_json:
-        print_json({"brain": str(folder), "settings": settings})
+        print_json({"brain": shown_place(place), "settings": settings})
         return
-    origins = _origins(config, folder)
+    origins = _origins(config, place)
     made = table(
         ("setting", {"style": "cyan"}),
         ("value", {"no_wrap": False, "overflow": "fold"}),
@@ -58,16 +58,16 @@ def show(
         for key, value in values.items():
             made.add_row(f"{name}.{key}", text(str(value)), origins.get((name, key), "default"))
     console = screen()
-    console.print(text(f"brain: {folder}", "dim"))
+    console.print(text(f"brain: {shown_place(place)}", "dim"))
     console.print(made)
 
 
-def _origins(config: Config, folder: Path) -> dict[tuple[str, str], str]:
+def _origins(config: Config, place: Path | str) -> dict[tuple[str, str], str]:
     """Where each setting that is not the default comes from."""
     from rlm_mem.config import Config as Settings
 
     plain: dict[str, dict[str, Any]] = Settings().to_dict()
-    in_file = Settings.load(folder, environ={}).to_dict()
+    in_file = Settings.load(place, environ={}).to_dict()
     found: dict[tuple[str, str], str] = {}
     for section, values in config.to_dict().items():
         for key, value in values.items():

@@ -38,45 +38,47 @@ class Finding:
     remedy: str | None = None
 
 
-def examine(brain: Path | None = None, namespace: str | None = None) -> Iterator[Finding]:
+def examine(brain: Path | str | None = None, namespace: str | None = None) -> Iterator[Finding]:
     """Look at the environment, the brain, its index, the model and the sandbox; nothing is changed.
 
     Args:
-        brain: the folder; None: where the command line would look.
+        brain: the folder, or a DSN; None: where the command line would look.
         namespace: whose memory; None: the configured one.
 
     Yields:
         One finding after the other, as each look ends.
     """
-    from rlm_mem.config import Config, locate_brain
+    from rlm_mem.config import Config, locate
 
     yield _python()
     yield from _extras()
-    folder = locate_brain(brain)
+    place = locate(brain)
     try:
-        Config.load(folder)
+        Config.load(place)
     except RlmMemError as error:
         yield _failed("settings", error)
         return
-    if not (folder / "memory").is_dir():
+    writable = True
+    if isinstance(place, Path):
+        if not (place / "memory").is_dir():
+            yield Finding(
+                "brain",
+                WARN,
+                f"there is no memory at {place}",
+                "rlm-mem init makes one; so does the first rlm-mem remember.",
+            )
+            return
+        writable = os.access(place / "memory", os.W_OK)
         yield Finding(
             "brain",
-            WARN,
-            f"there is no memory at {folder}",
-            "rlm-mem init makes one; so does the first rlm-mem remember.",
+            OK if writable else WARN,
+            f"found at {place}" + ("" if writable else ", and it cannot be written"),
+            None if writable else "Give yourself the right to write there, or work read-only.",
         )
-        return
-    writable = os.access(folder / "memory", os.W_OK)
-    yield Finding(
-        "brain",
-        OK if writable else WARN,
-        f"found at {folder}" + ("" if writable else ", and it cannot be written"),
-        None if writable else "Give yourself the right to write there, or work read-only.",
-    )
     try:
         from rlm_mem.memory import Memory
 
-        memory = Memory.open(folder, namespace=namespace, read_only=not writable, actor="doctor")
+        memory = Memory.open(place, namespace=namespace, read_only=not writable, actor="doctor")
     except RlmMemError as error:
         yield _failed("store", error)
         return

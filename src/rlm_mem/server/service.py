@@ -32,7 +32,7 @@ class Settings:
     """What the start of a server fixes for all its clients.
 
     Attributes:
-        brain: the brain folder; None: where the command line would look.
+        brain: the brain folder or a DSN; None: where the command line would look.
         namespace: the only one that clients reach; None: the configured one.
         llm: who writes the programs of recall and reason; None: the configured model.
         read_only: offer only tools that change no memory.
@@ -40,7 +40,7 @@ class Settings:
         actor: who writes, for the audit log.
     """
 
-    brain: Path | None = None
+    brain: Path | str | None = None
     namespace: str | None = None
     llm: str | None = None
     read_only: bool = False

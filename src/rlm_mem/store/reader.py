@@ -21,7 +21,7 @@ from rlm_mem.chunk import (
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
 from rlm_mem.store.arguments import after, list_filter, page, query_time
-from rlm_mem.store.dsn import is_dsn, shown_dsn
+from rlm_mem.dsn import is_dsn, shown_dsn
 from rlm_mem.store.history import Version
 from rlm_mem.store.local import LocalBackend
 from rlm_mem.store.queries import ConversationInfo, LinkedChunk, ListFilter, Summary
