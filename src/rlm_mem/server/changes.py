@@ -1,0 +1,221 @@
+"""The change feed: tells listeners within a moment what any process wrote, and looks only while somebody listens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import format_time
+from rlm_mem.errors import RlmMemError, StoreClosed
+
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+
+__all__ = ["TOPICS", "Change", "ChangeFeed"]
+
+#: What can change: chunks, tags and links; runs of recall and reason; tiers and their review; mode and sliders.
+TOPICS = frozenset({"memories", "recalls", "tiers", "persona"})
+
+_RUNS = 8
+"""Newest runs whose growth is watched: more than anybody has going at one time."""
+
+_PERSONA = ("persona", "personalities", "sliders", "gauges")
+"""Folders of a brain: the sessions' state, and what people wrote by hand."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something was written, by this process or another one.
+
+    Attributes:
+        seq: of this feed, rising by one.
+        at: when it was noticed (UTC).
+        topics: what it touches, of TOPICS.
+        events: new lines of the audit log, for listeners that asked for them.
+        version: the store's change counter, comparable for equality only.
+    """
+
+    seq: int
+    at: str
+    topics: frozenset[str]
+    events: tuple[dict[str, Any], ...] = ()
+    version: object = None
+
+
+@dataclass(eq=False)
+class _Listener:
+    """What waits for one listener; several changes before it looks become one."""
+
+    events: bool
+    waiting: list[Change] = field(default_factory=list)
+    ring: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class ChangeFeed:
+    """Watches one memory by polling its cheap change counters.
+
+    Polling, since no notice reaches a process from another one on a plain file system, and a database behind a
+    connection pool cannot be listened to. All looks happen in one thread: SQLite's counter belongs to a connection.
+
+    Args:
+        memory: gives the open memory; called with the first look.
+        interval: seconds between two looks.
+    """
+
+    def __init__(self, memory: Callable[[], Memory], interval: float = 0.25) -> None:
+        self._memory = memory
+        self._interval = interval
+        self._listeners: set[_Listener] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._seq = 0
+        self._last_event = ""
+        self._closed = False
+
+    @property
+    def listening(self) -> int:
+        """How many listen now."""
+        return len(self._listeners)
+
+    async def start(self) -> None:
+        """Allow listeners (again); nothing is looked at before one comes."""
+        self._closed = False
+
+    async def stop(self) -> None:
+        """End every listener and the watching."""
+        self._closed = True
+        for listener in self._listeners:
+            listener.ring.set()
+        task = self._task
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
+            self._thread = None
+
+    async def follow(self, *, events: bool = False) -> AsyncIterator[Change]:
+        """Yield what changes from now on, until the feed stops or the caller does.
+
+        Args:
+            events: also read the new lines of the audit log.
+        """
+        listener = _Listener(events)
+        self._listeners.add(listener)
+        try:
+            if self._task is None:
+                self._task = asyncio.create_task(self._watch())
+            while not self._closed:
+                await listener.ring.wait()
+                listener.ring.clear()
+                waiting, listener.waiting = listener.waiting, []
+                if waiting and not self._closed:
+                    yield _merged(waiting)
+        finally:
+            self._listeners.discard(listener)
+
+    async def _watch(self) -> None:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="rlm-mem-changes")
+        loop = asyncio.get_running_loop()
+        seen: dict[str, object] | None = None
+        try:
+            while self._listeners and not self._closed:
+                with_events = any(listener.events for listener in self._listeners)
+                try:
+                    now, news = await loop.run_in_executor(self._thread, self._look, seen, with_events)
+                except StoreClosed:
+                    return
+                except RlmMemError as error:
+                    # A database that restarts, or a folder that is away for a moment: look again later.
+                    _log.warning("changes cannot be seen: %s", error)
+                    await asyncio.sleep(max(2.0, self._interval))
+                    continue
+                if seen is not None:
+                    topics = frozenset(name for name in TOPICS if now[name] != seen[name])
+                    if topics or news:
+                        self._tell(topics, news, now["memories"])
+                seen = now
+                await asyncio.sleep(self._interval)
+        finally:
+            self._task = None
+
+    def _tell(self, topics: frozenset[str], news: tuple[dict[str, Any], ...], version: object) -> None:
+        self._seq += 1
+        at = format_time(datetime.now(UTC))
+        for listener in self._listeners:
+            told = news if listener.events else ()
+            if topics or told:
+                listener.waiting.append(Change(self._seq, at, topics, told, version))
+                listener.ring.set()
+
+    # --- looking, in the thread of the feed -----------------------------------------------------------------
+
+    def _look(
+        self, seen: dict[str, object] | None, with_events: bool
+    ) -> tuple[dict[str, object], tuple[dict[str, Any], ...]]:
+        memory = self._memory()
+        now = state_of(memory)
+        news: tuple[dict[str, Any], ...] = ()
+        if with_events:
+            if not self._last_event:
+                self._last_event = format_time(memory.store.clock())
+            elif seen is None or now["memories"] != seen["memories"] or now["recalls"] != seen["recalls"]:
+                news = tuple(
+                    event
+                    for event in memory.events(since=self._last_event)
+                    if str(event.get("ts", "")) > self._last_event
+                )
+                self._last_event = max((str(event["ts"]) for event in news), default=self._last_event)
+        return now, news
+
+
+def state_of(memory: Memory) -> dict[str, object]:
+    """For each topic something that differs when it changed; cheap enough to be asked several times a second."""
+    return {
+        "memories": _version(memory),
+        "recalls": _runs(memory),
+        "tiers": memory.continuum.changes.journal_signature(),
+        "persona": _persona(memory),
+    }
+
+
+def _version(memory: Memory) -> object:
+    backend: Any = memory.store.backend
+    if hasattr(backend, "version"):
+        return backend.version(memory.store.namespace)
+    return backend.connection.execute("PRAGMA data_version").fetchone()[0]
+
+
+def _runs(memory: Memory) -> object:
+    from rlm_mem.recall.trajectory import recent
+
+    return recent(memory.store, _RUNS)
+
+
+def _persona(memory: Memory) -> object:
+    stored = memory.store.backend.files(memory.store.namespace)
+    return [stored.signatures(folder, recursive=True) for folder in _PERSONA]
+
+
+def _merged(changes: list[Change]) -> Change:
+    """Several changes as one, as new as the last."""
+    if len(changes) == 1:
+        return changes[0]
+    last = changes[-1]
+    return Change(
+        last.seq,
+        last.at,
+        frozenset().union(*(change.topics for change in changes)),
+        tuple(event for change in changes for event in change.events),
+        last.version,
+    )

@@ -1,0 +1,65 @@
+"""Costs: what recalls and reasonings spent, by day, model and operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from rlm_mem.llm.base import Usage
+from rlm_mem.server.dashboard.charts import bars
+from rlm_mem.server.dashboard.words import address, money
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from rlm_mem.recall.costs import CostLine
+    from rlm_mem.server.dashboard.visits import Visit
+
+__all__ = ["costs_page"]
+
+_PERIODS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (0, "everything"))
+
+
+def costs_page(visit: Visit) -> Response:
+    """Spending of a period, its sums and its days."""
+    days = visit.number("days", 30, 0, 10_000)
+    today = visit.memory.store.clock().astimezone(UTC).date()
+    since = today - timedelta(days - 1) if days else None
+    lines = visit.memory.costs(since=since.isoformat() if since else None)
+    priced = [line.cost for line in lines if line.cost is not None]
+    return visit.answer(
+        "costs.html",
+        lines=lines[::-1],
+        days=days,
+        periods=_PERIODS,
+        total=sum(priced, Decimal(0)) if priced else None,
+        unpriced=sum(line.unpriced_calls for line in lines),
+        calls=sum(line.calls for line in lines),
+        runs=sum(line.runs for line in lines),
+        usage=sum((line.usage for line in lines), Usage()),
+        chart=_chart(lines, since, today),
+        here=address("/costs", days=days),
+        live="recalls",
+    )
+
+
+def _chart(lines: Sequence[CostLine], since: date | None, today: date) -> Markup:
+    """Dollars of each day; tokens where nothing had a price."""
+    if not lines:
+        return Markup("")
+    first = since or date.fromisoformat(lines[0].day)
+    first = max(first, today - timedelta(89))
+    in_money = any(line.cost for line in lines)
+    values: list[tuple[str, float, str, str]] = []
+    for number in range((today - first).days + 1):
+        name = (first + timedelta(number)).isoformat()
+        of_day = [line for line in lines if line.day == name]
+        dollars = sum((line.cost for line in of_day if line.cost is not None), Decimal(0))
+        tokens = sum(line.usage.total_tokens for line in of_day)
+        said = f"{name}: {money(dollars)}" if in_money else f"{name}: {tokens:,} tokens"
+        values.append((name[5:], float(dollars) if in_money else float(tokens), said, ""))
+    return bars(values, title="Dollars by day" if in_money else "Tokens by day", height=120.0)

@@ -1,0 +1,76 @@
+"""What changed between two versions of a memory: words of the content, and fields."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from rlm_mem.server.dashboard.words import first_line, visible
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+
+__all__ = ["changed_fields", "word_diff"]
+
+_PIECES = re.compile(r"\s+|\w+|[^\w\s]")
+_LONGEST = 12_000
+"""Longer texts are compared by lines: comparing words takes time that grows with the square of their number."""
+_AROUND = 240
+
+
+def word_diff(before: str, after: str) -> Markup:
+    """The later text with what went (``del``) and what came (``ins``); long stretches in common are cut."""
+    if before == after:
+        return Markup("")
+    short = len(before) + len(after) <= _LONGEST
+    old, new = (_PIECES.findall(before), _PIECES.findall(after)) if short else _lines(before, after)
+    made: list[Markup] = []
+    opcodes = difflib.SequenceMatcher(None, old, new, autojunk=not short).get_opcodes()
+    for number, (kind, a, b, c, d) in enumerate(opcodes):
+        if kind == "equal":
+            text = visible("".join(old[a:b]))
+            made.append(escape(_cut(text, first=number == 0, last=number == len(opcodes) - 1)))
+            continue
+        if b > a:
+            made.append(Markup("<del>{}</del>").format(visible("".join(old[a:b]))))
+        if d > c:
+            made.append(Markup("<ins>{}</ins>").format(visible("".join(new[c:d]))))
+    return Markup("").join(made)
+
+
+def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
+    """Fields that differ: name, former value, present value."""
+    found = []
+    for name, old, new in (
+        ("type", before.type, after.type),
+        ("tags", ", ".join(before.tags), ", ".join(after.tags)),
+        ("confidence", before.metadata.confidence, after.metadata.confidence),
+        ("conversation", before.metadata.conversation_id, after.metadata.conversation_id),
+        ("happened", before.metadata.occurred_at, after.metadata.occurred_at),
+        ("holds from", before.metadata.valid_from, after.metadata.valid_from),
+        ("holds to", before.metadata.valid_to, after.metadata.valid_to),
+        ("replaced by", before.metadata.superseded_by, after.metadata.superseded_by),
+        ("links", len(before.links), len(after.links)),
+    ):
+        if old != new:
+            found.append((name, _shown(old), _shown(new)))
+    return found
+
+
+def _lines(before: str, after: str) -> tuple[list[str], list[str]]:
+    return before.splitlines(keepends=True), after.splitlines(keepends=True)
+
+
+def _cut(text: str, *, first: bool, last: bool) -> str:
+    if len(text) <= 2 * _AROUND + 20:
+        return text
+    head = "" if first else text[:_AROUND]
+    tail = "" if last else text[-_AROUND:]
+    return f"{head} … {tail}"
+
+
+def _shown(value: object) -> str:
+    return "–" if value in (None, "") else first_line(str(value), 120)

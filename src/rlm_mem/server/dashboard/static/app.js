@@ -1,0 +1,187 @@
+// What pages do beyond links and forms: follow changes, keys, theme, sliders. No page needs it to be read.
+(() => {
+  "use strict";
+  const body = document.body;
+  const find = (selector, within = document) => within.querySelector(selector);
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+  // --- what others write shows at once -------------------------------------------------------------------
+  // One stream of topics a page. The parts that care listen for `live-TOPIC` on the body and load themselves anew.
+
+  const topics = (body.dataset.live || "").split(" ").filter(Boolean);
+  const light = find("#live");
+  const due = new Map();
+  let stream = null;
+  let missed = false;
+  let hush = 0;
+
+  const tell = (topic) => {
+    if (!topics.includes(topic) || due.has(topic)) return;
+    // Many small writes in a row are one change.
+    due.set(topic, setTimeout(() => {
+      due.delete(topic);
+      body.dispatchEvent(new CustomEvent(`live-${topic}`));
+    }, 80));
+  };
+
+  const show = (text, away) => {
+    if (!light) return;
+    light.hidden = false;
+    light.classList.toggle("away", away);
+    if (light.textContent !== text) light.textContent = text;
+  };
+
+  const follow = () => {
+    if (stream || !topics.length || document.hidden || !window.EventSource) return;
+    stream = new EventSource("/live");
+    stream.addEventListener("open", () => {
+      show("Live", false);
+      if (missed) topics.forEach(tell);
+      missed = false;
+    });
+    stream.addEventListener("changed", (event) => {
+      event.data.split(" ").forEach(tell);
+      light?.classList.remove("told");
+      requestAnimationFrame(() => light?.classList.add("told"));
+    });
+    stream.addEventListener("error", () => {
+      missed = true;
+      show("Reconnecting…", true);
+    });
+  };
+
+  const leave = () => {
+    if (!stream) return;
+    stream.close();
+    stream = null;
+    missed = true;
+  };
+
+  // A page in the background holds no connection: browsers allow only a few to one server.
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hush);
+    if (document.hidden) hush = setTimeout(leave, 3000);
+    else follow();
+  });
+  window.addEventListener("pagehide", leave);
+  window.addEventListener("pageshow", follow);
+  follow();
+
+  // --- keys ------------------------------------------------------------------------------------------------
+
+  const typing = (element) => element.closest("input, textarea, select, [contenteditable]") !== null;
+  const items = () => all("[data-list] a.what");
+  let prefix = 0;
+
+  const step = (by) => {
+    const links = items();
+    if (!links.length) return;
+    const at = links.indexOf(document.activeElement);
+    const to = at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + by));
+    links[to].focus();
+    links[to].scrollIntoView({ block: "nearest" });
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      const form = event.target.closest("form");
+      if (form) {
+        event.preventDefault();
+        form.requestSubmit(find("button.primary", form) ?? undefined);
+      }
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    if (event.key === "Escape" && typing(event.target) && !event.target.closest("dialog")) {
+      event.target.blur();
+      return;
+    }
+    if (typing(event.target) || find("dialog[open]")) return;
+    if (performance.now() - prefix < 1200) {
+      prefix = 0;
+      const link = find(`nav a[data-key="${CSS.escape(event.key)}"]`);
+      if (link) {
+        event.preventDefault();
+        link.click();
+      }
+      return;
+    }
+    const search = find('input[type="search"]');
+    const actions = {
+      "/": () => (search ? (search.focus(), search.select()) : (location.href = "/memories#q")),
+      "j": () => step(1),
+      "k": () => step(-1),
+      "g": () => { prefix = performance.now(); },
+      "e": () => find("a[data-edit]")?.click(),
+      "?": () => find("#keys").showModal(),
+    };
+    if (Object.hasOwn(actions, event.key)) {
+      event.preventDefault();
+      actions[event.key]();
+    }
+  });
+
+  // On a phone the pages are one row: the present one is in sight.
+  const present = find("nav a[aria-current]");
+  const strip = present?.closest("nav");
+  if (strip && strip.scrollWidth > strip.clientWidth) {
+    strip.scrollLeft = present.offsetLeft - (strip.clientWidth - present.offsetWidth) / 2;
+  }
+
+  all("[data-open]").forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", () => find(`#${button.dataset.open}`).showModal());
+  });
+  if (location.hash === "#q") find('input[type="search"]')?.focus();
+
+  // --- theme -----------------------------------------------------------------------------------------------
+
+  find("[data-theme-form]")?.addEventListener("submit", (event) => {
+    const chosen = event.submitter?.value;
+    if (!chosen) return;
+    event.preventDefault();
+    const root = document.documentElement;
+    if (chosen === "auto") delete root.dataset.theme;
+    else root.dataset.theme = chosen;
+    document.cookie = `rlm_mem_theme=${chosen}; path=/; max-age=31536000; samesite=strict`;
+    all("button", event.currentTarget).forEach((button) => {
+      button.setAttribute("aria-pressed", String(button.value === chosen));
+    });
+    body.dispatchEvent(new CustomEvent("theme"));
+  });
+
+  // --- forms -----------------------------------------------------------------------------------------------
+
+  const value = (event) => {
+    const slider = event.target.closest?.('input[type="range"]');
+    const shown = slider && find(`output[for="${CSS.escape(slider.id)}"]`);
+    if (shown) shown.textContent = slider.value;
+  };
+  document.addEventListener("input", value);
+  document.addEventListener("shown", value);
+
+  // What somebody else set shows on the sliders too, but never moves the one under a finger.
+  document.addEventListener("htmx:after:swap", () => {
+    const prompt = find("#prompt[data-values]");
+    if (!prompt) return;
+    Object.entries(JSON.parse(prompt.dataset.values)).forEach(([name, value]) => {
+      const slider = document.getElementById(`slider-${name}`);
+      if (!slider || slider.value === String(value) || slider.matches(":active, :focus")) return;
+      slider.value = value;
+      slider.dispatchEvent(new CustomEvent("shown", { bubbles: true }));
+    });
+    const mode = document.getElementById("mode");
+    if (mode && !mode.matches(":focus")) mode.value = prompt.dataset.mode;
+  });
+
+  // Choosing a value is enough; the button is there for pages without scripts.
+  all("form[data-auto]").forEach((form) => {
+    all("[data-auto-hide]", form).forEach((button) => { button.hidden = true; });
+    form.addEventListener("change", () => form.requestSubmit());
+  });
+
+  document.addEventListener("submit", (event) => {
+    const question = event.submitter?.dataset.sure ?? event.target.dataset.sure;
+    if (question && !window.confirm(question)) event.preventDefault();
+  });
+})();

@@ -1,0 +1,135 @@
+"""How values are written on pages: times, amounts, money, marked matches; and addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup, escape
+
+from rlm_mem.text.analysis import get_analyser
+
+__all__ = ["FILTERS", "address", "first_line", "marked"]
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def address(path: str, /, *parts: str, **query: Any) -> str:
+    """A path with parts and a query, everything percent-encoded; empty values are left out."""
+    whole = path + "".join("/" + quote(part, safe="") for part in parts)
+    kept = {name: value for name, value in query.items() if value not in (None, "", False, [], ())}
+    return f"{whole}?{urlencode(kept, doseq=True)}" if kept else whole
+
+
+def day(value: object) -> str:
+    """`2026-02-10` of a time in any of our forms."""
+    moment = _moment(value)
+    return "" if moment is None else f"{moment:%Y-%m-%d}"
+
+
+def moment(value: object) -> str:
+    """`10 Feb 2026, 14:05` (UTC)."""
+    found = _moment(value)
+    return "" if found is None else f"{found.day} {found:%b %Y, %H:%M}"
+
+
+def machine_time(value: object) -> str:
+    """ISO 8601, for `<time datetime>`."""
+    found = _moment(value)
+    return "" if found is None else found.isoformat()
+
+
+def count(value: object) -> str:
+    """`12,345`; nothing for None."""
+    return f"{value:,}" if isinstance(value, int | float) else "–"
+
+
+def some(value: int, one: str, many: str = "") -> str:
+    """`1 memory`, `1,204 memories`."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def money(value: Decimal | float | None) -> str:
+    """US dollars; a call without a known price is never free."""
+    if value is None:
+        return "unpriced"
+    return f"${value:,.2f}" if value >= Decimal("0.01") or not value else f"${value:.4f}"
+
+
+def seconds(value: float | None) -> str:
+    """`0.24 s`, `75 ms`, `2 min 5 s`."""
+    if value is None:
+        return "–"
+    if value < 0.1:
+        return f"{value * 1000:.0f} ms"
+    return f"{value:.1f} s" if value < 60 else f"{int(value) // 60} min {int(value) % 60} s"
+
+
+def share(value: float | None) -> str:
+    """`87 %` of a share from 0 to 1."""
+    return "–" if value is None else f"{value * 100:.0f} %"
+
+
+def first_line(text: str, longest: int = 160) -> str:
+    """The beginning of a text as one line."""
+    line = " ".join(text[: longest * 4].split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+
+
+def visible(text: str) -> str:
+    """The text with control characters, and those that turn the direction of what follows, made visible."""
+    return _UNPRINTABLE.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
+
+
+def marked(text: str, stems: Iterable[str], language: str = "english") -> Markup:
+    """The text, escaped, with every word marked whose stem was asked for."""
+    wanted = frozenset(stems)
+    shown = visible(text)
+    if not wanted:
+        return escape(shown)
+    made, at = [], 0
+    for match in _WORD.finditer(shown):
+        if _stems(match[0], language) & wanted:
+            made += [escape(shown[at : match.start()]), Markup("<mark>"), escape(match[0]), Markup("</mark>")]
+            at = match.end()
+    return Markup("").join([*made, escape(shown[at:])])
+
+
+@lru_cache(maxsize=20_000)
+def _stems(word: str, language: str) -> frozenset[str]:
+    return frozenset(get_analyser(language).terms(word))
+
+
+def _moment(value: object) -> datetime | None:
+    if isinstance(value, int | float):
+        try:
+            return datetime.fromtimestamp(value, UTC)
+        except (OverflowError, ValueError, OSError):
+            return None
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "day": day,
+    "moment": moment,
+    "machine_time": machine_time,
+    "count": count,
+    "some": some,
+    "money": money,
+    "seconds": seconds,
+    "share": share,
+    "first_line": first_line,
+    "visible": visible,
+}
