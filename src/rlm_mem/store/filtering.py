@@ -14,7 +14,7 @@ from rlm_mem.store.arrays import contained, distinct
 from rlm_mem.store.lookup import Filters
 from rlm_mem.store.postings import View
 
-__all__ = ["admitted_slots", "time_range"]
+__all__ = ["admitted_slots", "has_surrogate", "time_range"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -49,9 +49,11 @@ def admitted_slots(
         mask &= _of_type(view, wanted)
         open_ = False
     if filters.conversation_id is not None:
-        row = connection.execute(
-            "SELECT conversation FROM conversations WHERE ns = ? AND id = ?", (ns, filters.conversation_id)
-        ).fetchone()
+        row = None
+        if not has_surrogate(filters.conversation_id):
+            row = connection.execute(
+                "SELECT conversation FROM conversations WHERE ns = ? AND id = ?", (ns, filters.conversation_id)
+            ).fetchone()
         mask &= np.zeros(size, np.bool_) if row is None else view.column("conversation") == row[0]
         open_ = False
     if filters.speaker is not None:
@@ -64,6 +66,11 @@ def admitted_slots(
         mask &= _tagged(connection, ns, view, filters.tags_any)
         open_ = False
     return None if open_ else mask
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a text holds half a character: no database takes it as text, and nothing stored has one."""
+    return any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def time_range(start: str | None, end: str | None) -> tuple[float, float]:
@@ -100,6 +107,7 @@ def _of_type(view: View, wanted: tuple[str, ...]) -> Bools:
 
 
 def _tagged(connection: sqlite3.Connection, ns: int, view: View, tags: tuple[str, ...]) -> Bools:
+    tags = tuple(tag for tag in tags if not has_surrogate(tag))
     marks = ",".join("?" * len(tags))
     rows = connection.execute(
         f"SELECT doc FROM tags WHERE ns = ? AND tag IN ({marks})", (ns, *tags)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rlm_mem.store.arrays import contained, union
 from rlm_mem.store.conversation_order import around, in_order
 from rlm_mem.store.delta import select_docs
-from rlm_mem.store.filtering import admitted_slots
+from rlm_mem.store.filtering import admitted_slots, has_surrogate
 from rlm_mem.store.local_match import TermList, best_match, term_lists
 from rlm_mem.store.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood
 from rlm_mem.store.postings import View
@@ -210,7 +210,7 @@ class LocalSource:
 
     def _numbers(self, terms: Sequence[str]) -> dict[str, int]:
         # A lone surrogate cannot be bound as text, and no stored term holds one.
-        known = [term for term in dict.fromkeys(terms) if term.isascii() or not _has_surrogate(term)]
+        known = [term for term in dict.fromkeys(terms) if term.isascii() or not has_surrogate(term)]
         rows = self._connection.execute(
             "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))",
             (json.dumps(known),),
@@ -306,7 +306,3 @@ def _sums(where: Ints, values: npt.NDArray[Any] | None, count: int) -> Ints:
     """Add `values` (None: one each) up by `where`."""
     summed = np.bincount(where, None if values is None else values.astype(np.float64), count)
     return summed.astype(np.int64)
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)

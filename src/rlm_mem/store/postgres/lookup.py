@@ -277,15 +277,14 @@ class PostgresSource:
     @property
     def _head(self) -> _Head:
         if self._known_head is None:
-            found = self._rows(_HEAD, (self._ns,))
-            if found:
-                *figures, names, numbers = found[0]
+            self._known_head = _Head(0, 0, 0, 0, 0, {})
+            for size, segments, length, conversations, chunks, names, numbers in self._rows(
+                _HEAD, (self._ns,)
+            ):
                 authors = {
                     n: name.removeprefix(AUTHOR_PREFIX) for n, name in zip(numbers, names, strict=True)
                 }
-                self._known_head = _Head(*figures, authors)
-            else:
-                self._known_head = _Head(0, 0, 0, 0, 0, {})
+                self._known_head = _Head(size, segments, length, conversations, chunks, authors)
         return self._known_head
 
     @property

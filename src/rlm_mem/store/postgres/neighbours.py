@@ -16,6 +16,7 @@ Ints = npt.NDArray[np.int64]
 
 #: Places between chunks of which nobody knows what lies between them: nobody walks that far.
 _HOLE = MOST + OPENING + 2
+_NONE = np.zeros(0, np.int64)
 
 # A window of rows on each side of every chunk, in the order (at, doc). The inner LIMITs keep the planner from anything
 # but a walk along the index from each chunk.
@@ -60,13 +61,15 @@ def _walked(
     # conversation.
     before = np.where(walks, steps, 0) + OPENING + 1
     after = np.where(walks, steps, 0) + 1
-    found = rows(_WINDOWS, (asked.tolist(), before.tolist(), after.tolist(), ns, ns, ns))
+    found = rows(_WINDOWS, (asked.tolist(), before.tolist(), after.tolist(), ns, ns, ns)) if len(asked) else []
+    if not found:
+        return Neighbourhood(_NONE, _NONE, np.zeros(0, np.bool_), _NONE), True
     line = _Line(found)
     return walked(line, np.flatnonzero(contained(line.asked, docs)), near, reach, steps)
 
 
 class _Line:
-    """The rows of all windows on one line (`conversation_order.Line`); slots are documents."""
+    """The rows of all windows (one at least) on one line (`conversation_order.Line`); slots are documents."""
 
     def __init__(self, rows: list[tuple[int, int | None, int, int, float, int]]) -> None:
         count = len(rows)
@@ -101,8 +104,7 @@ class _Line:
         np.add.at(steps, lowest, 1)
         np.add.at(steps, highest, -1)
         beside = np.cumsum(steps)[: len(chosen)] > 0
-        gap = np.where(beside[:-1], 1, _HOLE) if len(chosen) else np.zeros(0, np.int64)
-        self._place = np.concatenate([[0], np.cumsum(gap)]) if len(chosen) else np.zeros(0, np.int64)
+        self._place = np.concatenate([[0], np.cumsum(np.where(beside[:-1], 1, _HOLE))])
 
         limits = np.zeros(len(self.asked), np.int64)
         limits[number] = limit
@@ -114,7 +116,7 @@ class _Line:
 
     def _edges(self, group: Ints, own: Ints, opens: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Where the conversation of each asked chunk begins and ends, as far as that is known."""
-        start = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else own
+        start = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
         stretch = np.searchsorted(start, own, side="right") - 1
         begins = np.zeros(len(start), np.bool_)
         begins[stretch[opens]] = True

@@ -1,0 +1,337 @@
+"""Search on PostgreSQL answers exactly as the local store does, whatever was written before."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlm_mem.search import search
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.lookup import CandidateSource, Filters
+
+NAMES = ["Ann", "Bob", "Cem", "Dóra"]
+WORDS = [
+    "walnut", "harbour", "violin", "Lisbon", "deadline", "postgres", "garden", "festival", "bicycle", "thunder",
+    "ticket", "library", "soup", "marathon", "lantern", "orchid", "budget", "ferry", "quilt", "compass",
+]  # fmt: skip
+TAGS = ["red", "green", "blue"]
+TYPES = ["note", "fact", "decision"]
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+class Setback(Exception):
+    """Raised inside a batch on purpose."""
+
+
+class Both:
+    """The same store twice, one in files and one in PostgreSQL, written alike at the same moments."""
+
+    def __init__(self, folder: Path, dsn: str, rng: random.Random) -> None:
+        self.now = START
+        self.rng = rng
+        self.local = ChunkStore(folder / "memory", clock=lambda: self.now)
+        self.far = ChunkStore(dsn, clock=lambda: self.now)
+        self.stores = (self.local, self.far)
+        self.active: list[str] = []
+        self.archived: list[str] = []
+        self._made = 0
+
+    def close(self) -> None:
+        for store in self.stores:
+            store.close()
+
+    # --- writing ----------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """Dialogue, prose or nothing to find at all; low words are common, high ones rare."""
+        rng = self.rng
+        if rng.random() < 0.05:
+            return "…!"
+        lines = []
+        for _ in range(rng.randrange(1, 6)):
+            words = [
+                WORDS[min(int(rng.expovariate(0.2)), len(WORDS) - 1)] for _ in range(rng.randrange(1, 9))
+            ]
+            sentence = " ".join(words).capitalize() + rng.choice([".", "?", " yesterday.", " in Paris."])
+            lines.append(f"{rng.choice(NAMES)}: {sentence}" if rng.random() < 0.7 else sentence)
+        return "\n".join(lines)
+
+    def create(self) -> None:
+        rng = self.rng
+        self._made += 1
+        values: dict[str, Any] = {
+            "chunk_type": rng.choice(TYPES),
+            "conversation_id": rng.choice([None, "c1", "c1", "c2", "c3", f"new{self._made}"]),
+            "tags": rng.sample(TAGS, rng.randrange(3)),
+            "chunk_id": f"chunk-2026-01-05-{self._made:08x}",
+        }
+        day = START - timedelta(days=rng.randrange(40))
+        if rng.random() < 0.5:
+            values["occurred_at"] = day.isoformat()
+        if rng.random() < 0.2:
+            values["valid_from"] = day.isoformat()
+        if rng.random() < 0.2:
+            values["valid_to"] = (day + timedelta(days=rng.randrange(1, 30))).isoformat()
+        content = self.text() + f" {self._made}"
+        for store in self.stores:
+            store.create_chunk(content, **values)
+        self.active.append(values["chunk_id"])
+
+    def change(self) -> None:
+        rng = self.rng
+        chunk_id = rng.choice(self.active)
+        kind = rng.randrange(5)
+        if kind == 0:
+            values: dict[str, Any] = {"content": self.text() + f" {rng.random()}"}
+        elif kind == 1:
+            values = {"tags": rng.sample(TAGS, rng.randrange(3))}
+        elif kind == 2:
+            values = {"metadata": {"conversation_id": rng.choice(["c1", "c2", "moved"])}}
+        elif kind == 3:
+            values = {"metadata": {"superseded_by": rng.choice(self.active)}}
+        else:
+            values = {"chunk_type": rng.choice(TYPES), "metadata": {"occurred_at": START.isoformat()}}
+        for store in self.stores:
+            store.update_chunk(chunk_id, **values)
+
+    def archive(self) -> None:
+        chunk_id = self.active.pop(self.rng.randrange(len(self.active)))
+        for store in self.stores:
+            assert store.delete_chunk(chunk_id)
+        self.archived.append(chunk_id)
+
+    def restore(self) -> None:
+        chunk_id = self.archived.pop(self.rng.randrange(len(self.archived)))
+        for store in self.stores:
+            assert store.restore_chunk(chunk_id) is not None
+        self.active.append(chunk_id)
+
+    def erase(self) -> None:
+        pile = self.rng.choice([pile for pile in (self.active, self.archived) if pile])
+        chunk_id = pile.pop(self.rng.randrange(len(pile)))
+        for store in self.stores:
+            assert store.delete_chunk(chunk_id, permanent=True)
+
+    def step(self) -> None:
+        """One write of any kind, at the same moment on both."""
+        self.now += timedelta(seconds=self.rng.choice([0, 1, 3600]))
+        kind = self.rng.random()
+        if kind < 0.55 or len(self.active) < 3:
+            self.create()
+        elif kind < 0.75:
+            self.change()
+        elif kind < 0.85:
+            self.archive()
+        elif kind < 0.93 and self.archived:
+            self.restore()
+        else:
+            self.erase()
+
+    def steps(self, count: int, *, fails: bool = False) -> None:
+        """Several writes in one batch, which may come to nothing."""
+        active, archived, made, state = self.active[:], self.archived[:], self._made, self.rng.getstate()
+        with suppress(Setback), self.local.batch(), self.far.batch():
+            for _ in range(count):
+                self.step()
+            if fails:
+                raise Setback
+        if fails:
+            self.active, self.archived, self._made = active, archived, made
+            self.rng.setstate(state)
+            self.rng.random()
+
+    def wander(self, count: int) -> None:
+        """Writes of every kind, alone and in batches."""
+        while count > 0:
+            if self.rng.random() < 0.2:
+                many = self.rng.randrange(2, 12)
+                self.steps(many, fails=self.rng.random() < 0.3)
+                count -= many
+            else:
+                self.step()
+                count -= 1
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def sources(self) -> tuple[Named, Named]:
+        """What search would ask now."""
+        return tuple(Named(store) for store in self.stores)  # type: ignore[return-value]
+
+
+class Named:
+    """A source whose answers name chunks by id and conversations by a member, so that two of them compare."""
+
+    def __init__(self, store: ChunkStore) -> None:
+        self.source: CandidateSource = store.candidate_source()
+        docs = self.source.newest(100_000, Filters())
+        rows, _ = self.source.rows(docs)
+        self.ids = dict(zip(rows.doc, rows.chunk_id, strict=True))
+        self.docs = {chunk_id: doc for doc, chunk_id in self.ids.items()}
+        self.conversation = dict(zip(rows.chunk_id, rows.conversation, strict=True))
+
+    def named(self, docs: np.ndarray) -> list[str]:
+        return [self.ids[int(doc)] for doc in docs]
+
+    def docs_of(self, ids: list[str]) -> np.ndarray:
+        return np.array([self.docs[chunk_id] for chunk_id in ids], np.int64)
+
+    def terms(self, words: list[str]) -> np.ndarray:
+        return self.source.term_ids(words)
+
+    def statistics(self, words: list[str]) -> dict[str, Any]:
+        figures = self.source.statistics(self.terms(words))
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name in figures.__slots__
+            for value in [getattr(figures, name)]
+        }
+
+    def best(self, words: list[str], weights: list[float], limit: int, filters: Filters) -> list[Any]:
+        docs, scores = self.source.best(self.terms(words), np.array(weights), limit, filters)
+        return list(zip(self.named(docs), scores.tolist(), strict=True))
+
+    def around(self, ids: list[str], alone: list[str], near: int, reach: int) -> Any:
+        hood = self.source.around(self.docs_of(ids), self.docs_of(alone), near, reach)
+        names = self.named(hood.doc)
+        runs: dict[int, list[str]] = {}
+        for name, run in zip(names, hood.run.tolist(), strict=True):
+            runs.setdefault(run, []).append(name)
+        each = dict(zip(names, zip(hood.near.tolist(), hood.segments_before.tolist(), strict=True), strict=True))
+        return sorted(map(tuple, runs.values())), each
+
+    def rows(self, ids: list[str], words: list[str]) -> Any:
+        rows, decoded = self.source.rows(self.docs_of(ids))
+        spelled = dict(zip(self.terms(words).tolist(), words, strict=True))
+        names = self.source.author_names(np.unique(decoded.author[decoded.author >= 0]))
+        columns = (rows.chunk_id, rows.at, rows.type, rows.confidence, rows.valid_from, rows.valid_to, rows.superseded_by)
+        segments = [
+            (
+                *(getattr(decoded, name)[at].item() for name in ("start", "end", "flags", "length")),
+                names.get(int(decoded.author[at])),
+                sorted(spelled.get(t, "?") for t in decoded.terms[decoded.term_start[at] : decoded.term_start[at + 1]].tolist()),
+            )
+            for at in range(len(decoded.start))
+        ]  # fmt: skip
+        return [list(column) for column in columns], decoded.chunk_start.tolist(), segments
+
+    def conversation_terms(self, members: list[str], words: list[str]) -> Any:
+        numbers = np.array([self.conversation[member] for member in members], np.int64)
+        order = np.argsort(numbers)
+        tf, length = self.source.conversation_terms(numbers[order], self.terms(words))
+        back = np.argsort(order)
+        return tf[back].tolist(), length[back].tolist()
+
+
+@pytest.fixture
+def both(tmp_path: Path, dsn: str, request: pytest.FixtureRequest) -> Iterator[Both]:
+    made = Both(tmp_path, dsn, random.Random(getattr(request, "param", 7)))
+    yield made
+    made.close()
+
+
+def vocabulary() -> list[str]:
+    from rlm_mem.text.analysis import get_analyser
+
+    analyser = get_analyser("english")
+    terms = [term for word in WORDS for term in analyser.terms(word)]
+    return [*terms, "yesterday", "pari", "author:Ann", "author:Nobody", "absent", "\0", "\ud800"]
+
+
+def some_filters(both: Both) -> list[Filters]:
+    """One of each kind, and several together."""
+    return [
+        Filters(),
+        Filters(include_superseded=True),
+        Filters(chunk_type="fact"),
+        Filters(chunk_type=("note", "decision")),
+        Filters(conversation_id="c1"),
+        Filters(conversation_id="nowhere"),
+        Filters(conversation_id="\0"),
+        Filters(tags_all=("red",)),
+        Filters(tags_all=("blue", "red")),
+        Filters(tags_any=("green", "red", "\ud800")),
+        Filters(start="2025-12-20"),
+        Filters(end="2025-12-28"),
+        Filters(start="2025-12-20", end="2025-12-28T10:00:00Z"),
+        Filters(speaker="ann "),
+        Filters(speaker="DÓRA", chunk_type="note"),
+        Filters(speaker="Nobody"),
+        Filters(valid_at=(START - timedelta(days=9)).timestamp()),
+        Filters(valid_at=both.now.timestamp(), tags_any=("red",), speaker="Bob", start="2025-12-01"),
+        Filters(valid_at=-1e15),
+        Filters(valid_at=1e15),
+    ]
+
+
+def compare(both: Both) -> None:
+    """Every question that search can ask has the same answer from both."""
+    rng = both.rng
+    local, far = both.sources()
+    words = vocabulary()
+    assert sorted(local.ids.values()) == sorted(far.ids.values()) == sorted(both.active)
+    assert set(local.source.authors()) == set(far.source.authors())
+    assert local.source.term_counts(words) == far.source.term_counts(words)
+    assert local.statistics(words) == far.statistics(words)
+    for filters in some_filters(both):
+        for limit in (3, 1000):
+            asked = rng.sample(words, rng.randrange(1, 8))
+            weights = [rng.choice([1.0, 0.6, 0.4, 0.0]) for _ in asked]
+            assert local.best(asked, weights, limit, filters) == far.best(asked, weights, limit, filters)
+        day = (START - timedelta(days=rng.randrange(40))).timestamp()
+        for limit in (2, 1000):
+            assert local.named(local.source.newest(limit, filters)) == far.named(
+                far.source.newest(limit, filters)
+            )
+            assert local.named(local.source.in_period(day, day + 10 * 86400, limit, filters)) == far.named(
+                far.source.in_period(day, day + 10 * 86400, limit, filters)
+            )
+        ids = rng.sample(both.active, min(20, len(both.active)))
+        accepted = [side.source.accepts(side.docs_of(ids), filters).tolist() for side in (local, far)]
+        assert accepted[0] == accepted[1]
+    for near, reach in ((3, 6), (0, 1), (2, 30)):
+        ids = rng.sample(both.active, min(rng.randrange(6), len(both.active)))
+        alone = rng.sample(both.active, min(rng.randrange(6), len(both.active)))
+        assert local.around(ids, alone, near, reach) == far.around(ids, alone, near, reach)
+    assert local.rows(both.active, words) == far.rows(both.active, words)
+    members = [member for member in both.active if local.conversation[member] >= 0]
+    one_each = list({local.conversation[member]: member for member in members}.values())
+    assert local.conversation_terms(one_each, words) == far.conversation_terms(one_each, words)
+    followed = [sorted(side.named(side.source.successors(side.docs_of(both.active)))) for side in (local, far)]
+    assert followed[0] == followed[1]
+
+
+QUESTIONS = [
+    "What did Ann say about the walnut and the harbour?",
+    "When was the festival in Lisbon?",
+    "marathon thunder",
+    "walnutt quilt",
+    "What happened on 2025-12-20?",
+    "which instruments does Bob play?",
+    "",
+]
+
+
+def compare_hits(both: Both) -> None:
+    """Whole searches give the same hits with the same scores, to the last bit."""
+    for question in QUESTIONS:
+        for by in ("chunk", "segment", "conversation"):
+            for filters in (None, {"chunk_type": "fact"}, {"tags_any": ["red"], "speaker": "Ann"}):
+                found = [search(store, question, by=by, filters=filters, limit=20) for store in both.stores]
+                assert found[0] == found[1], question
+    as_of = [search(store, "walnut harbour", as_of="2025-12-25", explain=True) for store in both.stores]
+    assert as_of[0] == as_of[1]
+
+
+@pytest.mark.parametrize("both", range(4), indirect=True)
+def test_both_backends_answer_alike_after_any_history(both: Both) -> None:
+    for _ in range(4):
+        both.wander(45)
+        compare(both)
+        compare_hits(both)
