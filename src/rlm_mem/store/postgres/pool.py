@@ -158,10 +158,12 @@ class Pool:
             found: list[tuple[Any, ...]] = []
             try:
                 for number, (statement, values) in enumerate(statements):
-                    with connection.pipeline(), connection.cursor(binary=True) as cursor:
-                        if number == 0:
-                            connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-                        cursor.execute(statement, values or None)
+                    with connection.cursor(binary=True) as cursor:
+                        with connection.pipeline():
+                            if number == 0:
+                                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+                            cursor.execute(statement, values or None)
+                        # A pipeline knows the results only at its end.
                         if number == 0 and cursor.description:
                             found = cursor.fetchall()
                     if only_if_found and not found:
