@@ -119,13 +119,16 @@ def still() -> StillClock:
     return StillClock()
 
 
-@pytest.fixture
-def brain(tmp_path: Path) -> Path:
-    return tmp_path / "brain"
+@pytest.fixture(params=["folder", "postgresql"])
+def brain(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where the memories of a test are: the rules are the same for files and for rows."""
+    if request.param == "folder":
+        return tmp_path / "brain"
+    return str(request.getfixturevalue("dsn"))
 
 
 @pytest.fixture
-def continuum(brain: Path, still: StillClock) -> Iterator[Continuum]:
+def continuum(brain: Path | str, still: StillClock) -> Iterator[Continuum]:
     opened = open_continuum(brain, still)
     yield opened
     opened.store.close()

@@ -104,6 +104,12 @@ def dies_at(number: int, after: bool) -> None:
         setattr(files, name, patched(getattr(files, name)))
 
 
+@pytest.fixture
+def brain(tmp_path: Path) -> Path:
+    """A folder: what happens between two statements of a database is tested in test_killed_writers.py."""
+    return tmp_path / "brain"
+
+
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("master")

@@ -1,0 +1,245 @@
+"""Files of a brain beside its chunks: the same calls for a folder and for rows of a database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlm_mem.errors import InputError, StorageError, StoreReadOnly
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.brain_files import BrainFiles, name_at, own_lines, place_of
+
+
+@pytest.fixture(params=["folder", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    if request.param == "folder":
+        return tmp_path / "brain" / "memory"
+    return str(request.getfixturevalue("dsn"))
+
+
+@pytest.fixture
+def store(place: Path | str) -> Iterator[ChunkStore]:
+    with ChunkStore(place) as opened:
+        yield opened
+
+
+@pytest.fixture
+def files(store: ChunkStore) -> BrainFiles:
+    return store.backend.files("default")
+
+
+ALL = [
+    "archive/memory/short_term/x.md",
+    "archive/pending/20260210.json",
+    "gauges/MINE.md",
+    "log/continuum.jsonl",
+    "memory/long_term/pattern_x.md",
+    "memory/short_term/2026-02-10_12-00-00_agent_interaction.md",
+    "persona/default.json",
+    "system/memory_log.md",
+    "system/review/case.json",
+    "trajectories/2026-02/traj-20260210T120000-00000000.jsonl",
+    "workspace/state/plan.md",
+]
+
+
+@pytest.mark.parametrize("name", ["system/memory_log.md", "trajectories/2026-02/x.jsonl", "persona/a.json"])
+@pytest.mark.parametrize("data", [b"", b"one\r\ntwo", b"\x00\xff" * 400_000])
+def test_a_file_is_read_as_it_was_written_and_gone_when_removed(
+    files: BrainFiles, name: str, data: bytes
+) -> None:
+    assert (files.read(name), files.exists(name), files.signature(name)) == (None, False, None)
+    assert not files.remove(name)
+    files.write(name, b"former, and longer than an empty one")
+    files.write(name, data)
+    assert files.read(name) == data
+    signature = files.signature(name)
+    assert signature is not None
+    assert signature.size == len(data)
+    assert files.remove(name)
+    assert (files.read(name), files.names(name.rpartition("/")[0])) == (None, [])
+
+
+def test_a_file_is_made_once(files: BrainFiles) -> None:
+    for name in ("sliders/MINE.md", "trajectories/2026-02/x.jsonl"):
+        assert files.create(name, b"first")
+        assert not files.create(name, b"second")
+        assert files.read(name) == b"first"
+
+
+def test_what_is_appended_stands_at_the_end(files: BrainFiles) -> None:
+    for name in ("log/continuum.jsonl", "trajectories/2026-02/x.jsonl"):
+        lines = [f"line {number}\n".encode() for number in range(200)]
+        for line in lines:
+            files.append(name, line)
+        whole = b"".join(lines)
+        assert files.read(name) == whole
+        for offset in (0, 1, 7, 8, 500, len(whole) - 1, len(whole), len(whole) + 5):
+            assert files.read_from(name, offset) == whole[offset:], offset
+        for count in (1, 8, 500, len(whole), len(whole) + 5):
+            assert files.read_from(name, -count) == whole[-count:], count
+        files.write(name, b"anew")
+        files.append(name, b" and more")
+        assert files.read(name) == b"anew and more"
+    assert files.read_from("log/none.jsonl", 5) == files.read_from("log/none.jsonl", -5) == b""
+
+
+def test_lines_that_several_threads_append_do_not_mix(files: BrainFiles) -> None:
+    def write(letter: str) -> None:
+        for _ in range(25):
+            files.append("trajectories/2026-02/x.jsonl", letter.encode() * 99 + b"\n")
+            files.append("log/continuum.jsonl", letter.encode() * 99 + b"\n")
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name in ("trajectories/2026-02/x.jsonl", "log/continuum.jsonl"):
+        lines = (files.read(name) or b"").splitlines()
+        assert sorted(lines) == sorted(letter.encode() * 99 for letter in "abcd" for _ in range(25))
+
+
+def test_a_file_takes_another_name_and_the_place_of_what_had_it(files: BrainFiles) -> None:
+    files.write("archive/pending/1.json", b"new")
+    files.write("archive/transitions/1.json", b"old")
+    before = files.signature("archive/transitions/1.json")
+    files.rename("archive/pending/1.json", "archive/transitions/1.json")
+    assert files.read("archive/transitions/1.json") == b"new"
+    assert files.signature("archive/transitions/1.json") != before
+    assert not files.exists("archive/pending/1.json")
+    with pytest.raises(StorageError):
+        files.rename("archive/pending/1.json", "archive/transitions/2.json")
+
+
+def test_a_folder_lists_its_files_and_everything_is_listed_but_what_is_derived(files: BrainFiles) -> None:
+    for name in ALL:
+        files.write(name, b'{"namespace":"default","ns":"default"}\n')
+    files.write("index/continuum.json", b"{}")
+    files.write("imports/ledger.jsonl", b"")
+    assert files.names("system") == ["system/memory_log.md"]
+    assert files.names("system", recursive=True) == ["system/memory_log.md", "system/review/case.json"]
+    assert files.names("memory/long_term") == ["memory/long_term/pattern_x.md"]
+    assert files.names("workspace") == []
+    assert files.names("archive", recursive=True) == ALL[:2]
+    assert files.names("gauges/none") == []
+    assert sorted(files.names("", recursive=True)) == sorted([*ALL, "imports/ledger.jsonl"])
+    assert set(files.signatures("", recursive=True)) == set(files.names("", recursive=True))
+
+
+def test_every_change_shows_in_the_signature(files: BrainFiles) -> None:
+    seen = set()
+    for work in (
+        lambda: files.write("system/memory_log.md", b"aaaa"),
+        lambda: files.write("system/memory_log.md", b"bbbb"),
+        lambda: files.append("system/memory_log.md", b"c"),
+        lambda: files.remove("system/memory_log.md") and files.write("system/memory_log.md", b"bbbbc"),
+    ):
+        work()
+        seen.add(files.signature("system/memory_log.md"))
+        assert files.signatures("system") == {"system/memory_log.md": files.signature("system/memory_log.md")}
+    assert len(seen) == 4
+
+
+def test_namespaces_have_files_of_their_own(store: ChunkStore, files: BrainFiles) -> None:
+    other = store.backend.files("team/ana")
+    files.write("system/memory_log.md", b"mine")
+    other.write("system/memory_log.md", b"theirs")
+    other.append("log/continuum.jsonl", b'{"ns":"team/ana","id":"1"}\n')
+    files.append("log/continuum.jsonl", b'{"ns":"default","id":"2"}\n')
+    other.append("trajectories/2026-02/traj-1.jsonl", b'{"namespace":"team/ana"}\n')
+    assert files.read("system/memory_log.md") == b"mine"
+    assert other.read("system/memory_log.md") == b"theirs"
+    assert own_lines("default", files.read("log/continuum.jsonl") or b"") == b'{"ns":"default","id":"2"}\n'
+    assert "trajectories/2026-02/traj-1.jsonl" in other.names("", recursive=True)
+    assert "trajectories/2026-02/traj-1.jsonl" not in files.names("", recursive=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../x", "system/../../x", "/etc/passwd", "system//x", "system/./x", "a\\b", "", "config.toml",
+     "memory/index/index.sqlite", "memory/chunks/2026-02/chunk-x.json", "system/a\0b", "chunks/x"],
+)  # fmt: skip
+def test_a_name_that_leads_elsewhere_is_refused(files: BrainFiles, name: str) -> None:
+    for work in (
+        lambda: files.read(name),
+        lambda: files.write(name, b""),
+        lambda: files.append(name, b""),
+        lambda: files.remove(name),
+        lambda: files.create(name, b""),
+    ):
+        with pytest.raises(InputError):
+            work()
+
+
+def test_a_read_only_store_writes_no_file(store: ChunkStore, place: Path | str) -> None:
+    store.create_chunk("something")
+    store.backend.files("default").write("system/memory_log.md", b"there")
+    with ChunkStore(place, read_only=True) as reader:
+        files = reader.backend.files("default")
+        assert files.read("system/memory_log.md") == b"there"
+        for work in (
+            lambda: files.write("system/memory_log.md", b""),
+            lambda: files.append("log/continuum.jsonl", b""),
+            lambda: files.remove("system/memory_log.md"),
+            lambda: files.create("trajectories/2026-02/x.jsonl", b""),
+        ):
+            with pytest.raises(StoreReadOnly):
+                work()
+
+
+def test_rows_written_in_a_transaction_share_its_fate_and_trajectories_do_not(dsn: str) -> None:
+    with ChunkStore(dsn) as store:
+        files = store.backend.files("default")
+        files.write("system/memory_log.md", b"former")
+        with pytest.raises(RuntimeError), store.batch():
+            files.write("system/memory_log.md", b"never")
+            files.append("log/continuum.jsonl", b"never")
+            files.create("trajectories/2026-02/x.jsonl", b"seen\n")
+            worker = threading.Thread(target=files.append, args=("trajectories/2026-02/x.jsonl", b"too\n"))
+            worker.start()
+            worker.join(20)
+            assert not worker.is_alive(), "a thread of the same recall waits for nobody"
+            assert files.read("system/memory_log.md") == b"never"
+            assert store.backend.in_transaction
+            raise RuntimeError
+        assert files.read("system/memory_log.md") == b"former"
+        assert files.names("log") == []
+        assert files.read("trajectories/2026-02/x.jsonl") == b"seen\ntoo\n"
+
+
+def test_unfinished_files_stand_in_no_folder_that_people_work_in(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path / "brain" / "memory") as store:
+        files = store.backend.files("default")
+        files.write("system/memory_log.md", b"there")
+        unfinished = tmp_path / "brain" / "memory" / "archive" / "continuum" / "default" / ".unfinished"
+        assert list(unfinished.iterdir()) == []
+        (unfinished / "memory.1.abc.tmp").write_bytes(b"of a killed writer")
+        assert files.names("archive", recursive=True) == []
+        files.tidy()
+        assert list(unfinished.iterdir()) == []
+
+
+names = st.lists(
+    st.text(st.characters(codec="utf-8", exclude_characters="/\\\0"), min_size=1), min_size=1, max_size=3
+)
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from(["default", "team/ana", "a b", "ü"]),
+    st.sampled_from(["workspace", "system", "memory/long_term", "archive", "persona", "sliders"]),
+    names,
+)
+def test_the_place_of_a_file_tells_its_namespace_and_name(
+    namespace: str, folder: str, more: list[str]
+) -> None:
+    if any(part in (".", "..") for part in more):
+        return
+    name = "/".join([folder, *more])
+    assert name_at(place_of(namespace, name, alone=True)) == (namespace, name)
