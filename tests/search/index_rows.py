@@ -79,7 +79,9 @@ class IndexRows:
         )  # fmt: skip
         self.connection.execute("INSERT INTO segments(doc, data) VALUES (?, ?)", (made.doc, blob))
         for tag in made.tags:
-            self.connection.execute("INSERT INTO tags(ns, tag, doc) VALUES (?, ?, ?)", (NS, tag, made.doc))
+            self.connection.execute(
+                "INSERT INTO tags(ns, tag, at, doc) VALUES (?, ?, ?, ?)", (NS, tag, made.at, made.doc)
+            )
         self._announce(made.doc)
         self.chunks[made.doc] = made
 
