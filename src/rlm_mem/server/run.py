@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import secrets
 import socket
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rlm_mem.errors import InvalidConfig, StorageError
 from rlm_mem.server.mcp_server import McpServer
 from rlm_mem.server.service import Service, Settings
 
-__all__ = ["TOKEN_VARIABLE", "serve_http", "serve_stdio"]
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from rlm_mem.server.state import ServerState
+
+__all__ = ["TOKEN_VARIABLE", "serve_all", "serve_http", "serve_stdio", "token_from"]
 
 #: Environment variable with the token, for clients whose configuration must not change with every start.
 TOKEN_VARIABLE = "RLM_MEM_TOKEN"
@@ -48,40 +57,149 @@ def serve_http(settings: Settings, port: int) -> None:
         InvalidConfig: the token in the environment is too short to protect anything.
         StorageError: the port is taken.
     """
-    import uvicorn
-
+    from rlm_mem.server.guard import Keys
     from rlm_mem.server.http import LOOPBACK, create_app
+    from rlm_mem.server.state import ServerState
 
     _log_to_stderr()
+    token, said = token_from(None)
+    with _listening(port) as listening:
+        port = listening.getsockname()[1]
+        state = ServerState(settings, token=token)
+        server = McpServer(state.service)
+        print(f"MCP at http://{LOOPBACK}:{port}/mcp, {said}", file=sys.stderr, flush=True)
+        app = create_app(state, keys=Keys(token, port), port=port, mcp=server)
+        _run(app, listening, server, state)
+
+
+def serve_all(
+    settings: Settings,
+    port: int,
+    *,
+    token_file: Path | None = None,
+    dashboard: bool = True,
+    open_browser: bool = False,
+    rate: float = 50.0,
+) -> None:
+    """Serve MCP, the HTTP interface and the dashboard until interrupted; where, and how to get in, goes to stderr.
+
+    Args:
+        port: 0 takes a free one.
+        token_file: holds the token; where it is missing it is made, with a token, for this user only.
+        open_browser: open the dashboard with a link that logs in once.
+        rate: requests a second that a client of the HTTP interface may go on with; 0: no limit.
+
+    Raises:
+        InvalidConfig: the token is too short to protect anything. StorageError: the port is taken.
+    """
+    from rlm_mem.server.guard import Keys
+    from rlm_mem.server.http import LOOPBACK, create_app
+    from rlm_mem.server.state import ServerState
+
+    _log_to_stderr()
+    token, said = token_from(token_file)
+    with _listening(port) as listening:
+        port = listening.getsockname()[1]
+        state = ServerState(settings, token=token)
+        server = McpServer(state.service)
+        keys = Keys(token, port)
+        app = create_app(
+            state,
+            keys=keys,
+            port=port,
+            mcp=server,
+            api=True,
+            dashboard=dashboard,
+            rate=rate,
+            burst=max(1, round(4 * rate)),
+        )
+        address = f"http://{LOOPBACK}:{port}"
+        lines = [f"HTTP at {address}/api/v1, {said}", f"MCP at {address}/mcp"]
+        if dashboard:
+            link = f"{address}/login?code={keys.new_code()}"
+            lines.append(f"dashboard, by a link that works once: {link}")
+        print("\n".join(lines), file=sys.stderr, flush=True)
+        if dashboard and open_browser:
+            import webbrowser
+
+            # It listens already: what the browser asks waits until the application is up.
+            webbrowser.open(link)
+        _run(app, listening, server, state)
+
+
+def token_from(path: Path | None) -> tuple[str, str]:
+    """The token, and what to say about it: of a file, else of the environment, else a new one.
+
+    Raises:
+        InvalidConfig: it is too short, or others can read the file. StorageError: the file cannot be used.
+    """
+    if path is not None:
+        return _token_of(path), f"the token in {path}"
     given = os.environ.get(TOKEN_VARIABLE, "")
-    if given and len(given) < _SHORTEST_TOKEN:
+    if given:
+        return _long_enough(given, TOKEN_VARIABLE), f"the token in {TOKEN_VARIABLE}"
+    token = secrets.token_urlsafe(32)
+    return token, f"token {token}"
+
+
+def _token_of(path: Path) -> str:
+    try:
+        if not path.exists():
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                os.write(descriptor, secrets.token_urlsafe(32).encode() + b"\n")
+            finally:
+                os.close(descriptor)
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise InvalidConfig(
+                f"{path} can be read by others", hint=f"Make it yours alone: chmod 600 {path}"
+            )
+        return _long_enough(path.read_text(encoding="utf-8").strip(), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        if isinstance(error, InvalidConfig):
+            raise
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise StorageError(f"{path} cannot be used: {reason}") from None
+
+
+def _long_enough(token: str, where: str) -> str:
+    if len(token) < _SHORTEST_TOKEN:
         raise InvalidConfig(
-            f"{TOKEN_VARIABLE} holds fewer than {_SHORTEST_TOKEN} characters",
+            f"{where} holds fewer than {_SHORTEST_TOKEN} characters",
             hint="Use a long random one, or leave it out: then a new one is made for each start.",
         )
-    token = given or secrets.token_urlsafe(32)
+    return token
+
+
+@contextlib.contextmanager
+def _listening(port: int) -> Iterator[socket.socket]:
+    """A socket that listens on the loopback interface: from here on clients may connect, and wait."""
+    from rlm_mem.server.guard import LOOPBACK
+
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((LOOPBACK, port))
-            listening.listen()  # from here on clients may connect; they wait until the application is up
+            listening.listen()
         except OSError as error:
             raise StorageError(
                 f"port {port} of {LOOPBACK} cannot be used: {error.strerror}",
                 hint="--port 0 takes a free one.",
             ) from None
-        port = listening.getsockname()[1]
-        server = McpServer(Service(settings))
-        app = create_app(server, token=token, port=port)
-        secret = f"the token in {TOKEN_VARIABLE}" if given else f"token {token}"
-        print(f"MCP at http://{LOOPBACK}:{port}/mcp, {secret}", file=sys.stderr, flush=True)
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=3
-        )
-        try:
-            asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
-        finally:
-            server.close()
+        yield listening
+
+
+def _run(app: Starlette, listening: socket.socket, server: McpServer, state: ServerState) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=3
+    )
+    try:
+        asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
+    finally:
+        server.close()
+        state.close()
 
 
 def _log_to_stderr() -> None:

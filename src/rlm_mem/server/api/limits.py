@@ -1,0 +1,74 @@
+"""Limits: how many requests a client may send in a time, and how large a body may be."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = ["BodyTooLarge", "Buckets", "read_body"]
+
+_MOST_BUCKETS = 1024
+
+
+class BodyTooLarge(Exception):
+    """The body of a request exceeds the limit; ``limit`` is in bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"a body may have at most {limit:,} bytes here")
+        self.limit = limit
+
+
+class Buckets:
+    """A token bucket for each client: bursts are served, a lasting flood is held to a rate. Safe for threads.
+
+    Args:
+        rate: requests a second that may go on for ever; 0: no limit.
+        burst: requests that may come at once.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.rate = rate
+        self.burst = burst
+        self._clock = clock
+        self._buckets: dict[str, tuple[float, float]] = {}
+        self._guard = threading.Lock()
+
+    def take(self, client: str) -> int:
+        """Count one request; 0 when it may go on, else the whole seconds after which to come again."""
+        if self.rate <= 0:
+            return 0
+        now = self._clock()
+        with self._guard:
+            left, since = self._buckets.pop(client, (float(self.burst), now))
+            left = min(self.burst, left + (now - since) * self.rate)
+            wait = 0 if left >= 1 else math.ceil((1 - left) / self.rate)
+            self._buckets[client] = (left if wait else left - 1, now)
+            while len(self._buckets) > _MOST_BUCKETS:  # the client not heard of for longest
+                del self._buckets[next(iter(self._buckets))]
+        return wait
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body, never more of it in memory than the limit.
+
+    Raises:
+        BodyTooLarge: it is larger, by what it says or by what comes.
+    """
+    said = request.headers.get("content-length", "")
+    if said.isdigit() and int(said) > limit:
+        raise BodyTooLarge(limit)
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise BodyTooLarge(limit)
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,34 @@
+"""Every endpoint, in the order in which the document shows them: the one place where a group is registered."""
+
+from __future__ import annotations
+
+from rlm_mem.server.api import (
+    about,
+    asking,
+    care,
+    chunks,
+    links,
+    moving,
+    personas,
+    records,
+    reviews,
+    sessions,
+    tiers,
+)
+from rlm_mem.server.api.endpoint import Endpoint
+
+__all__ = ["ENDPOINTS"]
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *about.ENDPOINTS,
+    *chunks.ENDPOINTS,
+    *links.ENDPOINTS,
+    *asking.ENDPOINTS,
+    *sessions.ENDPOINTS,
+    *tiers.ENDPOINTS,
+    *reviews.ENDPOINTS,
+    *personas.ENDPOINTS,
+    *records.ENDPOINTS,
+    *care.ENDPOINTS,
+    *moving.ENDPOINTS,
+)

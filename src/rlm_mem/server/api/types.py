@@ -1,0 +1,155 @@
+"""Types of the HTTP interface: bounds and patterns that the document shows and every request is held to.
+
+What the store itself would refuse is refused here already, by the same rule written as a schema: the document must not
+promise what is not kept.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from rlm_mem.chunk_fields import MAX_TAG_LENGTH, MAX_TAGS, format_time, parse_time
+
+__all__ = [
+    "CaseId",
+    "ChunkId",
+    "ChunkType",
+    "Confidence",
+    "Content",
+    "Cursor",
+    "Extra",
+    "Handle",
+    "Limit",
+    "Line",
+    "LinkType",
+    "LongText",
+    "Query",
+    "Question",
+    "Request",
+    "Revision",
+    "RunId",
+    "Tag",
+    "Tags",
+    "TaskType",
+    "Time",
+    "TrajectoryId",
+    "TypeFilter",
+    "utc",
+]
+
+# `$` alone would let a final line break through; `\Z` is not known to other languages' expressions.
+_END = r"$(?!\n)"
+_LINE = rf"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*{_END}"
+# Exactly the days that exist from the year 1000 to 8999, so that no valid time is refused later.
+_YEAR = "[1-8][0-9]{3}"
+_LEAP = "(?:[1-8][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[1357][26])00)"
+_DAY = (
+    f"{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|{_LEAP}-02-29"
+)
+_CLOCK = (
+    r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
+)
+
+Line = Annotated[str, Meta(min_length=1, max_length=1000, pattern=_LINE)]
+Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG_LENGTH, pattern=_LINE)]
+Tags = Annotated[list[Tag], Meta(max_length=min(MAX_TAGS, 100))]
+Content = Annotated[str, Meta(min_length=1, max_length=8_388_608, pattern=r"\S")]
+LongText = Annotated[str, Meta(max_length=100_000)]
+Question = Annotated[str, Meta(min_length=1, max_length=20_000, pattern=r"\S")]
+Confidence = Annotated[float, Meta(ge=0, le=1)]
+Time = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(?:{_DAY})(?:T{_CLOCK})?{_END}",
+        description="A day (YYYY-MM-DD), or a time with its offset from UTC as in RFC 3339.",
+        examples=["2026-02-10", "2026-02-10T21:37:00Z"],
+    ),
+]
+Extra = Annotated[
+    dict[str, Any],
+    Meta(
+        max_length=100,
+        extra_json_schema={"additionalProperties": {"$ref": "#/components/schemas/Plain"}},
+        description="Fields of your own, plain data; they are kept as they are.",
+    ),
+]
+Limit = Annotated[int, Meta(ge=1, le=500, description="Most items of one page.")]
+Cursor = Annotated[
+    str, Meta(min_length=1, max_length=1000, description="The next_cursor of the page before this one.")
+]
+Revision = Annotated[int, Meta(ge=1, le=2**53)]
+
+ChunkId = Annotated[
+    str,
+    Meta(
+        pattern=rf"^chunk-[A-Za-z0-9][A-Za-z0-9_-]{{0,119}}{_END}",
+        description="Id of a chunk.",
+        examples=["chunk-2026-02-10-a1b2c3d4"],
+    ),
+]
+ChunkType = Annotated[
+    str,
+    Meta(
+        pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
+        description="Type of a chunk: one that is built in, or registered in config.toml.",
+        extra_json_schema={"x-names": "chunk-types"},
+    ),
+]
+TypeFilter = Annotated[
+    str,
+    Meta(
+        pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
+        description="Type of a chunk or link; also one that is not registered any more.",
+    ),
+]
+TaskType = Annotated[
+    str,
+    Meta(
+        max_length=100,
+        description="One of the setting continuum.task_types.",
+        extra_json_schema={"x-names": "task-types"},
+    ),
+]
+LinkType = Annotated[
+    str,
+    Meta(
+        pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
+        description="Type of a link: one that is built in, or registered in config.toml.",
+        extra_json_schema={"x-names": "link-types"},
+    ),
+]
+Handle = Annotated[
+    str,
+    Meta(pattern=rf"^recall-[0-9a-f]{{16}}{_END}", description="The handle that opening the session gave."),
+]
+RunId = Annotated[str, Meta(pattern=rf"^run-[0-9a-f]{{16}}{_END}", description="Id of a run.")]
+TrajectoryId = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(?:last|traj-[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{8}}){_END}",
+        description="Id of a trajectory, or last.",
+    ),
+]
+CaseId = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(?:promote|retain)-[0-9a-f]{{10}}{_END}",
+        description="Id of a case in the review queue.",
+    ),
+]
+
+
+class Request(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Base of every body: a name that is not known is refused, not passed over."""
+
+
+class Query(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Base of the parameters behind the question mark of every address."""
+
+
+def utc(time: str | None) -> str | None:
+    """A time as records hold it (UTC), to be compared with theirs; a day stays one."""
+    return time if time is None or len(time) <= 10 else format_time(parse_time(time))

@@ -1,0 +1,92 @@
+"""ServerState: what all parts of one running server share: the memory, its workers, live runs, news of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from rlm_mem.server.runs import RunRegistry
+from rlm_mem.server.service import Service, Settings
+
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+    from rlm_mem.server.changes import ChangeFeed
+
+__all__ = ["ServerState"]
+
+_T = TypeVar("_T")
+
+_WORKERS = 6
+
+
+class ServerState:
+    """One per server; safe for several threads.
+
+    Calls of the store block, so they run in a few worker threads that live as long as the server: the store keeps one
+    connection for each.
+
+    Args:
+        settings: what the start of the server fixed.
+        token: what clients must send.
+        service: the service behind MCP; by default one of these settings.
+    """
+
+    def __init__(self, settings: Settings, *, token: str, service: Service | None = None) -> None:
+        self.settings = settings
+        self.token = token
+        self.service = service or Service(settings)
+        self.runs = RunRegistry(lambda: self.memory)
+        self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem-http")
+        self._guard = threading.Lock()
+        self._closed = False
+
+    @property
+    def memory(self) -> Memory:
+        """The memory, confined to its namespace; opened when first asked for.
+
+        Raises:
+            RlmMemError: it cannot be opened.
+        """
+        return self.service.memory
+
+    @property
+    def read_only(self) -> bool:
+        """Nothing may be changed through this server."""
+        return self.settings.read_only
+
+    @cached_property
+    def changes(self) -> ChangeFeed:
+        """Tells listeners what changed, also where another process did it."""
+        from rlm_mem.server.changes import ChangeFeed
+
+        return ChangeFeed(lambda: self.memory)
+
+    async def work(self, task: Callable[[Memory], _T]) -> _T:
+        """Run something that asks the memory in a worker thread."""
+        return await self.run_in_worker(lambda: task(self.memory))
+
+    async def run_in_worker(self, task: Callable[[], _T]) -> _T:
+        """Run anything that blocks in a worker thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, task)
+
+    async def start(self) -> None:
+        """Begin what has to run beside the requests."""
+        await self.changes.start()
+
+    async def stop(self) -> None:
+        """End what ``start`` began."""
+        await self.changes.stop()
+
+    def close(self) -> None:
+        """End every run and worker, then close the memory. Nothing may be asked after that."""
+        with self._guard:
+            if self._closed:
+                return
+            self._closed = True
+        self.runs.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self.service.close()
