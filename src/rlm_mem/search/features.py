@@ -34,6 +34,14 @@ _EVENT_DAYS = 30.0
 _GAP = ((-1, 1.0), (1, 0.6), (-2, 0.6))
 
 
+def weighed(values: Floats, weights: Floats) -> Floats:
+    """`values @ weights`, each row's sum rounded alike wherever the row stands.
+
+    A matrix product may round a row by its place among the others, and their order is the backend's affair.
+    """
+    return np.asarray((values * weights).sum(axis=1), np.float64)
+
+
 @dataclass(frozen=True)
 class Scene:
     """A question and its candidates, with what several signals share, each computed once."""
@@ -90,7 +98,7 @@ class Scene:
     @cached_property
     def own(self) -> Floats:
         """Tuned BM25 of each segment."""
-        return (self.tf * (K1 + 1) / (self.tf + self.norm[:, None])) @ self.mass
+        return weighed(self.tf * (K1 + 1) / (self.tf + self.norm[:, None]), self.mass)
 
     @cached_property
     def nearby(self) -> Floats:
@@ -179,12 +187,12 @@ def window(scene: Scene) -> Floats:
         tf += scene.shifted(scene.tf, distance)
         around += scene.shifted(length, distance)
     norm = K1 * (1 - B + B * around / max(7 * scene.candidates.avg_length, 1e-9))
-    return np.asarray((tf * (K1 + 1) / (tf + norm[:, None])) @ scene.mass)
+    return weighed(tf * (K1 + 1) / (tf + norm[:, None]), scene.mass)
 
 
 def gap(scene: Scene) -> Floats:
     """Worth of the words that are missing here but present in a neighbour."""
-    return np.asarray((scene.nearby * (1 - scene.has)) @ scene.mass)
+    return weighed(scene.nearby * (1 - scene.has), scene.mass)
 
 
 def session(scene: Scene) -> Floats:
@@ -195,12 +203,12 @@ def session(scene: Scene) -> Floats:
     weights = np.array(scene.query.weights, np.float64)[scene.words]
     worth = np.log1p((c.n_conversations - df + 0.5) / (df + 0.5)) * weights
     norm = SESSION_K1 * (1 - SESSION_B + SESSION_B * c.conv_length / max(c.avg_conversation_length, 1e-9))
-    return np.asarray(((tf * (SESSION_K1 + 1) / (tf + norm[:, None])) @ worth)[c.conv])
+    return weighed(tf * (SESSION_K1 + 1) / (tf + norm[:, None]), worth)[c.conv]
 
 
 def coverage(scene: Scene) -> Floats:
     """Share of the question's worth that stands in the segment, 0 to 1."""
-    return np.asarray(scene.has @ scene.mass / max(float(scene.mass.sum()), 1e-9))
+    return weighed(scene.has, scene.mass) / max(float(scene.mass.sum()), 1e-9)
 
 
 def coverage_nearby(scene: Scene) -> Floats:
@@ -208,7 +216,7 @@ def coverage_nearby(scene: Scene) -> Floats:
     best = scene.has.copy()
     for distance, _ in _GAP:
         np.maximum(best, scene.shifted(scene.has, distance), out=best)
-    return np.asarray(best @ scene.mass / max(float(scene.mass.sum()), 1e-9))
+    return weighed(best, scene.mass) / max(float(scene.mass.sum()), 1e-9)
 
 
 def related_words(scene: Scene) -> Floats:
@@ -370,11 +378,12 @@ def by_event(scene: Scene) -> Floats:
     terms = [scene.query.terms[column] for column in scene.words]
     columns = [place for place, term in enumerate(terms) if term in anchor.terms]
     tf = scene.tf[:, columns]
-    told = (tf * (K1 + 1) / (tf + scene.norm[:, None])) @ scene.mass[columns]
-    event = int(np.argmax(told))
-    if told[event] <= 0:
+    told = weighed(tf * (K1 + 1) / (tf + scene.norm[:, None]), scene.mass[columns])
+    most = float(told.max())
+    if most <= 0:
         return np.zeros(scene.size)
-    days = (scene.candidates.at - scene.candidates.at[event]) / _DAY
+    event = scene.candidates.at[told == most].min()
+    days = (scene.candidates.at - event) / _DAY
     side = days <= 0 if anchor.before else days >= 0
     return np.asarray(side * np.exp(-np.abs(days) / _EVENT_DAYS))
 
