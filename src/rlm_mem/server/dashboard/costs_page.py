@@ -42,9 +42,14 @@ def costs_page(visit: Visit) -> Response:
         runs=sum(line.runs for line in lines),
         usage=sum((line.usage for line in lines), Usage()),
         chart=_chart(lines, since, today),
+        chart_title=_title(lines),
         here=address("/costs", days=days),
         live="recalls",
     )
+
+
+def _title(lines: Sequence[CostLine]) -> str:
+    return "Dollars by day" if any(line.cost for line in lines) else "Tokens by day"
 
 
 def _chart(lines: Sequence[CostLine], since: date | None, today: date) -> Markup:
@@ -62,4 +67,4 @@ def _chart(lines: Sequence[CostLine], since: date | None, today: date) -> Markup
         tokens = sum(line.usage.total_tokens for line in of_day)
         said = f"{name}: {money(dollars)}" if in_money else f"{name}: {tokens:,} tokens"
         values.append((name[5:], float(dollars) if in_money else float(tokens), said, ""))
-    return bars(values, title="Dollars by day" if in_money else "Tokens by day", height=120.0)
+    return bars(values, title=_title(lines), height=120.0)

@@ -164,6 +164,9 @@
   document.addEventListener("htmx:after:swap", () => {
     const prompt = find("#prompt[data-values]");
     if (!prompt) return;
+    const fresh = find(".new", prompt);
+    const text = find(".prompt", prompt);
+    if (fresh) text.scrollTop = fresh.offsetTop - text.offsetTop - text.clientHeight / 3;
     Object.entries(JSON.parse(prompt.dataset.values)).forEach(([name, value]) => {
       const slider = document.getElementById(`slider-${name}`);
       if (!slider || slider.value === String(value) || slider.matches(":active, :focus")) return;

@@ -1,0 +1,313 @@
+"""The pages of the dashboard: each says what is there, and what to do where nothing is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.site import HOME, OWN, Site, links_of, opened, tags_of, text_of
+
+PAGES = (
+    "/memories", "/memories/new", "/graph", "/timeline", "/tiers", "/tiers/plan", "/recalls", "/review", "/persona",
+    "/costs", "/integrity",
+)  # fmt: skip
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with opened(tmp_path / "brain") as found:
+        yield found
+
+
+@pytest.fixture
+def ids(site: Site) -> list[str]:
+    """Three memories of one conversation, one of them linked by hand."""
+    made = [
+        site.memory.remember(text, conversation_id="notes", tags=["team", tag], occurred_at=day)["chunk_ids"][
+            0
+        ]
+        for text, tag, day in (
+            ("Ana: We chose PostgreSQL for the ledger because of row-level security.", "db", "2026-02-01"),
+            ("Ben drinks green tea in the morning.", "people", "2026-02-02"),
+            ("The heron server stands in the cellar of Ellerby town hall.", "places", "2026-03-05"),
+        )
+    ]
+    site.memory.link(made[0], made[2], "supports", 0.8, "the ledger runs there")
+    return made
+
+
+def test_every_page_says_what_to_do_next_while_nothing_is_remembered(site: Site) -> None:
+    for path, asked in (
+        ("/memories", "Remember something"),
+        ("/graph", "Remember something"),
+        ("/timeline", "Remember something"),
+        ("/tiers", "rlm-mem trace record"),
+        ("/recalls", "Ask above"),
+        ("/review", "What is due now?"),
+        ("/costs", "ask a question"),
+        ("/integrity", "Check now"),
+    ):
+        assert asked in text_of(site.get(path)), path
+    assert "The system prompt" in site.get("/persona")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_stands_on_its_own_under_a_strict_policy(site: Site, ids: list[str], path: str) -> None:
+    """No script and no style but our own files, no handler in an attribute, nothing from another host."""
+    answer = site.client.get(path)
+    assert answer.status_code == 200
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+    for directive in ("script-src 'self'", "object-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"):
+        assert directive in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
+    for tag, attributes in tags_of(answer.text):
+        assert tag not in ("style", "iframe", "object", "embed", "base")
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], (
+            tag,
+            attributes,
+        )
+        assert tag != "script" or str(attributes.get("src", "")).startswith("/static/")
+        for name in ("src", "href", "action", "hx-get", "hx-post"):
+            assert re.match(r"[/#]", str(attributes.get(name) or "/")), (tag, name, attributes)
+            assert not str(attributes.get(name) or "").startswith("//")
+
+
+def test_every_link_of_every_page_leads_somewhere(site: Site, ids: list[str]) -> None:
+    site.memory.recall("What did Ana choose for the ledger?")
+    waiting, seen = list(PAGES), set[str]()
+    while waiting and len(seen) < 150:
+        path = waiting.pop(0)
+        if path in seen or path.startswith(("/static", "/logout")):
+            continue
+        seen.add(path)
+        waiting += links_of(site.get(path))
+    assert {f"/memories/{one}" for one in ids} <= seen
+    assert any(path.startswith("/recalls/traj-") for path in seen)
+
+
+def test_the_list_is_newest_first_and_searches_by_words(site: Site, ids: list[str]) -> None:
+    page = site.get("/memories")
+    assert page.index(ids[2]) < page.index(ids[1]) < page.index(ids[0])
+    found = site.get("/memories?q=who+chose+the+ledgers+database")
+    assert f"/memories/{ids[0]}" in found
+    assert "<mark>ledger</mark>" in found, "word endings do not matter to what is marked"
+    assert "Why this one" in found
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        ("tag=people", [1]),
+        ("tag=team,db", [0]),
+        ("conversation=notes&since=2026-03-01", [2]),
+        ("until=2026-02-01", [0]),
+        ("type=decision", [0]),
+        ("speaker=Ana", [0]),
+        ("q=tea&tag=db", []),
+    ],
+)
+def test_filters_narrow_the_list(site: Site, ids: list[str], query: str, left: list[int]) -> None:
+    page = site.part(f"/memories?{query}")
+    assert [number for number, one in enumerate(ids) if f'href="/memories/{one}"' in page] == left
+
+
+def test_half_a_date_is_answered_in_words_instead_of_an_error(site: Site, ids: list[str]) -> None:
+    assert "Write a date as" in text_of(site.part("/memories?q=tea&since=2026-0"))
+
+
+def test_only_the_results_are_sent_while_somebody_types(site: Site, ids: list[str]) -> None:
+    answer = site.client.get("/memories?q=tea&type=&tag=", headers={"hx-request": "true"})
+    assert "<html" not in answer.text
+    assert answer.headers["hx-replace-url"] == "/memories?q=tea", "empty filters do not clutter the address"
+
+
+def test_one_memory_shows_content_links_origin_and_neighbours(site: Site, ids: list[str]) -> None:
+    page = text_of(site.get(f"/memories/{ids[0]}"))
+    assert "Ana: We chose PostgreSQL" in page
+    assert "supports 80 % · the ledger runs there" in page
+    assert "Ben drinks green tea in the morning. →" in page, "the next one of its conversation"
+    assert "Revision" in page
+    assert "interaction" in page, "its source"
+
+
+def test_a_memory_that_is_read_on_a_page_is_not_counted_as_recalled(site: Site, ids: list[str]) -> None:
+    site.get(f"/memories/{ids[0]}")
+    site.get("/memories?q=ledger")
+    chunk = site.memory.store.get_chunk(ids[0], track=False)
+    assert chunk is not None
+    assert chunk.metadata.access_count == 0
+
+
+def test_a_memory_names_the_questions_whose_answers_rest_on_it(site: Site, ids: list[str]) -> None:
+    assert "Nobody yet" in site.part(f"/memories/{ids[0]}/events")
+    run = site.memory.recall("What did Ana choose for the ledger?").trajectory.id
+    page = site.part(f"/memories/{ids[0]}/events")
+    assert f"/recalls/{run}" in page
+    assert "What did Ana choose" in page
+    assert "create to revision 1" in text_of(page)
+
+
+def test_the_graph_reaches_as_far_as_it_is_let(site: Site, ids: list[str]) -> None:
+    graph = site.client.get(f"/graph/data?id={ids[0]}").json()
+    assert {node["id"] for node in graph["nodes"]} == set(ids)
+    assert {"source": ids[0], "target": ids[2], "type": "supports", "strength": 0.8} in graph["links"]
+    only = site.client.get(f"/graph/data?id={ids[0]}&type=supports").json()
+    assert {node["id"] for node in only["nodes"]} == {ids[0], ids[2]}
+    small = site.client.get(f"/graph/data?id={ids[0]}&limit=2").json()
+    assert (len(small["nodes"]), small["cut"]) == (2, True)
+    assert "the heron" not in text_of(site.get(f"/graph?id={ids[0]}&type=follows")).lower()
+
+
+def test_the_graph_never_holds_more_than_500(site: Site) -> None:
+    with site.memory.batch():
+        hub = site.memory.store.create_chunk("hub")
+        chain = hub.id
+        for number in range(60):
+            one = site.memory.store.create_chunk(f"spoke {number}")
+            site.memory.link(hub.id, one.id, "supports")
+            for more in range(10):
+                leaf = site.memory.store.create_chunk(f"leaf {number} {more}")
+                site.memory.link(one.id, leaf.id, "elaborates")
+    graph = site.client.get(f"/graph/data?id={chain}&limit=5000").json()
+    assert len(graph["nodes"]) == 500
+    assert graph["cut"]
+    known = {node["id"] for node in graph["nodes"]}
+    assert all(link["source"] in known and link["target"] in known for link in graph["links"])
+
+
+def test_the_timeline_goes_by_the_day_on_which_it_happened(site: Site, ids: list[str]) -> None:
+    page = text_of(site.get("/timeline"))
+    assert page.index("2026-03-05") < page.index("2026-02-02") < page.index("2026-02-01")
+    part = site.part("/timeline?since=2026-02-02&until=2026-02-28")
+    assert ids[1] in part
+    assert ids[0] not in part
+    assert "1 memory" in site.part("/timeline/density")
+
+
+def test_a_recall_is_shown_step_by_step(site: Site, ids: list[str]) -> None:
+    run = site.memory.recall("What did Ana choose for the ledger?")
+    page = text_of(site.get(f"/recalls/{run.trajectory.id}"))
+    assert "answered" in page
+    assert str(run.content) in page
+    assert "FINAL(" in page, "the program"
+    assert "calls of the memory" in page
+    assert "Ana: We chose PostgreSQL" in page, "what it rests on"
+    assert run.trajectory.id in site.get("/recalls?operation=recall")
+    assert run.trajectory.id not in site.get("/recalls?operation=reason")
+    assert "offline" in text_of(site.get("/costs"))
+
+
+def test_a_question_leads_to_its_run(site: Site, ids: list[str]) -> None:
+    answer = site.client.post(
+        "/recalls", data={"question": "What did Ana choose?", "operation": "recall"}, headers=OWN
+    )
+    assert re.fullmatch(rf"{HOME}/recalls/traj-[\w-]+", str(answer.url))
+    for run in site.state.runs.list():
+        assert run.wait(20)
+    assert "PostgreSQL" in site.part(answer.url.path)
+
+
+def test_costs_are_summed_and_unpriced_is_not_free(site: Site, ids: list[str]) -> None:
+    from rlm_mem.llm.scripted import ScriptedLLM
+    from rlm_mem.memory import Memory
+
+    Memory(site.memory.store, ScriptedLLM(["```repl\nFINAL('tea')\n```"])).recall("What does Ben drink?")
+    page = text_of(site.get("/costs"))
+    assert "unpriced" in page
+    assert "1 call had no known price" in page
+
+
+def test_a_check_says_what_a_repair_would_do_and_changes_nothing(site: Site, ids: list[str]) -> None:
+    path = next((site.memory.store.base_path / "chunks").rglob(f"{ids[1]}.json"))
+    damaged = path.read_text().replace("green tea", "black coffee")
+    path.write_text(damaged)
+    site.post("/integrity", do="check")
+    for _ in range(200):
+        page = text_of(site.get("/integrity"))
+        if "Check again" in page:
+            break
+    assert "content-hash" in page
+    assert "can be repaired" in page
+    assert path.read_text() == damaged
+
+
+def test_what_is_not_there_is_said_with_its_status(site: Site) -> None:
+    assert "there is no memory" in site.get("/memories/chunk-2026-01-01-00000000", 404)
+    assert "Not found" in site.get("/nowhere", 404)
+    assert "not a trajectory id" in text_of(site.get("/recalls/elsewhere", 400))
+    assert site.client.get("/static/../rendering.py").status_code == 404
+    assert site.client.get("/static/%2e%2e/rendering.py").status_code == 404
+
+
+def test_files_that_may_be_kept_for_good_change_their_address_with_their_content(site: Site) -> None:
+    sources = [
+        attributes.get("src") or attributes.get("href")
+        for tag, attributes in tags_of(site.get("/memories"))
+        if tag in ("script", "link")
+    ]
+    assert len(sources) >= 4
+    for source in sources:
+        answer = site.client.get(str(source))
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    assert "immutable" not in site.client.get("/static/app.css?v=older").headers["cache-control"]
+
+
+def test_the_theme_is_kept_without_scripts_and_leads_back_to_the_page(site: Site) -> None:
+    answer = site.client.post("/theme", data={"theme": "dark", "back": "/costs?days=7"}, headers=OWN)
+    assert str(answer.url) == f"{HOME}/costs?days=7"
+    assert 'data-theme="dark"' in answer.text
+    site.client.post("/theme", data={"theme": "auto", "back": "/costs"}, headers=OWN)
+    assert "data-theme=" not in site.get("/costs").split("<head>")[0]
+    elsewhere = site.client.post(
+        "/theme", data={"theme": "dark", "back": "//evil.example/x"}, headers=OWN, follow_redirects=False
+    )
+    assert elsewhere.headers["location"] == "/x", "the other host is left out"
+
+
+def test_a_browser_that_has_not_logged_in_sees_the_door_only(site: Site, ids: list[str]) -> None:
+    site.client.cookies.clear()
+    answer = site.client.get("/memories", headers={"accept": "text/html"})
+    assert answer.status_code == 401
+    assert "rlm-mem serve" in answer.text
+    assert ids[0] not in answer.text
+    assert "form-action 'self'" in answer.headers["content-security-policy"]
+
+
+def test_a_server_that_only_reads_offers_nothing_that_writes(tmp_path: Path) -> None:
+    with opened(tmp_path / "brain") as writing:
+        one = writing.memory.remember("Ben drinks tea.")["chunk_ids"][0]
+    with opened(tmp_path / "brain", read_only=True) as site:
+        page = site.get(f"/memories/{one}")
+        assert "Ben drinks tea." in page
+        assert "Archive" not in text_of(page).replace("Archived", "")
+        assert site.client.post(f"/memories/{one}", data={"do": "archive"}, headers=OWN).status_code in (
+            403,
+            404,
+            405,
+        )
+        assert site.client.post(f"/memories/{one}/edit", data={"content": "x"}, headers=OWN).status_code in (
+            404,
+            405,
+        )
+        assert "Edit" not in text_of(page)
+        assert site.memory.get(one) is not None
+
+
+def test_what_stands_vendored_is_what_the_table_says() -> None:
+    import hashlib
+
+    import rlm_mem.server.dashboard as package
+
+    folder = Path(str(package.__file__)).parent / "static" / "vendor"
+    table = (folder / "VENDORED.md").read_text()
+    for script in folder.glob("*.js"):
+        assert f"`{script.name}`" in table
+        assert hashlib.sha256(script.read_bytes()).hexdigest() in table
+        assert (folder / f"{script.stem}-LICENSE.txt").is_file()

@@ -1,0 +1,304 @@
+"""What is done on the pages of the dashboard: edits that lose nothing, restoring, linking, deciding, persona."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.continuum.review import Case
+from tests.continuum.conftest import StillClock, learning, open_continuum, record, rewrite
+from tests.server.site import OWN, Site, opened, tags_of, text_of
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with opened(tmp_path / "brain") as found:
+        yield found
+
+
+@pytest.fixture
+def one(site: Site) -> str:
+    """The id of a memory."""
+    made = site.memory.remember("Ben drinks green tea.", conversation_id="notes", tags=["people"])
+    return str(made["chunk_ids"][0])
+
+
+def fields_of(page: str) -> dict[str, str]:
+    """Fields of the edit form with what stands in them."""
+    found = {
+        str(attributes["name"]): str(attributes.get("value") or "")
+        for tag, attributes in tags_of(page)
+        if tag == "input" and attributes.get("name") not in (None, "back", "theme")
+    }
+    text = re.search(r"<textarea name=\"content\"[^>]*>\n(.*?)</textarea>", page, re.DOTALL)
+    assert text
+    found["content"] = text[1]
+    return found
+
+
+def test_what_is_written_into_the_form_is_remembered(site: Site) -> None:
+    page = site.post(
+        "/memories/new",
+        text="Dana prefers trains.",
+        tags="travel, people",
+        conversation="trip",
+        occurred_at="2026-03-01",
+    )
+    assert "Remembered." in page
+    (found,) = site.memory.list_chunks(conversation_id="trip")
+    chunk = site.memory.get(found)
+    assert chunk is not None
+    assert (chunk.content, sorted(chunk.tags)) == ("Dana prefers trains.", ["people", "travel"])
+    assert str(chunk.metadata.occurred_at).startswith("2026-03-01")
+    assert "remembered already" in site.post(
+        "/memories/new", text="Dana prefers trains.", conversation="trip"
+    )
+
+
+def test_text_that_cannot_be_remembered_stays_in_the_form(site: Site) -> None:
+    page = site.post("/memories/new", 400, text="   ", tags="a-tag")
+    assert 'role="alert"' in page
+    assert 'value="a-tag"' in page
+
+
+def test_an_edit_is_a_new_revision_and_the_former_one_can_come_back(site: Site, one: str) -> None:
+    fields = fields_of(site.get(f"/memories/{one}/edit"))
+    assert fields["content"] == "Ben drinks green tea."
+    page = site.post(
+        f"/memories/{one}/edit",
+        **{**fields, "content": "Ben drinks black coffee.\r\nSince March.", "tags": "people, drinks"},
+    )
+    assert "Saved." in page
+    chunk = site.memory.get(one)
+    assert chunk is not None
+    assert (chunk.content, chunk.revision) == ("Ben drinks black coffee.\nSince March.", 2)
+    assert sorted(chunk.tags) == ["drinks", "people"]
+    history = site.get(f"/memories/{one}/history")
+    assert "<del>green</del>" in history
+    assert "<ins>black</ins>" in history
+    site.post(f"/memories/{one}", do="revert", revision="1")
+    back = site.memory.get(one)
+    assert back is not None
+    assert (back.content, back.revision) == ("Ben drinks green tea.", 3)
+
+
+def test_an_edit_that_changes_nothing_writes_nothing(site: Site, one: str) -> None:
+    assert "nothing was written" in site.post(
+        f"/memories/{one}/edit", **fields_of(site.get(f"/memories/{one}/edit"))
+    )
+    assert len(site.memory.history(one)) == 1
+
+
+def test_when_somebody_else_was_quicker_both_texts_are_shown_and_nothing_is_lost(
+    site: Site, one: str
+) -> None:
+    fields = fields_of(site.get(f"/memories/{one}/edit"))
+    site.memory.update(one, content="Ben drinks water.")
+    fields["content"] = "Ben drinks <b>juice</b>."
+    page = site.post(f"/memories/{one}/edit", 409, **fields)
+    assert "Ben drinks water." in page
+    assert "Ben drinks &lt;b&gt;juice&lt;/b&gt;." in page
+    present = site.memory.get(one)
+    assert present is not None
+    assert present.content == "Ben drinks water."
+    again = fields_of(page)
+    assert again["revision"] == "2"
+    site.post(f"/memories/{one}/edit", **{**fields, "revision": again["revision"]})
+    assert [version.chunk.content for version in site.memory.history(one)] == [
+        "Ben drinks green tea.",
+        "Ben drinks water.",
+        "Ben drinks <b>juice</b>.",
+    ]
+
+
+def test_a_bad_field_is_said_beside_the_text_that_was_written(site: Site, one: str) -> None:
+    fields = fields_of(site.get(f"/memories/{one}/edit"))
+    for bad in ({"confidence": "7"}, {"confidence": "high"}, {"valid_from": "soon"}):
+        page = site.post(f"/memories/{one}/edit", 400, **{**fields, "content": "A long text of mine", **bad})
+        assert 'role="alert"' in page
+        assert "A long text of mine" in page
+    assert len(site.memory.history(one)) == 1
+
+
+def test_a_memory_goes_to_the_archive_and_comes_back(site: Site, one: str) -> None:
+    assert "archived" in text_of(site.post(f"/memories/{one}", do="archive"))
+    assert site.memory.get(one) is None
+    assert one not in site.part("/memories?q=tea")
+    assert one in site.part("/memories?archived=yes&q=TEA")
+    assert one not in site.part("/memories?archived=yes&q=coffee")
+    site.post(f"/memories/{one}", do="restore")
+    assert site.memory.get(one) is not None
+
+
+def test_removing_for_good_is_offered_for_what_is_archived_and_asks_first(site: Site, one: str) -> None:
+    assert "erase" not in site.get(f"/memories/{one}")
+    page = site.post(f"/memories/{one}", do="archive")
+    assert "data-sure" in page
+    assert "Removed for good" in site.post(f"/memories/{one}", do="erase")
+    site.get(f"/memories/{one}", 404)
+
+
+def test_links_are_made_and_removed(site: Site, one: str) -> None:
+    other = site.memory.remember("Tea grows in Assam.")["chunk_ids"][0]
+    site.post(
+        f"/memories/{one}", do="link", target=other, type="supports", strength="0.7", reasoning="both tea"
+    )
+    assert [(link.chunk_id, link.strength) for link in site.memory.links(one, "supports", "out")] == [
+        (other, 0.7)
+    ]
+    site.post(f"/memories/{other}", do="unlink", target=one, type="supports", direction="in")
+    assert site.memory.links(one, "supports") == []
+    for bad in (
+        {"target": "chunk-nobody"},
+        {"target": other, "strength": "9"},
+        {"target": other, "type": "loves"},
+    ):
+        fields = {"do": "link", "type": "supports", "strength": "0.5", **bad}
+        assert "That does not work" in site.post(f"/memories/{one}", 400, **fields)
+
+
+def test_forms_of_other_sites_change_nothing(site: Site, one: str) -> None:
+    for foreign in (
+        {},  # an old browser that says nothing about where a form comes from, with the cookie it always sends
+        {"origin": "https://evil.example"},
+        {"sec-fetch-site": "cross-site"},
+        {**OWN, "sec-fetch-site": "cross-site"},
+    ):
+        answer = site.client.post(f"/memories/{one}", data={"do": "archive"}, headers=foreign)
+        assert answer.status_code == 403, foreign
+    assert site.memory.get(one) is not None
+
+
+def test_a_form_without_sense_is_refused_in_words(site: Site, one: str) -> None:
+    assert "says nothing that can be done" in text_of(site.post(f"/memories/{one}", 400, do="dance"))
+    site.post("/memories/chunk-2026-01-01-00000000/edit", 404, content="x", revision="1")
+    site.post("/integrity", 400, do="")
+    site.post("/recalls", 400, question="  ")
+
+
+# --- review and tiers -------------------------------------------------------------------------------------
+
+CORE = {"usage_count": 100, "success_count": 99, "success_rate": 0.99, "confidence_score": 0.995}
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    """A memory that waits for its reviewer."""
+    continuum = open_continuum(tmp_path / "brain", StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC)))
+    rewrite(continuum, learning(continuum), **CORE)
+    continuum.consolidate()
+    (found,) = continuum.review.cases()
+    continuum.store.close()
+    return found
+
+
+def test_a_named_reviewer_approves_with_a_reason(case: Case, site: Site) -> None:
+    page = text_of(site.get("/review"))
+    assert "Fetch and summarise a page" in page
+    assert "For it" in page
+    site.post(f"/review/{case.id}", do="approve", reviewer="Maya", reason="seen it work")
+    assert site.memory.continuum.review.case(case.id).status == "approved"
+    assert "seen it work" in text_of(site.get("/review?state=approved"))
+    assert "ultra-low 1" in text_of(site.get("/tiers"))
+    assert 'value="Maya"' not in site.get("/review"), "no case, no form"
+
+
+@pytest.mark.parametrize(("do", "status"), [("defer", "deferred"), ("reject", "rejected")])
+def test_a_case_is_put_off_or_rejected(case: Case, site: Site, do: str, status: str) -> None:
+    site.post(f"/review/{case.id}", do=do, reviewer="Maya", reason="not yet")
+    assert site.memory.continuum.review.case(case.id).status == status
+
+
+def test_an_agent_cannot_decide_and_its_words_stay_in_the_form(case: Case, site: Site) -> None:
+    page = site.post(f"/review/{case.id}", 400, do="approve", reviewer="agent", reason="because of me")
+    assert "needs a named reviewer" in page
+    assert "because of me" in page
+    assert site.memory.continuum.review.case(case.id).status == "open"
+
+
+def test_a_transition_is_undone_with_a_reason(tmp_path: Path) -> None:
+    continuum = open_continuum(tmp_path / "brain", StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC)))
+    record(continuum)
+    continuum.consolidate()
+    continuum.store.close()
+    with opened(tmp_path / "brain") as site:
+        (transition,) = re.findall(r'name="transition" value="([^"]+)"', site.get("/tiers"))
+        site.post("/tiers/undo", 400, transition=transition, reason=" ")
+        assert "high 0" in text_of(site.get("/tiers"))
+        site.post("/tiers/undo", transition=transition, reason="too early")
+        assert "high 1" in text_of(site.get("/tiers"))
+        assert "too early" in text_of(site.get("/tiers"))
+        assert "quicker" in site.post("/tiers/undo", 409, transition=transition, reason="again")
+
+
+def test_populations_are_counted_back_from_what_stands_in_the_files() -> None:
+    from datetime import date
+
+    from rlm_mem.server.dashboard.tiers import populations
+
+    steps = [
+        {"op": "record", "to": "high", "ts": "2026-01-01T10:00:00Z"},
+        {"op": "record", "to": "high", "ts": "2026-01-01T11:00:00Z"},
+        {
+            "op": "promote",
+            "from": "high",
+            "to": "mid",
+            "ts": "2026-01-03T10:00:00Z",
+            "details": {"sources": ["a", "b"]},
+        },
+        {"op": "use", "ts": "2026-01-04T10:00:00Z"},
+        {"op": "demote", "from": "low", "to": "mid", "ts": "2026-01-04T10:00:00Z"},
+    ]
+    found = populations({"high": 0, "mid": 2, "low": 0, "ultra-low": 0}, steps, date(2026, 1, 5))
+    assert [(label, counts["high"], counts["mid"], counts["low"]) for label, counts in found] == [
+        ("01 Jan", 2, 0, 1),
+        ("02 Jan", 2, 0, 1),
+        ("03 Jan", 0, 1, 1),
+        ("04 Jan", 0, 2, 0),
+        ("05 Jan", 0, 2, 0),
+    ]
+
+
+# --- persona ----------------------------------------------------------------------------------------------
+
+
+def test_a_slider_that_moves_changes_the_prompt_beside_it(site: Site) -> None:
+    before = site.get("/persona")
+    answer = site.client.post(
+        "/persona", data={"do": "set", "verbosity": "90"}, headers={**OWN, "hx-request": "true"}
+    )
+    assert '<span class="new">- Verbosity 90%' in answer.text
+    assert "<html" not in answer.text
+    assert "Verbosity 90%" not in before
+    assert site.memory.persona(keep=True).by_hand == {"verbosity": 90}
+    assert "Verbosity 90%" in site.get("/persona")
+
+
+def test_without_scripts_the_form_of_all_sliders_sets_only_what_differs(site: Site) -> None:
+    values = {name: str(value) for name, value in site.memory.persona(keep=True).sliders.items()}
+    page = site.post("/persona", do="set", **{**values, "humor": "3"})
+    assert "The persona was changed." in page
+    assert site.memory.persona(keep=True).by_hand == {"humor": 3}
+    site.post("/persona", do="reset")
+    assert site.memory.persona(keep=True).by_hand == {}
+
+
+def test_a_mode_is_chosen_and_a_message_is_understood(site: Site) -> None:
+    modes = site.memory.persona().library.modes()
+    other = next(mode for mode in modes if mode != "BASE")
+    assert other in text_of(site.post("/persona", do="mode", mode=other))
+    assert site.memory.persona(keep=True).mode == other
+    site.post("/persona", do="say", message="set verbosity to 80")
+    assert site.memory.persona(keep=True).sliders["verbosity"] == 80
+    site.post("/persona", 400, do="say", message="good morning")
+    site.post("/persona", 400, do="set", verbosity="4000")
+    site.post("/persona", 404, do="mode", mode="NOBODY")
+
+
+def test_the_hud_shows_present_figures(site: Site, one: str) -> None:
+    assert "LIVEHUD" in site.part("/persona/hud")
+    assert "chunks   1 " in site.part("/persona/hud")
