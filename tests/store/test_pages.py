@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rlm_mem.memory import Memory
 from rlm_mem.store import schema
 from rlm_mem.store.api import ChunkStore
+from tests.store.test_scaling import grow, steps
 
 WRITES = st.lists(
     st.tuples(
@@ -109,3 +110,23 @@ def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path, mon
         assert memory.store.conversations() == talks
         assert memory.list_chunks(tags=["a"]) == listed
         assert memory.sync().added == []  # nothing was read anew
+
+
+def test_a_page_costs_what_it_shows(tmp_path: Path) -> None:
+    costs: list[list[int]] = []
+    with Memory.open(tmp_path / "brain") as memory:
+        store = memory.store
+        actions = (
+            lambda: store.list_chunks(tags=["all"], limit=10),
+            lambda: store.list_chunks(tags=["all"], limit=10, newest_first=True),
+            lambda: store.list_chunks(tags=["all"], start_date="2026-11-01", limit=10),
+            lambda: store.conversations(limit=10),
+            store.tag_counts,
+        )
+        for size, former in ((400, 0), (4000, 400)):
+            grow(memory, former, size)
+            costs.append([steps(store, action) for action in actions])
+        store.rebuild_index()
+        costs.append([steps(store, action) for action in actions])
+    for later in costs[1:]:
+        assert all(now <= before * 1.5 + 20 for before, now in zip(costs[0], later, strict=True)), costs

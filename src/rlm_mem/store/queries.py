@@ -89,6 +89,7 @@ class Queries:
             )
             values += [ns, *wanted.any_tags]
         if wanted.conversation_id is not None:
+            where[1] = "+status = ?"  # the plus sign: look the conversation up, do not walk along time
             where.append("conversation = ?")
             values.append(self._conversation(ns, wanted.conversation_id))
         if wanted.start is not None:
@@ -315,9 +316,9 @@ class Queries:
         ns = self.namespace_number(namespace)
         rows = self._connection.execute(
             "SELECT id, chunks, (SELECT at FROM chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND"
-            " c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = ? AND last_at IS NOT NULL"
+            " c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = ? AND last_at > ?"
             " ORDER BY last_at DESC, id LIMIT ?",
-            (ns, -1 if limit is None else limit),
+            (ns, 2 * _EVER[0], -1 if limit is None else limit),
         )
         return [ConversationInfo(*row) for row in rows]
 

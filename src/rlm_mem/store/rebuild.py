@@ -41,7 +41,7 @@ def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
     marks = ",".join("?" * (len(_TABLES) + 1))
     made = connection.execute(
         f"SELECT type, name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql IS NOT NULL"
-        f" AND tbl_name IN ({marks}) ORDER BY type, name",
+        f" AND tbl_name IN ({marks}) ORDER BY rowid",
         (*_TABLES, "changes"),
     ).fetchall()
     for kind, name, _ in made:

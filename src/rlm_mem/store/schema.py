@@ -118,7 +118,7 @@ CREATE TABLE tag_totals(ns INTEGER, tag TEXT, chunks INTEGER, PRIMARY KEY(ns, ta
 ALTER TABLE conversations ADD COLUMN chunks INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE conversations ADD COLUMN last_at REAL;
 {_SUMS_SCRIPT}
-CREATE INDEX conversations_last ON conversations(ns, last_at);
+CREATE INDEX conversations_last ON conversations(ns, last_at DESC, id);
 CREATE TRIGGER tag_in AFTER INSERT ON tags BEGIN
     INSERT INTO tag_totals VALUES(new.ns, new.tag, 1) ON CONFLICT DO UPDATE SET chunks = chunks + 1;
 END;

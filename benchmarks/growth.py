@@ -1,0 +1,228 @@
+"""What a memory costs as it grows to a million chunks: remember, listings, opening, index, check, rebuild.
+
+One store grows from size to size, in a folder or on a PostgreSQL server, and everything is measured at each size. Up to
+`--written` chunks it is filled as users fill it, by `remember` in large commits; beyond that (folders only) chunk files
+are laid down and the index is built from them, which is also how the rate of a rebuild at that size is measured. The
+floor, one synced file and one synced SQLite commit, is measured in turn with the remembers.
+
+    python benchmarks/growth.py                                   # 10,000 and 100,000 chunks in a temporary folder
+    python benchmarks/growth.py --sizes 10000,100000,1000000      # the full table; needs 8 GB of disk
+    python benchmarks/growth.py --store postgresql://localhost/bench --sizes 10000,100000
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+from remember import note, remember, side_by_side
+from rlm_mem.chunk import Chunk, ChunkLinks, ChunkMetadata, content_hash, encode_chunk, format_time
+from rlm_mem.config import Config
+from rlm_mem.memory import Memory
+from support import Report, arguments, percentile, timed, timings
+
+_START = datetime(2016, 1, 1, tzinfo=UTC)
+_STEP = timedelta(minutes=5)
+_LOT = 2000
+
+
+class Growing:
+    """One memory, opened anew as often as needed; `place` is a folder or a DSN."""
+
+    def __init__(self, place: str | Path) -> None:
+        self.place = place
+        self.config = Config.load(environ={})
+        self.local = isinstance(place, Path)
+
+    @contextmanager
+    def opened(self) -> Iterator[Memory]:
+        """The memory."""
+        with Memory.open(self.place, config=self.config) as memory:
+            yield memory
+
+    def write(self, size: int) -> float:
+        """Bring it to `size` chunks by remembering, in large commits; chunks per second."""
+        with self.opened() as memory:
+            first = number = memory.stats()["chunk_count"]
+            start = perf_counter()
+            while number < size:
+                end = min(size, number + _LOT)
+                with memory.batch():
+                    for new in range(number, end):
+                        remember(memory, new)
+                number = end
+            return (number - first) / (perf_counter() - start)
+
+    def lay_down(self, size: int) -> None:
+        """Bring the folder to `size` chunk files, as `remember` would write them; the index follows at opening."""
+        assert isinstance(self.place, Path)
+        with self.opened() as memory:
+            ids = memory.list_chunks()
+        first = len(ids)
+        ids += [f"chunk-{_START + number * _STEP:%Y-%m-%d}-{number:08x}" for number in range(first, size)]
+        for number in range(first, size):
+            chunk = _chunk(number, ids)
+            folder = self.place / "memory" / "chunks" / chunk.metadata.created_at[:7]
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{chunk.id}.json").write_bytes(encode_chunk(chunk))
+
+
+def _chunk(number: int, ids: list[str]) -> Chunk:
+    from rlm_mem.text.tokens import count_tokens
+
+    content, stamp = note(number), format_time(_START + number * _STEP)
+    context = [
+        (number - back, "context_of") for back in range(1, 11) if (number - back) // 20 == number // 20
+    ]
+    related = [(number - 17 * back, "related_to") for back in range(1, 11)]
+    return Chunk(
+        ids[number],
+        content,
+        count_tokens(content),
+        "fact",
+        ChunkMetadata(
+            created_at=stamp,
+            modified_at=stamp,
+            accessed_at=stamp,
+            conversation_id=f"conv-{number // 20}",
+            content_hash=content_hash(content),
+            provenance={"span": [0, len(content)]},
+        ),
+        [ChunkLinks(ids[to], kind, 0.9, stamp) for to, kind in context + related if to >= 0],
+        [f"team-{number % 17}"],
+    )
+
+
+def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str, Any]:
+    """Everything at the present size."""
+    opened = []
+    for _ in range(5):
+        start = perf_counter()
+        with growing.opened():
+            opened.append((perf_counter() - start) * 1e3)
+    row: dict[str, Any] = {"open_p50": percentile(opened, 0.5)}
+    with growing.opened() as memory:
+        remember(memory, 100_000_000 + size)  # loads what a first write loads
+        costs, floors = side_by_side(memory, scratch, 200_000_000 + size, rounds)
+        ids = memory.list_chunks(limit=100) + memory.list_chunks(limit=100, newest_first=True)
+        talks = [f"conv-{number}" for number in range(0, size // 20, max(1, size // 2000))]
+        teams = [f"team-{number}" for number in range(17)]
+        questions = [note(number * 37) for number in range(30)]
+        memory.search(questions[0])
+        row |= {
+            "remember_p50": percentile(costs, 0.5),
+            "remember_p95": percentile(costs, 0.95),
+            "floor_p50": percentile(floors, 0.5),
+            "floor_p95": percentile(floors, 0.95),
+            "get_p50": percentile(timings(memory.store.get_chunk, ids), 0.5),
+            "tag_page_p50": percentile(
+                timings(lambda tag: memory.list_chunks(tags=[tag], limit=50), teams), 0.5
+            ),
+            "tags_p50": percentile(timings(lambda _: memory.store.tag_counts(), range(9)), 0.5),
+            "conversation_p50": percentile(
+                timings(lambda talk: memory.list_chunks(conversation_id=talk), talks), 0.5
+            ),
+            "conversations_p50": percentile(
+                timings(lambda _: memory.store.conversations(limit=50), range(9)), 0.5
+            ),
+            "search_p50": percentile(timings(memory.search, questions), 0.5),
+        }
+        checkpoint_ms, _ = timed(memory.checkpoint)
+        check_ms, findings = timed(memory.check)
+        row |= {
+            "checkpoint_s": round(checkpoint_ms / 1e3, 2),
+            "check_s": round(check_ms / 1e3, 2),
+            "findings": len(findings),
+            "index_mb": round(_index_bytes(growing, memory) / 1e6, 1),
+        }
+    return row
+
+
+def rebuild(growing: Growing, size: int) -> dict[str, Any]:
+    """The index from the files."""
+    with growing.opened() as memory:
+        wall, own = perf_counter(), process_time()
+        memory.rebuild_index()
+        wall, own = perf_counter() - wall, process_time() - own
+    return {
+        "rebuild_per_s": round(size / wall),
+        "rebuild_s": round(wall, 1),
+        "rebuild_writer_cpu_s": round(own, 1),
+    }
+
+
+def _index_bytes(growing: Growing, memory: Memory) -> float:
+    if isinstance(growing.place, Path):
+        folder = growing.place / "memory" / "index"
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return float(memory.stats().get("index_size_mb") or 0.0) * 1e6
+
+
+def grow(
+    report: Report, growing: Growing, sizes: list[int], options: argparse.Namespace, scratch: Path
+) -> None:
+    """One row per size, saved as soon as it is there."""
+    for size in sizes:
+        row: dict[str, Any] = {"chunks": size, "backend": "local" if growing.local else "postgresql"}
+        if size <= options.written or not growing.local:
+            row["remembered_per_s"] = round(growing.write(size))
+        else:
+            growing.lay_down(size)
+        if growing.local:
+            row |= rebuild(growing, size)  # takes in the files, too
+        report.add(**row, **measure(growing, size, options.rounds, scratch))
+        report.facts |= _against_smallest(report.rows)
+        report.finish(options.output)
+
+
+def _against_smallest(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    named = (
+        "remember_p50",
+        "remember_p95",
+        "tag_page_p50",
+        "conversation_p50",
+        "conversations_p50",
+        "get_p50",
+    )
+    facts: dict[str, Any] = {}
+    for backend in dict.fromkeys(row["backend"] for row in rows):
+        mine = [row for row in rows if row["backend"] == backend]
+        facts[f"largest against smallest, {backend}"] = {
+            name: round(mine[-1][name] / mine[0][name], 2) for name in named
+        }
+    return facts
+
+
+def main() -> None:
+    """Measure and report."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--sizes", default="10000,100000", help="sizes of the store, in chunks, ascending")
+    parser.add_argument(
+        "--written", type=int, default=100_000, help="up to this size chunks are remembered one by one"
+    )
+    parser.add_argument("--rounds", type=int, default=300, help="remembers measured at each size")
+    parser.add_argument(
+        "--store", action="append", help="a folder to make the brain in, or a DSN; may be given twice"
+    )
+    options = parser.parse_args()
+    sizes = [1000, 4000] if options.quick else [int(size) for size in options.sizes.split(",")]
+    report = Report("growth", "A memory as it grows: times in milliseconds unless named otherwise")
+    scratch = Path(tempfile.mkdtemp(prefix="rlm-mem-bench-", dir=os.environ.get("TMPDIR")))
+    try:
+        for named in options.store or [str(scratch)]:
+            place: str | Path = named if "://" in named else Path(named) / "brain"
+            grow(report, Growing(place), sizes, options, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
