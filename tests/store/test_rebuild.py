@@ -71,13 +71,10 @@ def contents(base: Path) -> dict[str, Any]:
                 found[name] = sorted(
                     connection.execute(f"SELECT {', '.join(columns)} FROM {name}").fetchall(), key=repr
                 )
-        # In this order: it decides between indexes that seem equally good for a question.
-        made = connection.execute(
-            "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid"
+        # Of each table in this order: it decides between indexes that seem equally good for a question.
+        found["sql"] = connection.execute(
+            "SELECT tbl_name, type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY tbl_name, type, rowid"
         ).fetchall()
-        found["sql"] = {
-            kind: [row for row in made if row[0] == kind] for kind in ("table", "index", "trigger")
-        }
         return found
     finally:
         connection.close()
