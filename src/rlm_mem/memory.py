@@ -330,16 +330,21 @@ class Memory:
         return self.store.get_stats()
 
     def check(self, progress: Progress | None = None) -> list[Finding]:
-        """Every integrity check of seed 003 over files, links and index."""
+        """Every integrity check of seed 003 over files, links and index, and of the tiered memories (seed 001)."""
+        from rlm_mem.continuum.care import findings
         from rlm_mem.store.integrity import check
 
-        return check(self.store, progress=progress)
+        return [*check(self.store, progress=progress), *findings(self.continuum)]
 
     def repair(self, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
         """Mend what can be mended without deleting content; by default only say what would be done."""
+        from rlm_mem.continuum.care import repairs
         from rlm_mem.store.repair import repair
 
-        return repair(self.store, dry_run=dry_run, progress=progress)
+        return [
+            *repair(self.store, dry_run=dry_run, progress=progress),
+            *repairs(self.continuum, dry_run=dry_run),
+        ]
 
     def rebuild_index(self, progress: Progress | None = None) -> SyncReport:
         """Build the index anew from the files."""

@@ -23,17 +23,6 @@ class Where:
     namespace: str | None = None
 
 
-def brain_folder(ctx: typer.Context, brain: Path | str | None) -> Path:
-    """The folder that a command works on; an option after the command goes before one ahead of it.
-
-    Raises:
-        InvalidConfig: the options name a database.
-    """
-    from rlm_mem.config import locate_brain
-
-    return locate_brain(named_brain(ctx, brain))
-
-
 def brain_place(ctx: typer.Context, brain: Path | str | None) -> Path | str:
     """The folder, or the DSN of the database, that a command works on."""
     from rlm_mem.config import locate
@@ -47,6 +36,11 @@ def named_brain(ctx: typer.Context, brain: Path | str | None) -> Path | str | No
 
     named = brain or _before(ctx).brain
     return named if named is None or is_dsn(named) else Path(named)
+
+
+def named_namespace(ctx: typer.Context, namespace: str | None) -> str | None:
+    """The namespace that the options name, or None when they name none."""
+    return namespace or _before(ctx).namespace
 
 
 def shown_place(place: Path | str) -> str:
@@ -87,7 +81,7 @@ def open_memory(
 
     if llm:
         named["llm"] = llm
-    chosen = namespace or _before(ctx).namespace
+    chosen = named_namespace(ctx, namespace)
     if chosen:
         named["namespace"] = chosen
     return Memory.open(place, **named)

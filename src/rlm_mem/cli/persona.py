@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import brain_folder, open_memory
+from rlm_mem.cli.opening import brain_place, named_namespace, open_memory
 from rlm_mem.cli.terminal import indented, note, print_json, safe, screen, table, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rich.text import Text
 
     from rlm_mem.persona.commands import Command
     from rlm_mem.persona.session import Persona
+    from rlm_mem.store.brain_files import BrainFiles
 
 PANEL = "Persona"
 
@@ -57,29 +59,35 @@ def show(
     session: Session = "default",
     as_json: options.Json = False,
     brain: options.Brain = None,
+    namespace: options.Namespace = None,
 ) -> None:
     """Show the composed system prompt, and the sliders that it comes from."""
-    persona = _persona(ctx, brain, session)
-    if mode is not None:
-        from rlm_mem.persona.session import Persona
+    with _persona(ctx, brain, namespace, session) as persona:
+        if mode is not None:
+            from rlm_mem.persona.session import Persona
 
-        persona = Persona(persona.library.brain, session, mode=mode)
-    prompt = persona.prompt({"user": user, "project": project})
-    if as_json:
-        print_json({**_state(persona), "prompt": prompt})
-        return
+            persona = Persona(persona.library.brain, session, mode=mode)
+        prompt = persona.prompt({"user": user, "project": project})
+        if as_json:
+            print_json({**_state(persona), "prompt": prompt})
+            return
     console = screen()
     console.print(text(prompt.rstrip("\n")), soft_wrap=not console.is_terminal)
 
 
-def list_(ctx: typer.Context, as_json: options.Json = False, brain: options.Brain = None) -> None:
+def list_(
+    ctx: typer.Context,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
     """List the modes, the sliders and the gauges that there are."""
     from rlm_mem.persona.library import Library
 
-    library = Library(brain_folder(ctx, brain))
-    modes = [library.personality(name) for name in library.modes()]
-    sliders = library.sliders()
-    defaults = library.defaults()
+    with _files(ctx, brain, namespace) as files:
+        library = Library(files)
+        modes = [library.personality(name) for name in library.modes()]
+        sliders, defaults, gauges = library.sliders(), library.defaults(), library.gauges()
     if as_json:
         print_json(
             {
@@ -88,7 +96,7 @@ def list_(ctx: typer.Context, as_json: options.Json = False, brain: options.Brai
                     for one in modes
                 ],
                 "sliders": [one.to_dict() for one in sliders.values()],
-                "gauges": library.gauges(),
+                "gauges": gauges,
             }
         )
         return
@@ -107,7 +115,7 @@ def list_(ctx: typer.Context, as_json: options.Json = False, brain: options.Brai
     console.print()
     console.print(rows)
     console.print()
-    console.print(text(f"gauges  {', '.join(library.gauges())}"))
+    console.print(text(f"gauges  {', '.join(gauges)}"))
 
 
 def slider(
@@ -115,11 +123,13 @@ def slider(
     dimension: Annotated[str, typer.Argument(metavar="SLIDER", help="Its name.", show_default=False)],
     as_json: options.Json = False,
     brain: options.Brain = None,
+    namespace: options.Namespace = None,
 ) -> None:
     """Show what a slider controls and what its values mean."""
     from rlm_mem.persona.library import Library
 
-    known = Library(brain_folder(ctx, brain)).slider(dimension)
+    with _files(ctx, brain, namespace) as files:
+        known = Library(files).slider(dimension)
     if as_json:
         print_json(known.to_dict())
         return
@@ -140,11 +150,12 @@ def use(
     session: Session = "default",
     as_json: options.Json = False,
     brain: options.Brain = None,
+    namespace: options.Namespace = None,
 ) -> None:
     """Change the mode of a session; it sets the sliders that it names."""
-    persona = _persona(ctx, brain, session)
-    persona.use(mode)
-    _tell(persona, as_json)
+    with _persona(ctx, brain, namespace, session) as persona:
+        persona.use(mode)
+        _tell(persona, as_json)
 
 
 def set_(
@@ -154,11 +165,12 @@ def set_(
     session: Session = "default",
     as_json: options.Json = False,
     brain: options.Brain = None,
+    namespace: options.Namespace = None,
 ) -> None:
     """Set a slider of a session by hand."""
-    persona = _persona(ctx, brain, session)
-    persona.set(dimension, value)
-    _tell(persona, as_json)
+    with _persona(ctx, brain, namespace, session) as persona:
+        persona.set(dimension, value)
+        _tell(persona, as_json)
 
 
 def reset(
@@ -169,11 +181,12 @@ def reset(
     session: Session = "default",
     as_json: options.Json = False,
     brain: options.Brain = None,
+    namespace: options.Namespace = None,
 ) -> None:
     """Let go of what was set by hand: the values of the mode hold again."""
-    persona = _persona(ctx, brain, session)
-    persona.reset(dimension)
-    _tell(persona, as_json)
+    with _persona(ctx, brain, namespace, session) as persona:
+        persona.reset(dimension)
+        _tell(persona, as_json)
 
 
 def say(
@@ -185,19 +198,20 @@ def say(
     session: Session = "default",
     as_json: options.Json = False,
     brain: options.Brain = None,
+    namespace: options.Namespace = None,
 ) -> None:
     """Do what a chat message asks: "Set humor to 20%", "Max directness", "Reset sliders", "Research mode"."""
     from rlm_mem.errors import InvalidQuery
 
-    persona = _persona(ctx, brain, session)
     message = " ".join(words)
-    done = persona.say(message)
-    if not done:
-        raise InvalidQuery(
-            f"{message!r:.80} is no command for the persona",
-            hint='Say "Set humor to 20%", "Max directness", "Min humor", "Reset sliders" or "Research mode".',
-        )
-    _tell(persona, as_json, done)
+    with _persona(ctx, brain, namespace, session) as persona:
+        done = persona.say(message)
+        if not done:
+            raise InvalidQuery(
+                f"{message!r:.80} is no command for the persona",
+                hint='Say "Set humor to 20%", "Max directness", "Min humor", "Reset sliders" or "Research mode".',
+            )
+        _tell(persona, as_json, done)
 
 
 def hud(
@@ -297,10 +311,21 @@ def _watch(frame: Callable[[], Text], interval: float) -> None:
             live.update(frame(), refresh=True)
 
 
-def _persona(ctx: typer.Context, brain: Any, session: str) -> Persona:
+@contextmanager
+def _files(ctx: typer.Context, brain: Any, namespace: str | None) -> Iterator[BrainFiles]:
+    """Where the persona of a folder, or of a namespace of a database, is kept."""
+    from rlm_mem.persona.library import located_files
+
+    with located_files(brain_place(ctx, brain), namespace=named_namespace(ctx, namespace)) as files:
+        yield files
+
+
+@contextmanager
+def _persona(ctx: typer.Context, brain: Any, namespace: str | None, session: str) -> Iterator[Persona]:
     from rlm_mem.persona.session import Persona
 
-    return Persona(brain_folder(ctx, brain), session, keep=True)
+    with _files(ctx, brain, namespace) as files:
+        yield Persona(files, session, keep=True)
 
 
 def _state(persona: Persona) -> dict[str, Any]:

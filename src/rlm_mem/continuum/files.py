@@ -79,10 +79,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Problem:
-    """A file, or a memory in it, that breaks a rule; it is left alone."""
+    """A file, or a memory in it, that breaks a rule; it is left alone. ``code`` is one of ``store.integrity.CODES``."""
 
     file: str
     message: str
+    code: str = "tiered-memory"
 
 
 def new_text(fields: dict[str, Any], body: str) -> str:

@@ -143,10 +143,20 @@ class Continuum:
         for entry in self.files.entries(problems):
             if entry.undated:
                 problems.append(
-                    Problem(entry.file, f"{entry.key}: created_at: missing; the file's time stands in")
+                    Problem(
+                        entry.file,
+                        f"{entry.key}: created_at: missing; the file's time stands in",
+                        "tiered-undated",
+                    )
                 )
         for name in self.changes.waiting():
-            problems.append(Problem(name, f"{name}: a change was interrupted; the next write finishes it"))
+            problems.append(
+                Problem(
+                    f"archive/pending/{name}.json",
+                    f"{name}: a change was interrupted; the next write finishes it",
+                    "change-interrupted",
+                )
+            )
         return problems
 
     def sync(self) -> int:

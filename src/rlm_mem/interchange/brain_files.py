@@ -181,6 +181,11 @@ class FileAdopter:
         if named is None or named[1].startswith(_UNFIT):
             self._report.problem(asset.where, "a name that no file of the brain can have")
             return
+        if self._store.confined:
+            # A server's clients reach the chunks of one namespace: a personality would speak in all of them, and a
+            # tiered memory would come past the rules and the reviewer of its tier.
+            self._report.conflict(asset.where, "files beside the memories are imported on the command line only")
+            return
         namespace, name = named
         if name == JOURNAL:
             self._journal(asset)

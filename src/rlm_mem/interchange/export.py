@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE, SCHEMA_VERSION, Chunk
-from rlm_mem.config import Config, locate_brain
+from rlm_mem.config import locate
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.interchange.brain_files import (
     EXPORT_MARKER,
@@ -66,12 +66,12 @@ def export_to_markdown(chunk_id: str, *, store: ChunkStore | None = None) -> str
         NotFoundError: there is no such chunk. InvalidChunkId: it is no chunk id.
     """
     if store is None:
-        from rlm_mem.store.api import ChunkStore
+        from rlm_mem.store.api import open_store
 
-        folder = locate_brain()
-        if not (folder / "memory").is_dir():
-            raise NotFoundError(f"there is no memory at {folder}")
-        with ChunkStore(folder / "memory", config=Config.load(folder), actor="export") as opened:
+        place = locate()
+        if isinstance(place, Path) and not (place / "memory").is_dir():
+            raise NotFoundError(f"there is no memory at {place}")
+        with open_store(place, actor="export") as opened:
             return export_to_markdown(chunk_id, store=opened)
     chunk = store.get_chunk(chunk_id, track=False)
     if chunk is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.config import Config, locate_brain
+from rlm_mem.config import locate
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
@@ -104,10 +104,9 @@ def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None
         NotFoundError: there is no such path. InputError: nothing of it could be read.
     """
     if store is None:
-        from rlm_mem.store.api import ChunkStore
+        from rlm_mem.store.api import open_store
 
-        folder = locate_brain()
-        with ChunkStore(folder / "memory", config=Config.load(folder), actor="import") as opened:
+        with open_store(locate(), actor="import") as opened:
             return import_from_markdown(md_path, store=opened)
     report = import_source(store, md_path)
     if report.problems and not (report.created or report.updated or report.known or report.unchanged_files):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE
-from rlm_mem.config import locate_brain
+from rlm_mem.config import locate
 from rlm_mem.errors import InvalidConfig, NotFoundError
 from rlm_mem.persona.documents import document_text
 from rlm_mem.persona.gauges import Gauge, parse_gauge
@@ -19,7 +20,7 @@ from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
 from rlm_mem.store.brain_files import BrainFiles, LocalBrainFiles
 
-__all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider"]
+__all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider", "located_files"]
 
 BASE = "BASE"
 KINDS = ("personalities", "sliders", "gauges")
@@ -65,7 +66,7 @@ class Library:
     def __init__(self, brain: BrainFiles | Path | str | None = None) -> None:
         self.brain: BrainFiles | None
         if isinstance(brain, str | Path):
-            self.brain = LocalBrainFiles(Path(brain) / "memory", DEFAULT_NAMESPACE, durable=False)
+            self.brain = _local(Path(brain))
         else:
             self.brain = brain
         self._sliders: dict[str, Slider] | None = None
@@ -203,12 +204,37 @@ class Library:
         return written
 
 
+@contextmanager
+def located_files(
+    brain: Path | str | None = None, *, namespace: str | None = None, read_only: bool = False
+) -> Iterator[BrainFiles]:
+    """The files of a brain: of a folder, which need not exist and of which no store is opened, or of a database.
+
+    Args:
+        brain: the folder or the DSN; None: where the command line looks.
+        namespace: whose persona, on a database; None: the configured one's. A folder has one for all.
+    """
+    place = locate(brain)
+    if isinstance(place, Path):
+        yield _local(place)
+        return
+    from rlm_mem.store.api import open_store
+
+    with open_store(place, namespace=namespace, read_only=read_only, actor="persona") as store:
+        yield store.backend.files(store.namespace)
+
+
+def _local(folder: Path) -> LocalBrainFiles:
+    return LocalBrainFiles(folder / "memory", DEFAULT_NAMESPACE, durable=False)
+
+
 def load_personality(mode: str, brain: Path | str | None = None) -> dict[str, Any]:
     """Load a personality from its Markdown file (seed 004, Personalities).
 
     Args:
         mode: ``BASE``, ``RESEARCH_ANALYST``, …; any file of ``brain/personalities/``.
-        brain: the brain folder; None: where the command line looks (``RLM_MEM_BRAIN``, the nearest ``brain/``).
+        brain: the brain folder, or a DSN; None: where the command line looks (``RLM_MEM_BRAIN``, else the nearest
+            ``brain/``).
 
     Returns:
         ``mode``, ``title``, ``sliders`` (every slider's value, laid over BASE), ``configuration`` (what the file itself
@@ -217,12 +243,14 @@ def load_personality(mode: str, brain: Path | str | None = None) -> dict[str, An
     Raises:
         InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such mode.
     """
-    library = Library(locate_brain(brain))
-    made = library.personality(mode)
+    with located_files(brain, read_only=True) as files_of_brain:
+        library = Library(files_of_brain)
+        made = library.personality(mode)
+        values = library.values(made.name)
     return {
         "mode": made.name,
         "title": made.title,
-        "sliders": library.values(made.name),
+        "sliders": values,
         "configuration": dict(made.values),
         "description": made.description,
         "instructions": made.instructions,
@@ -245,7 +273,8 @@ def load_slider(dimension: str, brain: Path | str | None = None) -> dict[str, An
     Raises:
         InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such slider.
     """
-    return Library(locate_brain(brain)).slider(dimension).to_dict()
+    with located_files(brain, read_only=True) as files_of_brain:
+        return Library(files_of_brain).slider(dimension).to_dict()
 
 
 def _package(kind: str) -> list[Path]:

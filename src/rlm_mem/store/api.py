@@ -19,12 +19,30 @@ from rlm_mem.store.sync import SyncReport
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, log_secrets, screen
 
-__all__ = ["ChunkStore", "ConversationInfo", "LinkedChunk", "Summary", "Version", "init_storage"]
+__all__ = [
+    "ChunkStore",
+    "ConversationInfo",
+    "LinkedChunk",
+    "Summary",
+    "Version",
+    "init_storage",
+    "open_store",
+]
 
 
 def init_storage(base_path: str | Path) -> ChunkStore:
     """Make the folders of a store and open it (seed 004, Utility Functions)."""
     return ChunkStore(base_path)
+
+
+def open_store(place: Path | str, **options: Any) -> ChunkStore:
+    """Open the store of a brain folder, or of a database (a text: its DSN), with the settings that hold there.
+
+    Args:
+        options: further ones of ChunkStore.
+    """
+    folder = place if isinstance(place, str) else place / "memory"
+    return ChunkStore(folder, config=Config.load(place), **options)
 
 
 class ChunkStore(ChunkReader):

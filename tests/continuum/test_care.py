@@ -1,0 +1,56 @@
+"""`rlm-mem check` and `repair` look at tiered memories, too."""
+
+from __future__ import annotations
+
+from rlm_mem import Memory
+from rlm_mem.continuum import Continuum
+
+from .conftest import by_hand, record
+
+
+def interrupted(continuum: Continuum) -> str:
+    """A promotion as if its process had died before the record was put away."""
+    record(continuum)
+    continuum.consolidate()
+    (transition,) = continuum.changes.transitions()
+    continuum.files.stored.rename(
+        f"archive/transitions/{transition}.json", f"archive/pending/{transition}.json"
+    )
+    return transition
+
+
+def test_a_sound_memory_has_no_finding(continuum: Continuum) -> None:
+    record(continuum)
+    continuum.workspace.start("plan")
+    assert Memory(continuum.store).check() == []
+
+
+def test_what_breaks_a_rule_is_a_finding_that_names_the_file(continuum: Continuum) -> None:
+    record(continuum)
+    by_hand(continuum, "memory/long_term/execution_trace_x_v1.md", "---\nmemory_frequency: sideways\n---\n")
+    by_hand(
+        continuum,
+        "memory/long_term/pattern_old.md",
+        "---\nmemory_frequency: mid\nvolatility: medium\nupdate_trigger: manual\nretention_policy: persistent\n"
+        "confidence_score: 0.8\n---\n# Old\n",
+    )
+    found = Memory(continuum.store).check()
+    assert [(one.code, one.file) for one in found] == [
+        ("tiered-memory", "memory/long_term/execution_trace_x_v1.md"),
+        ("tiered-undated", "memory/long_term/pattern_old.md"),
+    ]
+    assert "volatility: this field is required" in found[0].message
+    assert all(one.meaning and one.remedy for one in found)
+
+
+def test_repair_finishes_what_was_interrupted_and_leaves_the_rest_to_a_person(continuum: Continuum) -> None:
+    transition = interrupted(continuum)
+    by_hand(continuum, "memory/long_term/pattern_x.md", "no frontmatter\n")
+    memory = Memory(continuum.store)
+    assert {one.code for one in memory.check()} == {"change-interrupted", "tiered-memory"}
+    assert [one.done for one in memory.repair()] == [False, False]
+    done = {one.finding.code: one for one in memory.repair(dry_run=False)}
+    assert (done["change-interrupted"].done, done["change-interrupted"].error) == (True, None)
+    assert (done["tiered-memory"].done, done["tiered-memory"].manual) == (False, True)
+    assert continuum.changes.transitions() == [transition]
+    assert [one.code for one in memory.check()] == ["tiered-memory"]
