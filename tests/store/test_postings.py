@@ -209,7 +209,7 @@ def test_an_index_rebuilt_by_another_process_is_taken_up(base: Path, monkeypatch
         merge(writer)
         writer.create_chunk("The needle is here.")
         assert found(reader, "needle") == ["The needle is here."]
-        writer.backend.rebuild()  # type: ignore[attr-defined]
+        writer.backend.rebuild("default")  # type: ignore[attr-defined]
         assert found(reader, "needle") == ["The needle is here."]
         assert len(search(reader, "filler", limit=200)) == 120
         writer.create_chunk("A second needle.")

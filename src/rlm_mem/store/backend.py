@@ -124,7 +124,7 @@ class Backend(Protocol):
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
-        """Those of the chunks that are there with this status (None: any) and validate, by id, in the order asked for."""
+        """Those of the chunks that are there with this status (None: any) and validate, by id, in the list's order."""
         ...
 
     def id_taken(self, chunk: Chunk) -> bool:

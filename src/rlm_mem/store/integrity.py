@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk, content_hash, is_chunk_id
-from rlm_mem.errors import InvalidChunk
+from rlm_mem.errors import CorruptStore, InvalidChunk
+from rlm_mem.store.healing import shows_damage
 from rlm_mem.store.rows import ACTIVE, ARCHIVED, find_row
 from rlm_mem.store.sync import read_chunk_file, read_version_file
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.layout import Layout
     from rlm_mem.store.local import LocalBackend
 
-__all__ = ["CODES", "Finding", "check", "find_cycle"]
+__all__ = ["CODES", "Finding", "check", "find_cycle", "wrong_fields"]
 
 #: Link types that express an order in time or origin: going round in a circle contradicts them. The others
 #: (shared tags, same conversation, similarity) hold both ways by nature.
@@ -76,6 +77,20 @@ CODES: dict[str, tuple[str, str]] = {
     "index-terms": ("search terms of the chunk are missing from the index", "rebuilds the index"),
     "index-damaged": ("SQLite reports damage in the index", "rebuilds the index"),
     "leftover-file": ("an unfinished file of a killed process", "removes it (it was never acknowledged)"),
+    "unreadable-row": ("the text of a chunk in the database does not validate", "left in place for a person"),
+    "unreadable-row-with-version": (
+        "the text of a chunk in the database does not validate, but a former version of it does",
+        "keeps the damaged text as a file archive/damaged/…, and brings the newest former version back",
+    ),
+    "index-row": ("columns of the chunk's row are not those of its text", "rebuilds the index"),
+    "index-counts": ("a count kept in the database is not the one counted anew", "rebuilds the index"),
+    "orphaned-row": ("rows of a table that belong to no chunk", "removes them"),
+    "tiered-memory": ("a tiered memory breaks a rule of its schema", "left in place for a person"),
+    "tiered-undated": (
+        "a tiered memory has no created_at: the time of its file stands in",
+        "left: write one into its frontmatter",
+    ),
+    "change-interrupted": ("a change of tiered memories was begun and not finished", "finishes the change"),
     "unreadable-version": ("a kept former version does not validate", "left in place for a person"),
 }
 
@@ -87,7 +102,7 @@ class Finding:
     Attributes:
         code: one of CODES.
         message: one sentence with the particulars.
-        file: path relative to the store, or None for the index.
+        file: path relative to the store (of a tiered memory: to the brain), or None for the index.
         chunk_id: the chunk concerned, if it is known.
         target_id: the other end, for links.
         link_type: the link's type, for links.
@@ -121,7 +136,13 @@ def check(store: ChunkStore, *, progress: Callable[[int, int], None] | None = No
     Returns:
         Findings in the order of files; none for a sound store. A confined store reports on its namespace only.
     """
+    from rlm_mem.store.local import LocalBackend
+
     backend = store.backend
+    if not isinstance(backend, LocalBackend):
+        from rlm_mem.store.postgres.integrity import check_database
+
+        return check_database(store, progress)
     connection = backend.connection
     # One snapshot of the index for the whole check, so that writers at work are no findings.
     own_read = not connection.in_transaction
@@ -129,14 +150,18 @@ def check(store: ChunkStore, *, progress: Callable[[int, int], None] | None = No
         connection.execute("BEGIN")
     try:
         findings = list(_findings(store, backend, connection, progress))
+    except (sqlite3.DatabaseError, CorruptStore) as error:
+        if not shows_damage(error):
+            raise
+        return [Finding("index-damaged", f"the index cannot be read: {error}")]
     finally:
-        if own_read:
+        if own_read and connection.in_transaction:
             connection.execute("COMMIT")
     leftovers = _orphans(backend, [finding for finding in findings if finding.code == "leftover-file"])
     confirmed = [
         finding
         for finding in findings
-        if (finding in leftovers if finding.code == "leftover-file" else _still_there(store, finding))
+        if (finding in leftovers if finding.code == "leftover-file" else _still_there(backend, finding))
     ]
     if store.confined:
         return [finding for finding in confirmed if _concerns(store, finding)]
@@ -155,12 +180,12 @@ def _orphans(backend: LocalBackend, leftovers: list[Finding]) -> list[Finding]:
         return [finding for finding in leftovers if backend.layout.absolute(finding.file or "").exists()]
 
 
-def _still_there(store: ChunkStore, finding: Finding) -> bool:
+def _still_there(backend: LocalBackend, finding: Finding) -> bool:
     """Whether a finding about index against file holds at a second look (somebody may have written meanwhile)."""
     if finding.code not in ("index-missing-file", "orphaned-file", "index-outdated") or finding.file is None:
         return True
-    row = find_row(store.backend.connection, finding.chunk_id) if finding.chunk_id else None
-    path = store.backend.layout.absolute(finding.file)
+    row = find_row(backend.connection, finding.chunk_id) if finding.chunk_id else None
+    path = backend.layout.absolute(finding.file)
     if row is None or row.path != finding.file:
         return path.exists() == (finding.code == "orphaned-file")
     try:
@@ -179,6 +204,7 @@ def _findings(
     damage = connection.execute("PRAGMA quick_check(1)").fetchone()
     if damage[0] != "ok":
         yield Finding("index-damaged", f"index.sqlite: {damage[0]}")
+        return  # whatever else it says means nothing
     layout = backend.layout
     paths = [
         f"{folder}/{entry.name}"
@@ -188,7 +214,7 @@ def _findings(
     ]
     seen: dict[str, str] = {}
     for done, path in enumerate(paths, 1):
-        yield from _file(store, connection, path, seen)
+        yield from _file(store, layout, connection, path, seen)
         if progress is not None and (done % 100 == 0 or done == len(paths)):
             progress(done, len(paths))
     present = set(paths)
@@ -206,9 +232,9 @@ def _findings(
 
 
 def _file(
-    store: ChunkStore, connection: sqlite3.Connection, path: str, seen: dict[str, str]
+    store: ChunkStore, layout: Layout, connection: sqlite3.Connection, path: str, seen: dict[str, str]
 ) -> Iterator[Finding]:
-    absolute = store.backend.layout.absolute(path)
+    absolute = layout.absolute(path)
     stem = absolute.stem
     try:
         chunk, sig = read_chunk_file(absolute)
@@ -220,13 +246,13 @@ def _file(
         )
         return
     except InvalidChunk as error:
-        yield _unreadable(store, path, stem, error.message)
+        yield _unreadable(layout, path, stem, error.message)
         return
     if chunk.id in seen:
         yield Finding("duplicate-id", f"{chunk.id} is in {seen[chunk.id]} and in {path}", path, chunk.id)
         return
     seen[chunk.id] = path
-    yield from _fields(store, chunk, path)
+    yield from wrong_fields(store, chunk, path)
     row = find_row(connection, chunk.id)
     if row is None:
         yield Finding("orphaned-file", f"{path} is not in the index", path, chunk.id)
@@ -238,19 +264,20 @@ def _file(
         yield from _links(store, connection, chunk, path, row.doc, row.ns)
 
 
-def _unreadable(store: ChunkStore, path: str, stem: str, reason: str) -> Finding:
+def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
     from rlm_mem.store.history import former_versions
 
     if not is_chunk_id(stem):
         return Finding("unreadable-file", f"{path}: {reason}", path)
     if "file name and id must agree" in reason:
         return Finding("misnamed-file", f"{path}: {reason}", path, stem)
-    if former_versions(store.backend.layout, stem, below=2**62):
+    if former_versions(layout, stem, below=2**62):
         return Finding("unreadable-with-version", f"{path}: {reason}", path, stem)
     return Finding("unreadable-file", f"{path}: {reason}", path, stem)
 
 
-def _fields(store: ChunkStore, chunk: Chunk, path: str) -> Iterator[Finding]:
+def wrong_fields(store: ChunkStore, chunk: Chunk, path: str | None) -> Iterator[Finding]:
+    """What is wrong with a chunk by itself: its hash, its count of tokens, its type."""
     from rlm_mem.text.tokens import count_tokens
 
     if content_hash(chunk.content) != chunk.metadata.content_hash:

@@ -12,10 +12,12 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.store import files
 from rlm_mem.store.history import former_versions
 from rlm_mem.store.integrity import CODES, Finding, check
-from rlm_mem.store.rows import find_row
+from rlm_mem.store.local import LocalBackend
+from rlm_mem.store.rows import Row, find_row
 
 if TYPE_CHECKING:
     from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.layout import Layout
 
 __all__ = ["Repair", "repair"]
 
@@ -23,7 +25,7 @@ _logger = logging.getLogger("rlm_mem.store")
 
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
 _REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
-_REBUILD = {"index-links", "index-terms", "index-damaged"}
+_REBUILD = {"index-links", "index-terms", "index-damaged", "index-row", "index-counts"}
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,10 @@ def _apply(store: ChunkStore, step: Repair) -> Repair:
             done = _refresh(store, finding)
         elif finding.code in ("dangling-link", "self-link", "namespace-crossing-link"):
             done = _drop_link(store, finding)
+        elif finding.code in ("unreadable-row-with-version", "orphaned-row"):
+            from rlm_mem.store.postgres.mending import bring_back, remove_rows
+
+            done = (remove_rows if finding.code == "orphaned-row" else bring_back)(store, finding)
         elif finding.code == "misnamed-file":
             done = _rename(store, finding)
         else:
@@ -94,7 +100,7 @@ def _apply(store: ChunkStore, step: Repair) -> Repair:
 def _rewrite(store: ChunkStore, finding: Finding, change: Callable[[Chunk], bool]) -> bool:
     """Apply ``change`` to the chunk of a finding as a new revision; False if there is nothing left to change."""
     with store.backend.transaction(store.namespace) as transaction:
-        row = find_row(store.backend.connection, finding.chunk_id or "")
+        row = _row(store, finding.chunk_id or "")
         chunk = store.backend.read(row) if row else None
         if row is None or chunk is None or not change(chunk):
             return False
@@ -132,14 +138,26 @@ def _drop_link(store: ChunkStore, finding: Finding) -> bool:
     return _rewrite(store, finding, change)
 
 
+def _row(store: ChunkStore, chunk_id: str) -> Row | None:
+    """The row of a chunk: of a folder, whatever its namespace, since its check looks at all of them."""
+    if isinstance(store.backend, LocalBackend):
+        return find_row(store.backend.connection, chunk_id)
+    return store.backend.find(store.namespace, chunk_id)
+
+
+def _layout(store: ChunkStore) -> Layout:
+    assert isinstance(store.backend, LocalBackend), "only a folder has files"
+    return store.backend.layout
+
+
 def _rename(store: ChunkStore, finding: Finding) -> bool:
     from rlm_mem.chunk import decode_chunk
 
-    layout = store.backend.layout
+    layout = _layout(store)
     path = layout.absolute(finding.file or "")
     chunk = decode_chunk(path.read_bytes())
     target = path.with_name(f"{chunk.id}.json")
-    row = find_row(store.backend.connection, chunk.id)
+    row = _row(store, chunk.id)
     if target.exists() or (row is not None and layout.absolute(row.path).exists()):
         return False
     files.publish(path, target)
@@ -149,7 +167,7 @@ def _rename(store: ChunkStore, finding: Finding) -> bool:
 
 def _bring_back(store: ChunkStore, finding: Finding) -> bool:
     """Set a damaged file aside (it is kept) and put its newest sound former version in its place."""
-    layout = store.backend.layout
+    layout = _layout(store)
     versions = former_versions(layout, finding.chunk_id or "", below=2**62)
     path = layout.absolute(finding.file or "")
     if not versions or not path.exists():

@@ -15,8 +15,8 @@ from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreRead
 from rlm_mem.store.events import parse_event
 from rlm_mem.store.history import Version
 from rlm_mem.store.postgres.queries import PostgresQueries
-from rlm_mem.store.postgres.rows import touching
 from rlm_mem.store.postgres.routes import Routes
+from rlm_mem.store.postgres.rows import touching
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, event_statement, plain
 from rlm_mem.store.reads import ReadBuffer, Reads
@@ -78,6 +78,10 @@ class PostgresBackend:
     def location(self) -> str:
         """The DSN without its password."""
         return self._routes.shown
+
+    def pin(self) -> None:
+        """Stay with the database that was opened, whatever its directory says: for moving a namespace there."""
+        self._routes.pinned = True
 
     # --- statements -------------------------------------------------------------------------------------
 
@@ -170,6 +174,11 @@ class PostgresBackend:
     def _check_writable(self) -> None:
         if self.read_only:
             raise StoreReadOnly(f"the store {self.location} was opened read-only")
+
+    @property
+    def present(self) -> PostgresTransaction | None:
+        """The transaction that the calling thread is in."""
+        return self._mine.transaction
 
     @property
     def in_transaction(self) -> bool:
@@ -437,7 +446,7 @@ class PostgresBackend:
         from rlm_mem.store.postgres.rebuild import rebuild
 
         with self.transaction(namespace) as transaction:
-            return rebuild(transaction, namespace, self._analyse, self._analysis_name(), progress)
+            return rebuild(transaction, namespace, self._analysis_name(), progress)
 
     def pool(self, namespace: str) -> Pool:
         """Connections to the database that holds a namespace now."""

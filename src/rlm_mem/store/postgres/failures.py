@@ -18,7 +18,7 @@ FOR_GOOD = {
     "permission denied for database": "GRANT CONNECT ON DATABASE … TO the user of the DSN",
     "does not support ssl": "use sslmode=prefer, or let the server offer SSL",
     "certificate": "check sslmode and sslrootcert of the DSN",
-    "unsupported startup parameter": "leave `options` out of the DSN, or list it in the pooler's ignore_startup_parameters",
+    "unsupported startup parameter": "leave `options` out of the DSN: the pooler does not pass it on",
 }
 
 

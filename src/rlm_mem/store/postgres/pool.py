@@ -19,8 +19,8 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from rlm_mem.config import PostgresConfig
-from rlm_mem.errors import InvalidConfig, StorageError, StoreClosed, StoreLocked
 from rlm_mem.dsn import shown_dsn
+from rlm_mem.errors import InvalidConfig, StorageError, StoreClosed, StoreLocked
 from rlm_mem.store.postgres.failures import is_lost, refused, translated
 
 __all__ = ["Pool", "undo"]

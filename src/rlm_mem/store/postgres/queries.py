@@ -113,7 +113,7 @@ class PostgresQueries:
             f" AND t.doc = c.doc ORDER BY t.tag) FROM c{_JOINED} ORDER BY {order}",
             (ns, *values, limit),
         )
-        return [Summary(row[1], row[2], tuple(row[-1]), *row[3:-1], namespace) for row in rows]
+        return [Summary(*(row[1], row[2], tuple(row[-1]), *row[3:-1], namespace)) for row in rows]
 
     def timeline(
         self,
@@ -204,7 +204,7 @@ class PostgresQueries:
             query, values = f"{query} AND l.type = %s", (*values, plain(link_type))
         query += " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
         return [
-            LinkedChunk(*row[:4], None if row[4] is None else bytes(row[4]).decode(), row[5])
+            LinkedChunk(*(*row[:4], None if row[4] is None else bytes(row[4]).decode(), row[5]))
             for row in self._rows(namespace, query, (*values, limit))
         ]
 

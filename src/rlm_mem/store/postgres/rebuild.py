@@ -11,7 +11,6 @@ from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.sync import SyncReport
 
 if TYPE_CHECKING:
-    from rlm_mem.store.postgres.rows import Analyse
     from rlm_mem.store.postgres.transaction import PostgresTransaction
 
 __all__ = ["DERIVED", "rebuild"]
@@ -24,7 +23,6 @@ _LOT = 200
 def rebuild(
     transaction: PostgresTransaction,
     namespace: str,
-    analyse: Analyse,
     analysis: str,
     progress: Callable[[int, int], None] | None,
 ) -> SyncReport:
@@ -33,22 +31,24 @@ def rebuild(
     A chunk that does not validate stays as it is, without terms, and is named in the report.
     """
     ns = namespace_key(namespace)
-    writer = transaction.lock(namespace)
-    writer.flush()
     for table in DERIVED:
         transaction.rows(f"DELETE FROM rlm_mem.{table} WHERE ns = %s", (ns,))
     transaction.rows("UPDATE rlm_mem.conversations SET chunks = 0, length = 0 WHERE ns = %s", (ns,))
-    head = writer.head
-    head.segments = head.length = head.conversations = head.loose = 0
-    head.analysis = analysis
+    transaction.rows(
+        "UPDATE rlm_mem.namespaces SET segments = 0, length = 0, conversations = 0, loose = 0, analysis = %s"
+        " WHERE ns = %s",
+        (analysis, ns),
+    )
+    writer = transaction.start_anew(namespace)
     total = int(transaction.rows("SELECT count(*) FROM rlm_mem.chunks WHERE ns = %s", (ns,))[0][0])
     report = SyncReport()
     done = 0
     for rows in _lots(transaction, ns):
-        for doc, status, chunk_id, body in rows:
+        for doc, status, chunk_id, body, *columns in rows:
             chunk = _sound(body, chunk_id, namespace)
             if chunk is None:
                 report.unreadable.append(chunk_id)
+                writer.renew_unreadable(doc, status, *columns)
             else:
                 writer.renew(chunk, doc, status)
             done += 1
@@ -62,7 +62,8 @@ def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any,
     last = 0
     while True:
         rows = transaction.rows(
-            "SELECT c.doc, c.status, c.id, b.body FROM rlm_mem.chunks c JOIN rlm_mem.bodies b"
+            "SELECT c.doc, c.status, c.id, b.body, c.conversation, c.type, c.tokens, c.size"
+            " FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b"
             f" ON b.ns = c.ns AND b.doc = c.doc WHERE c.ns = %s AND c.doc > %s ORDER BY c.doc LIMIT {_LOT}",
             (ns, last),
         )
@@ -72,7 +73,9 @@ def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any,
         last = rows[-1][0]
 
 
-def _sound(body: str, chunk_id: str, namespace: str) -> Chunk | None:
+def _sound(body: str | None, chunk_id: str, namespace: str) -> Chunk | None:
+    if body is None:
+        return None
     try:
         chunk = decode_chunk(body.encode())
     except InvalidChunk:

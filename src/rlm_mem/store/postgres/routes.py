@@ -42,6 +42,8 @@ class Routes:
         self._names: dict[int, str] = {}
         self._guard = threading.RLock()
         self.shown = ""
+        self.pinned = False
+        """Take the database that was opened for the place of every namespace, whatever the directory says."""
 
     def home(self) -> Pool:
         """The database that was opened; its tables are made if they are missing."""
@@ -84,7 +86,7 @@ class Routes:
                     hint="rename one of the two: they cannot share a database",
                 )
             further = listed if hop == 0 and listed else moved_to if state == "moved" else None
-            if further is None:
+            if further is None or self.pinned:
                 break
             pool = self._pool(further)
         else:

@@ -246,6 +246,20 @@ class RowWriter:
         self._total(status, entry.type, 1, entry.tokens, len(body))
         self._changed = self._touched = True
 
+    def renew_unreadable(
+        self, doc: int, status: int, conversation: int | None, kind: str, tokens: int, size: int
+    ) -> None:
+        """Count a chunk whose text does not validate as what its columns say it is, without any words."""
+        if status == ACTIVE:
+            self._terms.put_back(doc, conversation, b"")
+        self._run("UPDATE rlm_mem.bodies SET segments = '' WHERE ns = %s AND doc = %s", (self.head.ns, doc))
+        self._run(
+            "UPDATE rlm_mem.chunks SET length = 0, segment_count = 0 WHERE ns = %s AND doc = %s",
+            (self.head.ns, doc),
+        )
+        self._total(status, kind, 1, tokens, size)
+        self._changed = self._touched = True
+
     def touch(self, reads: Reads) -> None:
         """Add reads (count, last time) by chunk id."""
         statement, values = touching(self.head.ns, reads)
@@ -268,7 +282,7 @@ class RowWriter:
         if not found:
             self._absent.add(chunk_id)
             return None
-        return Former(*found[0][:-1], found[0][-1] or b"")
+        return Former(*(*found[0][:-1], found[0][-1] or b""))
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         if self._queue:
@@ -386,9 +400,16 @@ class RowWriter:
 
     def send(self) -> None:
         """Write the collected rows, but for those of the search half."""
-        if not (self._queue or self._chunks or self._totals or self._new_conversations or self._counts):
-            if not (self._tags or self._links):
-                return
+        collected = (
+            self._queue,
+            self._chunks,
+            self._totals,
+            self._new_conversations,
+            self._counts,
+            self._tags,
+        )
+        if not any(collected) and not self._links:
+            return
         if len(self._chunks) >= COPY_FROM:
             self._copy()
         queue, self._queue = self._queue, []

@@ -1,4 +1,4 @@
-"""One write transaction: the locks of its namespaces, what is collected under them, and a commit that tells the truth."""
+"""One write transaction: the locks of its namespaces, what is collected under them, a commit that tells the truth."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOCK = (
 _MAKE = "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 
 
-class Moved(Exception):  # noqa: N818 - no failure: an instruction to look elsewhere
+class Moved(Exception):
     """The namespace lives on another server by now."""
 
     def __init__(self, namespace: str, dsn: str) -> None:
@@ -192,16 +192,26 @@ class PostgresTransaction:
         if ns in self._writers:
             self._writers[ns].missing(chunk_id)
 
+    def flush(self) -> None:
+        """Write everything collected, so that statements of the connection see it."""
+        with self.translating():
+            for writer in self._writers.values():
+                writer.flush()
+
+    def start_anew(self, namespace: str) -> RowWriter:
+        """The writer of a namespace, as if nothing were known of it yet."""
+        self.flush()
+        self._writers.pop(namespace_key(namespace), None)
+        return self.lock(namespace)
+
     # --- reading inside ---------------------------------------------------------------------------------
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Rows of a statement that sees what this transaction wrote."""
-        with self.translating():
-            for writer in self._writers.values():
-                writer.flush()
-            with self.connection.cursor(binary=True) as cursor:
-                cursor.execute(statement, values or None)
-                return cursor.fetchall() if cursor.description else []
+        self.flush()
+        with self.translating(), self.connection.cursor(binary=True) as cursor:
+            cursor.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else []
 
     # --- ending -----------------------------------------------------------------------------------------
 
@@ -272,7 +282,7 @@ class PostgresTransaction:
             raise failure from error
 
 
-class _BeingMoved(Exception):  # noqa: N818 - leads to another attempt
+class _BeingMoved(Exception):
     """The namespace is on its way to another server: writers wait."""
 
 
@@ -289,7 +299,7 @@ def _committed(pool: Pool, xid: str | None, proof: tuple[str, tuple[Any, ...]] |
         except StorageError as failure:
             if not isinstance(failure.__cause__, errors.InvalidParameterValue):
                 raise StorageError(
-                    f"the connection to {pool.shown} was lost during the commit: whether the change was made is unknown",
+                    f"the connection to {pool.shown} was lost during the commit: nobody knows whether it was made",
                     hint="look before you repeat it",
                 ) from failure
             state = "aborted"  # a server that took over never heard of this transaction

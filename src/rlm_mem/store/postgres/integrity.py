@@ -1,0 +1,263 @@
+"""Checks of a namespace in PostgreSQL: chunks against their rows, links, counts recounted, rows that nobody owns."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from rlm_mem.chunk import Chunk, decode_chunk
+from rlm_mem.errors import InvalidChunk, StorageError
+from rlm_mem.store.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_fields
+from rlm_mem.store.postgres.pool import undo
+from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.rows import ACTIVE, entry_of
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.postgres.backend import PostgresBackend
+
+__all__ = ["check_database"]
+
+_PAGE = 200
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+
+_CHUNKS = (
+    "SELECT c.doc, c.id, c.status, c.type, c.at, c.created_at, c.modified_at, c.occurred_at, c.valid_from, c.valid_to,"
+    " c.superseded_by, c.confidence, c.tokens, c.revision, c.source, c.content_hash, c.norm_hash, c.size, v.id,"
+    " b.body, octet_length(b.segments),"
+    " ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = c.ns AND t.doc = c.doc),"
+    " ARRAY(SELECT l.dst_id || ' ' || l.type FROM rlm_mem.links l WHERE l.ns = c.ns AND l.doc = c.doc"
+    " ORDER BY l.position)"
+    " FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc"
+    " LEFT JOIN rlm_mem.conversations v ON v.ns = c.ns AND v.conversation = c.conversation"
+    f" WHERE c.ns = %s AND c.doc > %s ORDER BY c.doc LIMIT {_PAGE}"
+)
+
+
+def check_database(store: ChunkStore, progress: Callable[[int, int], None] | None = None) -> list[Finding]:
+    """Look at every chunk, link and count of the store's namespace, all as of one moment."""
+    backend: PostgresBackend = store.backend  # type: ignore[assignment]
+    ns = namespace_key(store.namespace)
+    with _snapshot(backend, store.namespace) as connection:
+
+        def rows(statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+            with connection.cursor(binary=True) as cursor:
+                return cursor.execute(statement, values or None).fetchall()
+
+        findings = list(_chunks(store, rows, ns, progress))
+        findings += _cycles(rows, ns)
+        findings += _totals(rows, ns)
+        findings += _terms(connection, ns)
+        findings += _ownerless(rows, ns)
+        findings += _versions(rows, ns)
+    return findings
+
+
+@contextlib.contextmanager
+def _snapshot(backend: PostgresBackend, namespace: str) -> Iterator[psycopg.Connection[Any]]:
+    """One moment of the database, so that writers at work are no findings."""
+    inside = backend.present
+    if inside is not None:
+        inside.flush()
+        yield inside.connection
+        return
+    pool = backend.pool(namespace)
+    connection: psycopg.Connection[Any] = pool.persist(_begin, keep=True)
+    try:
+        yield connection
+    except psycopg.Error as error:
+        raise StorageError(f"{pool.shown}: the check was cut short: {error}", hint="run it again") from error
+    finally:
+        undo(connection)
+        pool.give_back(connection)
+
+
+def _begin(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    return connection
+
+
+# --- chunks ------------------------------------------------------------------------------------------------
+
+
+def _chunks(
+    store: ChunkStore, rows: Rows, ns: int, progress: Callable[[int, int], None] | None
+) -> Iterator[Finding]:
+    total = int(rows("SELECT count(*) FROM rlm_mem.chunks WHERE ns = %s", (ns,))[0][0])
+    last = done = 0
+    while page := rows(_CHUNKS, (ns, last)):
+        last = page[-1][0]
+        sound: list[tuple[Chunk, int]] = []
+        for row in page:
+            chunk = yield from _chunk(store, rows, ns, row)
+            if chunk is not None:
+                sound.append((chunk, row[2]))
+        yield from _links(store, rows, ns, sound)
+        done += len(page)
+        if progress is not None:
+            progress(done, total)
+
+
+def _chunk(
+    store: ChunkStore, rows: Rows, ns: int, row: tuple[Any, ...]
+) -> Generator[Finding, None, Chunk | None]:
+    """Findings about one chunk; returns it where it validates."""
+    chunk_id, status, body = row[1], row[2], row[19]
+    try:
+        if body is None:
+            raise InvalidChunk("its text is missing")
+        chunk = decode_chunk(body.encode())
+        if (chunk.id, chunk.namespace) != (chunk_id, store.namespace):
+            raise InvalidChunk(f"its text is that of {chunk.id} in {chunk.namespace}")
+    except InvalidChunk as error:
+        kept = rows("SELECT 1 FROM rlm_mem.versions WHERE ns = %s AND id = %s LIMIT 1", (ns, chunk_id))
+        code = "unreadable-row-with-version" if kept else "unreadable-row"
+        yield Finding(code, f"{chunk_id}: {error.message}", None, chunk_id)
+        return None
+    yield from wrong_fields(store, chunk, None)
+    yield from _row(chunk, row, status)
+    return chunk
+
+
+def _row(chunk: Chunk, row: tuple[Any, ...], status: int) -> Iterator[Finding]:
+    """Whether the columns, tags and links of a chunk are those of its text."""
+    entry = entry_of(chunk)
+    text = (
+        entry.type, entry.at, entry.created_at, entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to,
+        entry.superseded_by, entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash,
+        entry.norm_hash, len(row[19].encode()), entry.conversation_id,
+    )  # fmt: skip
+    if text != row[3:19]:
+        yield Finding("index-row", f"{chunk.id}: its columns are not those of its text", None, chunk.id)
+    tags = set(entry.tags) if status == ACTIVE else set()
+    links = [f"{link[0]} {link[1]}" for link in entry.links] if status == ACTIVE else []
+    if set(row[21]) != tags or row[22] != links:
+        yield Finding(
+            "index-links", f"{chunk.id}: tags or links in the index differ from its text", None, chunk.id
+        )
+    if status == ACTIVE and not row[20]:
+        yield Finding("index-terms", f"{chunk.id} has no search terms in the index", None, chunk.id)
+
+
+def _links(store: ChunkStore, rows: Rows, ns: int, sound: list[tuple[Chunk, int]]) -> Iterator[Finding]:
+    targets = {link.target_id for chunk, _ in sound for link in chunk.links}
+    targets |= {chunk.metadata.superseded_by for chunk, _ in sound if chunk.metadata.superseded_by}
+    known = {
+        row[0]
+        for row in rows("SELECT id FROM rlm_mem.chunks WHERE ns = %s AND id = ANY(%s)", (ns, sorted(targets)))
+    }
+    for chunk, status in sound:
+        if status != ACTIVE:  # what its links lead to is looked at when it is restored
+            continue
+        for link in chunk.links:
+            where = (None, chunk.id, link.target_id, link.type)
+            if link.type not in store.types.link_types:
+                yield Finding("unknown-link-type", f"{chunk.id}: link type {link.type!r:.60}", *where)
+            if link.target_id == chunk.id:
+                yield Finding("self-link", f"{chunk.id} links to itself ({link.type})", *where)
+            elif link.target_id not in known:
+                yield Finding(
+                    "dangling-link", f"{chunk.id}: {link.type} → {link.target_id}, which is not there", *where
+                )
+        successor = chunk.metadata.superseded_by
+        if successor is not None and successor not in known:
+            yield Finding(
+                "dangling-superseded", f"{chunk.id}: superseded by {successor}", None, chunk.id, successor
+            )
+
+
+def _cycles(rows: Rows, ns: int) -> Iterator[Finding]:
+    for kind in ORDERED_LINKS:
+        graph: dict[str, list[str]] = {}
+        for source, target in rows(
+            "SELECT c.id, l.dst_id FROM rlm_mem.links l JOIN rlm_mem.chunks c ON c.ns = l.ns AND c.doc = l.doc"
+            " WHERE l.ns = %s AND l.type = %s AND c.status = 0",
+            (ns, kind),
+        ):
+            graph.setdefault(source, []).append(target)
+        circle = find_cycle(graph)
+        if circle and len(circle) <= MAX_CYCLE_DEPTH:
+            shown = " → ".join([*circle, circle[0]])
+            yield Finding(
+                "circular-links", f"{kind} goes in a circle: {shown}", None, circle[0], circle[-1], kind
+            )
+
+
+# --- counts and rows that nobody owns ----------------------------------------------------------------------
+
+
+def _terms(connection: psycopg.Connection[Any], ns: int) -> Iterator[Finding]:
+    from rlm_mem.store.postgres.recount import recount
+
+    found = recount(connection, ns)
+    kinds = {
+        "entries of the lists of terms": found.postings,
+        "entries of the words of conversations": found.words,
+        "terms": found.terms,
+        "terms of chunks, unknown to the dictionary": found.unknown_terms,
+        "conversations": found.conversations,
+        "lengths of chunks": found.chunks,
+    }
+    for what, wrong in kinds.items():
+        if wrong:
+            yield Finding("index-counts", f"{wrong} {what} are not as counted anew")
+    for name, kept, counted in found.figures:
+        yield Finding("index-counts", f"{name} of the namespace: {kept} kept, {counted} counted")
+
+
+def _totals(rows: Rows, ns: int) -> Iterator[Finding]:
+    wrong = rows(
+        "SELECT coalesce(t.status, c.status), coalesce(t.type, c.type), coalesce(t.chunks, 0), coalesce(c.chunks, 0)"
+        " FROM (SELECT * FROM rlm_mem.totals WHERE ns = %s) t FULL JOIN (SELECT status, type, count(*) AS chunks,"
+        " sum(tokens) AS tokens, sum(size) AS bytes FROM rlm_mem.chunks WHERE ns = %s GROUP BY status, type) c"
+        " ON c.status = t.status AND c.type = t.type WHERE (coalesce(t.chunks, 0), coalesce(t.tokens, 0),"
+        " coalesce(t.bytes, 0)) <> (coalesce(c.chunks, 0), coalesce(c.tokens, 0), coalesce(c.bytes, 0))",
+        (ns, ns),
+    )
+    for status, kind, kept, counted in wrong:
+        state = "active" if status == ACTIVE else "archived"
+        yield Finding("index-counts", f"totals of {state} {kind}: {kept} chunks kept, {counted} counted")
+    highest = rows(
+        "SELECT 1 FROM rlm_mem.namespaces n WHERE n.ns = %s AND (n.next_doc <= (SELECT coalesce(max(doc), 0)"
+        " FROM rlm_mem.chunks WHERE ns = %s) OR n.next_term <= (SELECT coalesce(max(term), 0) FROM rlm_mem.terms"
+        " WHERE ns = %s) OR n.next_conversation <= (SELECT coalesce(max(conversation), 0)"
+        " FROM rlm_mem.conversations WHERE ns = %s))",
+        (ns, ns, ns, ns),
+    )
+    if highest:
+        yield Finding("index-counts", "the next number of the namespace is one that is in use already")
+
+
+def _ownerless(rows: Rows, ns: int) -> Iterator[Finding]:
+    for table in ("bodies", "tags", "links", "reads"):
+        found = rows(
+            f"SELECT count(*) FROM rlm_mem.{table} x WHERE x.ns = %s AND NOT EXISTS"
+            " (SELECT 1 FROM rlm_mem.chunks c WHERE c.ns = x.ns AND c.doc = x.doc)",
+            (ns,),
+        )
+        if found[0][0]:
+            yield Finding("orphaned-row", f"{found[0][0]} rows of {table} belong to no chunk", table)
+
+
+def _versions(rows: Rows, ns: int) -> Iterator[Finding]:
+    place: tuple[str, int] = ("", 0)
+    while page := rows(
+        "SELECT id, revision, body FROM rlm_mem.versions WHERE ns = %s AND (id, revision) > (%s, %s)"
+        f" ORDER BY id, revision LIMIT {_PAGE}",
+        (ns, *place),
+    ):
+        place = (page[-1][0], page[-1][1])
+        for chunk_id, revision, body in page:
+            try:
+                decode_chunk(body.encode())
+            except InvalidChunk as error:
+                yield Finding(
+                    "unreadable-version",
+                    f"revision {revision} of {chunk_id}: {error.message}",
+                    None,
+                    chunk_id,
+                )
