@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
+from rlm_mem.errors import CorruptStore
 from rlm_mem.store.postgres.changes import Changes, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
 from rlm_mem.store.postgres.wire import Blobs, Integers, array_cursor
-from rlm_mem.store.segments import encode_segments
+from rlm_mem.store.segments import decode_many, encode_segments
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.rows import Head
@@ -47,6 +48,7 @@ class Recount:
         unknown_terms: numbers that chunks use and the dictionary lacks; only analysing the chunks anew helps.
         conversations: conversations whose figures are wrong.
         chunks: chunks whose length or number of segments is wrong.
+        damaged: documents whose segments do not decode: they count as having none; analysing them anew helps.
         figures: figures of the namespace that are wrong: name, what is written, what is right.
     """
 
@@ -56,6 +58,7 @@ class Recount:
     unknown_terms: int = 0
     conversations: int = 0
     chunks: int = 0
+    damaged: list[int] = field(default_factory=list)
     figures: list[tuple[str, int, int]] = field(default_factory=list)
 
     @property
@@ -79,7 +82,7 @@ def recount(
             `repair`), or a reading one with REPEATABLE READ.
         ns: key of the namespace.
         head: the counters read with the lock, to be put right as well; None takes them from the table.
-        repair: write what is right. Afterwards only `unknown_terms` are still wrong.
+        repair: write what is right. Afterwards only `unknown_terms` and `damaged` are still wrong.
         progress: told how many chunks have been read, of how many.
     """
     counting = _Counting(connection, ns, repair, progress)
@@ -148,13 +151,24 @@ class _Counting:
             (_NO_SEGMENTS, self._ns, Integers(np.array(docs, np.int64))),
         ).fetchall()
         chunks = [(doc, conversation, blob or _NO_SEGMENTS) for doc, conversation, blob, _, _ in rows]
+        try:
+            decode_many([blob for _, _, blob in chunks])
+        except CorruptStore:
+            chunks = [self._sound(chunk, check) for chunk in chunks]
         if check:
             self._check_chunks(cursor, chunks, np.array([row[3:] for row in rows], np.int64))
         return chunks
 
-    def _check_chunks(self, cursor: psycopg.Cursor[Any], chunks: list[Indexed], written: Ints) -> None:
-        from rlm_mem.store.segments import decode_many
+    def _sound(self, chunk: Indexed, note: bool) -> Indexed:
+        try:
+            decode_many([chunk[2]])
+        except CorruptStore:
+            if note:
+                self.found.damaged.append(chunk[0])
+            return chunk[0], chunk[1], _NO_SEGMENTS
+        return chunk
 
+    def _check_chunks(self, cursor: psycopg.Cursor[Any], chunks: list[Indexed], written: Ints) -> None:
         decoded = decode_many([blob for _, _, blob in chunks])
         length = np.diff(np.concatenate([[0], np.cumsum(decoded.length)])[decoded.chunk_start])
         right = np.stack([length, np.diff(decoded.chunk_start)], axis=1)
@@ -221,16 +235,10 @@ class _Counting:
             f" WHERE ns = %s AND {table.owner} BETWEEN %s AND %s",
             (self._ns, lowest, highest),
         ).fetchall()
-        written = lists_of(rows)
-        same = np.zeros(len(pair), np.bool_)
-        if len(written.pair):
-            place = np.minimum(np.searchsorted(written.pair, pair), len(written.pair) - 1)
-            there = written.pair[place] == pair
-            same = there & (written.figures[place] == figures).all(axis=1)
-            left_over = len(written.pair) - int(there.sum())
-        else:
-            left_over = 0
-        wrong = int((~same).sum()) + left_over + _out_of_place(written)
+        try:
+            wrong = _differences(lists_of(rows), pair, figures)
+        except CorruptStore:  # nothing of these lists is trusted
+            wrong = max(len(pair), 1)
         if wrong and self._repair:
             cursor.execute(
                 f"DELETE FROM {table.name} WHERE ns = %s AND {table.owner} BETWEEN %s AND %s",
@@ -365,9 +373,18 @@ def _sorted_together(chosen: list[tuple[Ints, Figures]]) -> tuple[Ints, Figures]
     return pair[order], np.concatenate([figures for _, figures in chosen])[order]
 
 
+def _differences(written: Lists, pair: Ints, figures: Figures) -> int:
+    """How many entries are missing, left over, different, or where no search for them looks."""
+    if not len(written.pair):
+        return len(pair)
+    place = np.minimum(np.searchsorted(written.pair, pair), len(written.pair) - 1)
+    there = written.pair[place] == pair
+    same = there & (written.figures[place] == figures).all(axis=1)
+    left_over = len(written.pair) - int(there.sum())
+    return int((~same).sum()) + left_over + _out_of_place(written)
+
+
 def _out_of_place(lists: Lists) -> int:
-    """Entries that no search for their key would find: below the first key of their part, or beyond the next one's."""
-    if not len(lists.pair):
-        return 0
+    """Entries below the first key of their part, or beyond that of the next one."""
     part = np.searchsorted(lists.code, lists.pair, side="right") - 1
     return int(np.count_nonzero(part != np.repeat(np.arange(len(lists.count)), lists.count)))
