@@ -183,7 +183,7 @@ def _to_dict(chunk: Chunk) -> dict[str, Any]:
     """The canonical shape; ``namespace`` is written only where it is not the default one."""
     meta = chunk.metadata
     out: dict[str, Any] = {
-        "schema": SCHEMA_VERSION,
+        "schema": chunk.schema,
         "id": chunk.id,
         "revision": chunk.revision,
         "content": chunk.content,
@@ -252,12 +252,30 @@ def _from_dict(raw: Mapping[str, Any]) -> Chunk:
             links=links_from_raw(raw.get("links"), metadata.created_at),
             tags=check_tags(raw.get("tags", moved.get("tags"))),
             revision=max(1, _count(raw.get("revision", 1), "revision")),
-            schema=SCHEMA_VERSION,
+            schema=_schema(raw.get("schema")),
             namespace=check_namespace(raw.get("namespace", DEFAULT_NAMESPACE)),
             extra={key: value for key, value in raw.items() if key not in _TOP},
         )
     except InputError as error:
         raise InvalidChunk(f"{chunk_id}: {error.message}", hint=error.hint) from None
+
+
+def _schema(given: object) -> str:
+    """The schema to write the chunk back with: a later minor version, which only adds fields, is kept.
+
+    Raises:
+        InvalidChunk: a later major version, in which the fields may mean something else.
+    """
+    if given == SCHEMA_VERSION or not isinstance(given, str):
+        return SCHEMA_VERSION
+    major, _, minor = given.partition(".")
+    known, _, _ = SCHEMA_VERSION.partition(".")
+    if major.isascii() and major.isdigit() and (len(major) > 3 or int(major) > int(known)):
+        raise InvalidChunk(
+            f"written by a newer version of this program (schema {given:.20})", hint="upgrade rlm-mem"
+        )
+    later = major == known and minor.isascii() and minor.isdigit()
+    return given if later else SCHEMA_VERSION
 
 
 def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str, Any]]:

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rlm_mem.errors import StoreClosed
-from rlm_mem.store import schema
+from rlm_mem.store import files, schema
 from rlm_mem.store.rows import Encode, RowWriter
 from rlm_mem.store.transaction import Transaction
 
 __all__ = ["Connections"]
+
+
+_CLOSED = -1  # no inode
 
 
 class _OfThread(threading.local):
@@ -33,8 +36,8 @@ class Connections:
         encode: see RowWriter.
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
-        on_new_file: called when a connection had to make the file anew although the store is in use (somebody
-            deleted the index to have it rebuilt).
+        on_new_file: called when the file is another one than before although the store is in use (somebody deleted
+            or replaced the index, to have it built anew).
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Connections:
         self._mine = _OfThread()
         self._all: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
+        self._renewing = threading.RLock()
         self._pid = os.getpid()
         self._inode: int | None = None
         self._closed = False
@@ -111,7 +115,8 @@ class Connections:
             return False
 
     def _connect(self) -> sqlite3.Connection:
-        renewed = self._inode is not None and not self.database.exists()
+        if not self._read_only:
+            files.make_folder(self.database.parent)  # the index may be deleted at any time, with its folder
         connection = schema.connect(self.database, wait_seconds=self._wait_seconds, read_only=self._read_only)
         if not self._read_only:
             try:
@@ -119,27 +124,38 @@ class Connections:
             except sqlite3.Error as error:
                 connection.close()
                 raise schema.sqlite_error(error, str(self.database)) from error
-        self._inode = os.stat(self.database).st_ino
-        self._mine.connection = connection
-        self._mine.rows = RowWriter(connection, self._encode)
-        with self._guard:
-            self._all.append(connection)
-        if renewed and not self._read_only:
-            self._on_new_file()
+        with self._renewing:
+            former, self._inode = self._inode, os.stat(self.database).st_ino
+            self._mine.connection = connection
+            self._mine.rows = RowWriter(connection, self._encode)
+            with self._guard:
+                self._all.append(connection)
+            if former not in (None, self._inode) and not self._read_only:
+                self._on_new_file()  # other threads wait: what they would read now is not complete
         return connection
 
     def drop(self) -> None:
-        """Close every connection; the next call opens a new one."""
+        """Let go of every connection; the next call opens a new one.
+
+        Another thread may be in the middle of a statement: its connection is closed when the store is (closing it
+        under the statement crashes the process).
+        """
+        mine = self._mine.connection
+        if mine is not None:
+            with contextlib.suppress(sqlite3.Error):
+                mine.close()
+        self._mine = _OfThread()
+        if self._inode is not None:
+            self._inode = _CLOSED  # from now on a new file may get the number of the old one
+
+    def close(self) -> None:
+        """Close for good; no other thread uses the store any more."""
+        self.drop()
         with self._guard:
             for connection in self._all:
                 with contextlib.suppress(sqlite3.Error):
                     connection.close()
             self._all.clear()
-        self._mine = _OfThread()
-
-    def close(self) -> None:
-        """Close for good."""
-        self.drop()
         if self.in_memory is not None:
             self.in_memory.close()
         self._closed = True

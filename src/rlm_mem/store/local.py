@@ -128,10 +128,14 @@ class LocalBackend:
         Args:
             known: the generation of the index in which the error was met: somebody else may have built another since.
         """
-        if not shows_damage(error) or self.in_transaction or self._closed:
+        damaged = shows_damage(error)
+        closed = isinstance(error, sqlite3.ProgrammingError)  # perhaps by another thread that heals
+        if not (damaged or closed) or self.in_transaction or self._closed:
             return False
         with self._healing:
             if self.index_generation == known:
+                if not damaged:
+                    return False
                 if self.read_only:
                     self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
                 else:
@@ -236,7 +240,7 @@ class LocalBackend:
 
     @healed
     def _begin(self) -> None:
-        self.connection.execute("BEGIN IMMEDIATE")
+        schema.begin(self.connection)
 
     @property
     def in_transaction(self) -> bool:
@@ -402,7 +406,7 @@ class LocalBackend:
     @contextlib.contextmanager
     def _index_transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
         """The write lock for changes of the index alone."""
-        connection.execute("BEGIN IMMEDIATE")
+        schema.begin(connection)
         try:
             yield
             connection.execute("COMMIT")

@@ -1,0 +1,588 @@
+"""What may befall a local store while it is open: clocks, disks, damage, other versions, people with editors."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.chunk import parse_time
+from rlm_mem.config import Config
+from rlm_mem.errors import StorageError, StoreFull, StoreReadOnly
+from rlm_mem.search import search
+from rlm_mem.store import files
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.integrity import check
+from tests.conftest import Clock
+from tests.store.test_crashes import in_child
+
+AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+NOBODY = 65534
+
+
+def file_of(base: Path, chunk_id: str) -> Path:
+    return next((base / "chunks").rglob(f"{chunk_id}.json"))
+
+
+def edit(path: Path, **fields: object) -> None:
+    """As an editor does that saves in place."""
+    raw = json.loads(path.read_text())
+    raw.update(fields)
+    path.write_text(json.dumps(raw))
+
+
+# --- the clock goes back ---------------------------------------------------------------------------------------
+
+
+def test_a_clock_that_goes_back_loses_nothing_and_reorders_no_conversation(base: Path, clock: Clock) -> None:
+    """Revisions count, newer versions never look older, and what is dated earlier is simply dated earlier."""
+    with ChunkStore(base, clock=clock) as store:
+        before = store.create_chunk("before", conversation_id="c", tags=["t"])
+        clock.advance(days=-400)
+        after = store.create_chunk("after", conversation_id="c", tags=["t"])
+        changed = store.update_chunk(before.id, content="changed")
+        assert changed is not None
+        assert changed.revision == 2
+        assert changed.metadata.modified_at >= before.metadata.modified_at
+        assert parse_time(after.metadata.created_at) < parse_time(before.metadata.created_at)
+        assert set(store.list_chunks(tags=["t"])) == {before.id, after.id}
+        assert [version.chunk.content for version in store.history(before.id)] == ["before", "changed"]
+        assert store.delete_chunk(after.id)
+        assert store.restore_chunk(after.id) is not None
+        assert len(list(store.events(chunk_id=after.id))) == 3
+        assert check(store) == []
+    with ChunkStore(base, clock=clock) as store:
+        assert set(store.list_chunks(conversation_id="c")) == {before.id, after.id}
+        assert store.undo(before.id) is not None
+        assert check(store) == []
+
+
+def test_files_dated_in_the_future_are_noticed_like_any_others(base: Path) -> None:
+    """The system's clock went back: files and folders carry times that are still to come."""
+    with ChunkStore(base) as store:
+        kept, edited = store.create_chunk("kept"), store.create_chunk("to be edited")
+    ahead = time.time_ns() + 3_600_000_000_000
+    for path in [*(base / "chunks").rglob("*"), base / "chunks"]:
+        os.utime(path, ns=(ahead, ahead))
+    with ChunkStore(base) as store:
+        new = store.create_chunk("written before the times of the others")
+        edit(file_of(base, edited.id), content="edited by hand")
+        store.sync(full=True)
+        assert [chunk.content for chunk in store.iter_chunks()] == [
+            "kept", "edited by hand", "written before the times of the others",
+        ]  # fmt: skip
+    with ChunkStore(base) as store:
+        assert store.list_chunks() == [kept.id, edited.id, new.id]
+        assert {finding.chunk_id for finding in check(store)} == {edited.id}, (
+            "its hash is that of another text"
+        )
+
+
+def test_the_clock_of_the_system_going_back_keeps_ids_unique(base: Path) -> None:
+    still = datetime(2026, 2, 10, 12, tzinfo=UTC)
+    with ChunkStore(base, clock=lambda: still) as store:
+        ids = [store.create_chunk(f"note {number}", conversation_id="c").id for number in range(50)]
+        assert len(set(ids)) == 50
+        assert store.list_chunks(conversation_id="c") == ids, "equal times keep the order of writing"
+        assert check(store) == []
+
+
+# --- two versions side by side ---------------------------------------------------------------------------------
+
+NEWER = """
+    import sys
+    from rlm_mem.store import schema
+    schema.MIGRATIONS += ("ALTER TABLE chunks ADD COLUMN mood TEXT;",)
+    schema.INDEX_VERSION += 1
+    from rlm_mem.store.api import ChunkStore
+    with ChunkStore(sys.argv[1]) as store:
+        print(len(store.list_chunks()))
+        store.create_chunk("of the newer program")
+"""
+
+
+def newer_program(base: Path) -> str:
+    """A version of this package with one more migration opens the store and writes; what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(NEWER), str(base)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_newer_program_takes_an_older_index_over_with_all_that_is_in_it(base: Path) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("of the older program")
+    assert newer_program(base) == "1"
+    with pytest.raises(StorageError, match="version") as refused:
+        ChunkStore(base)
+    assert "upgrade" in str(refused.value.hint)
+    assert len(list((base / "chunks").rglob("*.json"))) == 2
+    shutil.rmtree(base / "index")  # what the hint says
+    with ChunkStore(base) as store:
+        assert [chunk.content for chunk in store.iter_chunks()] == [
+            "of the older program",
+            "of the newer program",
+        ]
+        assert check(store) == []
+
+
+def test_an_older_program_that_has_the_store_open_stops_writing_once_a_newer_one_has_taken_it_over(
+    base: Path,
+) -> None:
+    with ChunkStore(base) as store:
+        kept = store.create_chunk("of the older program")
+        newer_program(base)
+        files_before = sorted((base / "chunks").rglob("*.json"))
+        with pytest.raises(StorageError, match="version"):
+            store.create_chunk("written blindly")
+        assert sorted((base / "chunks").rglob("*.json")) == files_before
+        read = store.get_chunk(kept.id)
+        assert read is not None, "what it knows it may still read"
+
+
+def test_a_chunk_file_of_a_newer_schema_is_left_alone(base: Path) -> None:
+    """Not read as something it may not be, and never written over."""
+    with ChunkStore(base) as store:
+        known, newer = store.create_chunk("known"), store.create_chunk("newer")
+    path = file_of(base, newer.id)
+    edit(path, schema="3.0", content="in a meaning that came later")
+    written = path.read_bytes()
+    with ChunkStore(base) as store:
+        store.sync(full=True)
+        assert store.list_chunks() == [known.id]
+        assert store.get_chunk(newer.id) is None
+        assert store.update_chunk(newer.id, content="flattened") is None
+        findings = check(store)
+        assert [finding.code for finding in findings] == ["unreadable-file"]
+        assert "3.0" in findings[0].message
+    assert path.read_bytes() == written
+
+
+def test_fields_of_a_newer_minor_version_survive_a_change_by_this_one(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("kept")
+        edit(file_of(base, chunk.id), schema="2.7", mood={"of": "later"})
+        assert store.update_chunk(chunk.id, content="changed") is not None
+    raw = json.loads(file_of(base, chunk.id).read_text())
+    assert (raw["content"], raw["mood"], raw["schema"]) == ("changed", {"of": "later"}, "2.7")
+
+
+# --- the index is damaged while it is in use ---------------------------------------------------------------------
+
+
+def overwrite(path: Path, start: int, count: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(os.urandom(count))
+
+
+def into_one_file(database: Path) -> None:
+    """Everything out of the write-ahead log, so that damage to the file is damage to what is read."""
+    connection = sqlite3.connect(database)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "garbage": lambda path: overwrite(path, 4096, path.stat().st_size - 4096),
+    "its first page": lambda path: overwrite(path, 0, 4096),
+    "cut off": lambda path: os.truncate(path, 8192),
+    "emptied": lambda path: os.truncate(path, 0),
+    "deleted": lambda path: path.unlink(),
+    "replaced": lambda path: path.write_bytes(b"another program's file"),
+    "the folder deleted": lambda path: shutil.rmtree(path.parent),
+}
+
+USES: dict[str, Callable[[ChunkStore, str], object]] = {
+    "get": lambda store, one: store.get_chunk(one),
+    "list": lambda store, _: store.list_chunks(tags=["t"]),
+    "stats": lambda store, _: store.get_stats(),
+    "search": lambda store, _: search(store, "herons"),
+    "create": lambda store, _: store.create_chunk("another"),
+    "update": lambda store, one: store.update_chunk(one, content="changed"),
+    "delete": lambda store, one: store.delete_chunk(one, permanent=True),
+    "rebuild": lambda store, _: store.rebuild_index(),
+    "check": lambda store, _: check(store),
+    "close": lambda store, _: store.close(),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_an_index_damaged_while_open_is_built_anew_and_no_memory_is_lost(
+    base: Path, damage: str, use: str
+) -> None:
+    """The first call after it may say once that it could do nothing; a read never does."""
+    with ChunkStore(base) as store:
+        ids = [store.create_chunk(f"note {number} about herons", tags=["t"]).id for number in range(12)]
+        search(store, "herons")
+        into_one_file(base / "index" / "index.sqlite")
+        DAMAGE[damage](base / "index" / "index.sqlite")
+        try:
+            USES[use](store, ids[5])
+        except StorageError as error:
+            assert use in ("create", "update", "delete"), "a read is simply asked again"
+            assert "nothing was changed" in str(error)
+            USES[use](store, ids[5])
+        if use == "close":
+            store = ChunkStore(base)
+        expected = set(ids) - ({ids[5]} if use == "delete" else set())
+        assert set(store.list_chunks(tags=["t"])) == expected
+        assert len(search(store, "herons", limit=20)) >= len(expected) - (use == "update")
+        store.create_chunk("and it goes on")
+        assert check(store) == []
+        store.close()
+    with ChunkStore(base) as store:
+        assert set(store.list_chunks(tags=["t"])) == expected
+        assert check(store) == []
+
+
+def test_a_read_only_store_whose_index_is_damaged_is_read_all_the_same(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("kept", tags=["t"])
+    with ChunkStore(base, read_only=True) as store:
+        assert store.list_chunks() == [chunk.id]
+        overwrite(base / "index" / "index.sqlite", 0, (base / "index" / "index.sqlite").stat().st_size)
+        before = (base / "index" / "index.sqlite").read_bytes()
+        assert store.list_chunks(tags=["t"]) == [chunk.id]
+        assert store.get_chunk(chunk.id) is not None
+    assert (base / "index" / "index.sqlite").read_bytes() == before, "read-only means that"
+
+
+def test_several_threads_that_meet_the_damage_together_heal_it_once(base: Path) -> None:
+    with ChunkStore(base) as store:
+        ids = [store.create_chunk(f"note {number}", tags=["t"]).id for number in range(30)]
+        into_one_file(base / "index" / "index.sqlite")
+        barrier, wrong = threading.Barrier(6), list[object]()
+
+        def read() -> None:
+            store.list_chunks()
+            barrier.wait()
+            barrier.wait()
+            try:
+                if set(store.list_chunks(tags=["t"])) != set(ids):
+                    wrong.append("incomplete")
+            except BaseException as error:
+                wrong.append(error)
+                raise
+
+        threads = [threading.Thread(target=read) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        barrier.wait()
+        DAMAGE["garbage"](base / "index" / "index.sqlite")
+        barrier.wait()
+        for thread in threads:
+            thread.join()
+        assert wrong == []
+        assert len(list((base / "index").glob("index.sqlite.damaged-*"))) == 1
+        assert check(store) == []
+
+
+# --- somebody edits a file during a write ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def during(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Have something happen between a writer's reading of a chunk and its replacing the file."""
+
+    def arrange(happening: Callable[[], object]) -> None:
+        real, done = files.sync_files, []
+
+        def sync_files(paths: list[Path]) -> None:
+            if not done:
+                done.append(happening())
+            real(paths)
+
+        monkeypatch.setattr(files, "sync_files", sync_files)
+
+    return arrange
+
+
+def test_an_edit_of_the_same_chunk_during_a_write_is_kept_as_its_former_version(
+    base: Path, during: Callable[[Callable[[], object]], None]
+) -> None:
+    """The write was first under way and wins; what the person typed is not gone."""
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("as it was")
+        during(lambda: edit(file_of(base, chunk.id), content="typed by a person"))
+        changed = store.update_chunk(chunk.id, content="written by a program")
+        assert changed is not None
+        read = store.get_chunk(chunk.id)
+        assert read is not None
+        assert read.content == "written by a program"
+        assert [version.chunk.content for version in store.history(chunk.id)] == [
+            "typed by a person", "written by a program",
+        ]  # fmt: skip
+        assert check(store) == []
+
+
+def test_edits_of_other_chunks_during_a_write_are_noticed(
+    base: Path, during: Callable[[Callable[[], object]], None]
+) -> None:
+    with ChunkStore(base) as store:
+        one, two, gone = (store.create_chunk(text).id for text in ("one", "two", "gone"))
+        made = json.loads(file_of(base, one).read_text()) | {"id": "chunk-by-hand", "content": "by hand"}
+
+        def edits() -> None:
+            edit(file_of(base, two), content="two, typed by a person")
+            file_of(base, gone).unlink()
+            (file_of(base, one).parent / "chunk-by-hand.json").write_text(json.dumps(made))
+
+        during(edits)
+        store.update_chunk(one, content="one, changed")
+        read = store.get_chunk(two)
+        assert read is not None
+        assert read.content == "two, typed by a person"
+    with ChunkStore(base) as store:
+        assert {chunk.id: chunk.content for chunk in store.iter_chunks()} == {
+            one: "one, changed", two: "two, typed by a person", "chunk-by-hand": "by hand",
+        }  # fmt: skip
+
+
+def test_a_file_saved_half_by_an_editor_during_a_write_is_left_to_the_editor(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("whole")
+        path = file_of(base, chunk.id)
+        whole = path.read_bytes()
+        path.write_bytes(whole[:100])
+        assert store.update_chunk(chunk.id, content="over it") is None
+        assert path.read_bytes() == whole[:100]
+        path.write_bytes(whole)
+        store.sync(full=True)
+        read = store.get_chunk(chunk.id)
+        assert read is not None
+        assert read.content == "whole"
+
+
+# --- folders and disks ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[Path]:
+    """A folder that another user may enter (pytest's own are private)."""
+    folder = Path(tempfile.mkdtemp(prefix="rlm-mem-"))
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def as_somebody(work: Callable[[], None]) -> int:
+    """Run in a forked process that has no rights beyond an ordinary user's; its exit status."""
+
+    def unprivileged() -> None:
+        if AS_ROOT:
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        work()
+
+    return os.waitpid(in_child(unprivileged), 0)[1]
+
+
+def test_a_folder_without_the_right_to_write_is_read_and_clearly_refused_for_writing(
+    open_to_all: Path,
+) -> None:
+    """Real permissions, not simulated ones: everything readable, nothing writable."""
+    base = open_to_all / "memory"
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("kept", tags=["t"])
+    everything = [base, *base.rglob("*")]
+    for path in everything:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = {path: path.read_bytes() for path in everything if path.is_file()}
+
+    def use() -> None:
+        with ChunkStore(base, read_only=True) as store:
+            assert store.list_chunks(tags=["t"]) == [chunk.id]
+            assert store.get_chunk(chunk.id) is not None
+            assert [hit.chunk_id for hit in search(store, "kept")] == [chunk.id]
+        try:
+            ChunkStore(base).create_chunk("x")
+        except StoreReadOnly as error:
+            assert error.hint is not None
+        else:
+            raise AssertionError("written without the right to")
+
+    assert as_somebody(use) == 0
+    assert {path: path.read_bytes() for path in base.rglob("*") if path.is_file()} == before
+    for path in everything:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    with ChunkStore(base) as store:
+        assert check(store) == []
+
+
+def test_rights_taken_away_while_open_give_one_clear_error_and_change_nothing(open_to_all: Path) -> None:
+    base = open_to_all / "memory"
+
+    def use() -> None:
+        store = ChunkStore(base)
+        chunk = store.create_chunk("kept")
+        for folder in [*(base / "chunks").rglob("*"), base / "chunks", base / ".tmp"]:
+            if folder.is_dir():
+                folder.chmod(0o555)
+        for attempt in (
+            lambda: store.create_chunk("x"),
+            lambda: store.update_chunk(chunk.id, content="x"),
+            lambda: store.delete_chunk(chunk.id),
+        ):
+            try:
+                attempt()
+            except StoreReadOnly:
+                continue
+            raise AssertionError("written without the right to")
+        read = store.get_chunk(chunk.id)
+        assert read is not None
+        assert read.content == "kept"
+        for folder in (base / "chunks", *(base / "chunks").rglob("*"), base / ".tmp"):
+            if folder.is_dir():
+                folder.chmod(0o755)
+        assert store.create_chunk("again")
+        assert check(store) == []
+        store.close()
+
+    assert as_somebody(use) == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = shutil.which("mount") and AS_ROOT and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(place)], check=False, capture_output=True
+    ).returncode == 0  # fmt: skip
+    if not mounted:
+        pytest.skip("mounts a file system of two megabytes: needs the rights of root")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_disk_that_fills_up_loses_nothing_and_is_used_again_when_there_is_room(small_disk: Path) -> None:
+    """A real one, to the last byte: files, index and log all meet its end."""
+    base = small_disk / "memory"
+    kept: dict[str, str] = {}
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(300_000))
+    with ChunkStore(base) as store:
+        refused = 0
+        for number in range(2000):
+            text = f"note {number} " + "about a heron, " * 40
+            try:
+                kept[store.create_chunk(text, tags=["t"]).id] = text
+            except StorageError as error:
+                assert isinstance(error, StoreFull) or "free some space" in str(error.hint), error
+                refused += 1
+                if refused == 5:
+                    break
+        assert refused == 5
+        assert {chunk.id: chunk.content for chunk in store.iter_chunks()} == kept
+        some = next(iter(kept))
+        with pytest.raises(StorageError):
+            store.update_chunk(some, content="longer " * 40_000)
+        assert store.get_chunk(some) is not None
+        ballast.unlink()
+        new = store.create_chunk("there is room again")
+        kept[new.id] = new.content
+        assert check(store) == []
+    with ChunkStore(base) as store:
+        assert {chunk.id: chunk.content for chunk in store.iter_chunks()} == kept
+        assert check(store) == []
+
+
+def test_a_disk_that_is_full_when_the_store_is_opened_is_still_read(small_disk: Path) -> None:
+    base = small_disk / "memory"
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("kept", tags=["t"])
+    with (small_disk / "ballast").open("wb", buffering=0) as ballast:
+        try:
+            while ballast.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+    with ChunkStore(base, read_only=True) as store:
+        assert store.list_chunks(tags=["t"]) == [chunk.id]
+        read = store.get_chunk(chunk.id)
+        assert read is not None
+        assert read.content == "kept"
+
+
+def test_a_slow_disk_costs_time_and_nothing_else(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a writer waits for the disk, readers and searchers of this and other stores go on with the former state."""
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("as it was, with a heron", tags=["t"])
+        search(store, "heron")
+        stuck, go_on = threading.Event(), threading.Event()
+        real = files.sync_files
+
+        def slow(paths: list[Path]) -> None:
+            stuck.set()
+            assert go_on.wait(30)
+            real(paths)
+
+        monkeypatch.setattr(files, "sync_files", slow)
+        writer = threading.Thread(
+            target=lambda: store.update_chunk(chunk.id, content="as it is, with a crane")
+        )
+        writer.start()
+        assert stuck.wait(30)
+        with ChunkStore(base, read_only=True) as other:  # neither of them waits for the writer
+            for reader in (store, other):
+                read = reader.get_chunk(chunk.id)
+                assert read is not None
+                assert read.content == "as it was, with a heron"
+                assert reader.list_chunks(tags=["t"]) == [chunk.id]
+                assert [hit.chunk_id for hit in search(reader, "heron")] == [chunk.id]
+                assert reader.get_stats()["chunk_count"] == 1
+        assert writer.is_alive(), "all that happened while the disk was busy"
+        go_on.set()
+        writer.join()
+        read = store.get_chunk(chunk.id)
+        assert read is not None
+        assert read.content == "as it is, with a crane"
+        assert search(store, "heron") == []
+        assert check(store) == []
+
+
+def test_writers_wait_for_a_slow_disk_in_turn_and_lose_no_update(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("sync_files", "publish", "sync_folder"):
+        real = getattr(files, name)
+
+        def late(*args: object, real: Callable[..., object] = real) -> object:
+            time.sleep(0.01)
+            return real(*args)
+
+        monkeypatch.setattr(files, name, late)
+    with ChunkStore(base, config=Config.load(environ={})) as store:
+        chunk = store.create_chunk("counter", metadata={"count": 0})
+
+        def raise_it() -> None:
+            for _ in range(5):
+                with store.batch():
+                    now = store.get_chunk(chunk.id)
+                    assert now is not None
+                    store.update_chunk(chunk.id, metadata={"count": now.metadata.extra["count"] + 1})
+
+        threads = [threading.Thread(target=raise_it) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        read = store.get_chunk(chunk.id)
+        assert read is not None
+        assert (read.metadata.extra["count"], read.revision) == (20, 21)
+        assert check(store) == []
