@@ -18,6 +18,7 @@ from rlm_mem.cli import (
     demo,
     interchange,
     look,
+    machines,
     options,
     persona,
     records,
@@ -55,6 +56,7 @@ review.add_to(app)
 traces.add_to(app)
 records.add_to(app)
 care.add_to(app)
+machines.add_to(app)
 persona.add_to(app)
 settings.add_to(app)
 server.add_to(app)

@@ -1,0 +1,220 @@
+"""One memory on several machines: copying it between folders and databases, and spreading namespaces over databases."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_mem.cli import options
+from rlm_mem.cli.opening import brain_place, open_memory, shown_place
+from rlm_mem.cli.terminal import amount, indented, print_json, progress, screen, table, text
+from rlm_mem.errors import InputError
+
+if TYPE_CHECKING:
+    from rlm_mem.store.copying import CopyReport, Difference
+
+PANEL = "Many machines"
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET", help="A brain folder, made if it is missing, or a DSN.", show_default=False
+    ),
+]
+ToDatabase = Annotated[
+    str,
+    typer.Option(
+        "--to", metavar="DSN", help="The database: postgresql://USER@HOST/NAME.", show_default=False
+    ),
+]
+Name = Annotated[str, typer.Argument(metavar="NAMESPACE", help="The namespace.", show_default=False)]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command("copy", rich_help_panel=PANEL)(copy)
+    shards = typer.Typer(
+        help="Namespaces over several PostgreSQL databases; --brain is the DSN that programs open.",
+        no_args_is_help=True,
+    )
+    shards.command("list")(shards_list)
+    shards.command("assign")(shards_assign)
+    shards.command("move")(shards_move)
+    shards.command("purge")(shards_purge)
+    app.add_typer(shards, name="shards", rich_help_panel=PANEL)
+
+
+def copy(
+    ctx: typer.Context,
+    target: Target,
+    every: Annotated[bool, options.flag("--all", help="Every namespace, not one.")] = False,
+    overwrite: Annotated[
+        bool, options.flag("--overwrite", help="Replace chunks that the target holds in another state.")
+    ] = False,
+    mirror: Annotated[
+        bool, options.flag("--mirror", help="Also remove from the target what the source does not hold.")
+    ] = False,
+    check_only: Annotated[
+        bool, options.flag("--compare", help="Copy nothing: say where the two differ.")
+    ] = False,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Copy a memory between folders and databases, whole, and compare the two; again carries what is missing."""
+    from rlm_mem.store.copying import compare, copy_namespace
+
+    results: list[dict[str, Any]] = []
+    for name in _namespaces(ctx, brain, namespace) if every else [namespace]:
+        with ExitStack() as both:
+            source = both.enter_context(open_memory(ctx, brain, name)).store
+            place = source.namespace
+            there = both.enter_context(open_memory(ctx, target, place, create=not check_only)).store
+            report: CopyReport | None = None
+            if not check_only:
+                with progress(f"copying {place}", quiet=as_json) as tell:
+                    report = copy_namespace(source, there, overwrite=overwrite, mirror=mirror, progress=tell)
+            with progress(f"comparing {place}", quiet=as_json) as tell:
+                differences = compare(source, there, tell)
+        results.append(
+            {"namespace": place, "copied": report, "equal": not differences, "differences": differences}
+        )
+        if not as_json:
+            _show(place, report, differences)
+    if as_json:
+        print_json(results)
+    if not all(one["equal"] for one in results):
+        raise typer.Exit(1)
+
+
+def _namespaces(ctx: typer.Context, brain: str | None, namespace: str | None) -> list[str]:
+    if namespace is not None:
+        raise InputError("--all and --namespace exclude each other", hint="leave one of them out")
+    with open_memory(ctx, brain, None) as memory:
+        return [name for name, _ in memory.store.namespaces()]
+
+
+def _show(namespace: str, report: CopyReport | None, differences: list[Difference]) -> None:
+    if report is not None:
+        done = ", ".join(
+            amount(count, noun)
+            for count, noun in (
+                (report.chunks, "chunk"),
+                (report.versions, "former version"),
+                (report.events, "line of the audit log"),
+                (report.files, "file"),
+            )
+        )
+        screen().print(
+            text(f"{namespace}: copied {done}; {amount(report.already_there, 'chunk')} were there")
+        )
+        for chunk_id in report.skipped:
+            screen().print(indented(f"{chunk_id} cannot be read: rlm-mem check says why", 2, "yellow"))
+        for name in report.kept_files:
+            screen().print(indented(f"{name} differs and was kept; --overwrite replaces it", 2, "yellow"))
+        if report.removed:
+            screen().print(indented(f"{amount(report.removed, 'entry')} removed from the target", 2))
+    for one in differences[:20]:
+        screen().print(indented(f"{one.what} {one.message}", 2, "red"))
+    if len(differences) > 20:
+        screen().print(indented(f"… and {len(differences) - 20:,} more", 2, "red"))
+    verdict = "the two are equal" if not differences else f"{amount(len(differences), 'difference')}"
+    screen().print(text(f"{namespace}: {verdict}", "green" if not differences else "bold red"))
+
+
+# --- shards ----------------------------------------------------------------------------------------------------------
+
+
+def _directory(ctx: typer.Context, brain: str | None) -> str:
+    place = brain_place(ctx, brain)
+    if isinstance(place, Path):
+        raise InputError(
+            f"{shown_place(place)} is a folder: namespaces are spread over databases",
+            hint="--brain postgresql://… names the database that programs open; rlm-mem copy brings a folder there",
+        )
+    return place
+
+
+def shards_list(ctx: typer.Context, as_json: options.Json = False, brain: options.Brain = None) -> None:
+    """Which database holds which namespace."""
+    from rlm_mem.store.postgres.shards import shards
+
+    found = shards(_directory(ctx, brain))
+    if as_json:
+        print_json(found)
+        return
+    rows = table("namespace", ("chunks", {"justify": "right"}), "database")
+    for one in found:
+        rows.add_row(text(one.namespace), f"{one.chunks:,}", text(one.place))
+    screen().print(rows)
+
+
+def shards_assign(
+    ctx: typer.Context,
+    namespace: Name,
+    to: ToDatabase,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+) -> None:
+    """Say where a namespace lives that the directory knows nothing of yet."""
+    from rlm_mem.store.postgres.shards import assign
+
+    assign(_directory(ctx, brain), namespace, to)
+    if as_json:
+        print_json({"namespace": namespace, "database": shown_place(to)})
+    else:
+        screen().print(text(f"{namespace} lives at {shown_place(to)}"))
+
+
+def shards_move(
+    ctx: typer.Context,
+    namespace: Name,
+    to: ToDatabase,
+    purge: Annotated[
+        bool, options.flag("--purge", help="Remove what is left in the old database at the end.")
+    ] = False,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+) -> None:
+    """Move a namespace to another database while it is used; compared before its programs are led there."""
+    from rlm_mem.store.postgres.shards import move_namespace
+
+    with progress(f"moving {namespace}", quiet=as_json) as tell:
+        report = move_namespace(_directory(ctx, brain), namespace, to, purge=purge, progress=tell)
+    if as_json:
+        print_json(report)
+        return
+    if report.source == report.target:
+        screen().print(text(f"{namespace} is at {report.target}: nothing to move"))
+        return
+    screen().print(
+        text(
+            f"{namespace} moved from {report.source} to {report.target}: {amount(report.chunks, 'chunk')},"
+            f" writers waited {report.held_up:.2f} s"
+        )
+    )
+    if not report.purged:
+        screen().print(indented("the old rows are still there: rlm-mem shards purge removes them", 2, "dim"))
+
+
+def shards_purge(
+    namespace: Name,
+    old: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="DSN", help="The database that it was moved away from.", show_default=False
+        ),
+    ],
+    as_json: options.Json = False,
+) -> None:
+    """Remove what a moved namespace left in its old database; its forwarding address stays."""
+    from rlm_mem.store.postgres.shards import purge_moved
+
+    rows = purge_moved(old, namespace)
+    if as_json:
+        print_json({"namespace": namespace, "rows_removed": rows})
+    else:
+        screen().print(text(f"{amount(rows, 'row')} of {namespace} removed from {shown_place(old)}"))

@@ -1,0 +1,343 @@
+"""Namespaces over several primaries: the directory that says which one has which, and moving one while it is used.
+
+The directory is the table ``shards`` of the database that programs open. A namespace without a row there lives in
+that database itself. A moved namespace leaves a forwarding address in its old database, so a program that looked
+before the move finds it all the same: a writer under the lock, a reader within a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rlm_mem.chunk import check_namespace
+from rlm_mem.config import Config
+from rlm_mem.dsn import is_dsn, shown_dsn
+from rlm_mem.errors import InputError, NotFoundError, StorageError
+from rlm_mem.store.copying import CopyReport, compare, copy_namespace
+from rlm_mem.store.postgres.migrate import prepare
+from rlm_mem.store.postgres.pool import Pool
+from rlm_mem.store.postgres.schema import TABLES, namespace_key
+from rlm_mem.store.postgres.transaction import PostgresTransaction
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["MoveReport", "Shard", "assign", "move_namespace", "purge_moved", "shards"]
+
+Progress = Callable[[int, int], None]
+
+#: Passes of a move before its writers are held up: each carries what was written during the one before.
+_PASSES = 5
+#: So few changes are carried while writers wait: a fraction of a second.
+_FEW = 200
+#: Readers look for a forwarding address once a second; what was moved stays readable for longer than that.
+_GRACE = 2.5
+
+_COUNTED = (
+    "SELECT n.name, n.state, n.moved_to, coalesce((SELECT sum(t.chunks) FROM rlm_mem.totals t"
+    " WHERE t.ns = n.ns AND t.status = 0), 0)::bigint FROM rlm_mem.namespaces n ORDER BY n.name"
+)
+
+
+_ACCESSED = (
+    "SELECT r.doc, c.id, r.access_count, r.accessed_at FROM rlm_mem.reads r"
+    " JOIN rlm_mem.chunks c ON c.ns = r.ns AND c.doc = r.doc WHERE r.ns = %s AND r.doc > %s ORDER BY r.doc LIMIT %s"
+)
+_COUNT_ACCESSES = (
+    "INSERT INTO rlm_mem.reads AS r (ns, doc, access_count, accessed_at) SELECT %s, c.doc, v.count, v.at"
+    " FROM unnest(%s::text[], %s::integer[], %s::text[]) AS v(id, count, at)"
+    " JOIN rlm_mem.chunks c ON c.ns = %s AND c.id = v.id ON CONFLICT (ns, doc) DO UPDATE SET"
+    " access_count = greatest(r.access_count, excluded.access_count),"
+    " accessed_at = greatest(r.accessed_at, excluded.accessed_at)"
+)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Where a namespace is; ``place`` is a DSN without its password, ``chunks`` those that are active there."""
+
+    namespace: str
+    place: str
+    chunks: int
+
+
+@dataclass(frozen=True)
+class MoveReport:
+    """What a move did. ``held_up`` is how long writers waited (seconds), ``passes`` how often was copied before."""
+
+    namespace: str
+    source: str
+    target: str
+    chunks: int
+    passes: int
+    held_up: float
+    purged: bool
+
+
+def shards(directory: str, config: Config | None = None) -> list[Shard]:
+    """Every namespace that the directory leads to, by name."""
+    config = config or Config.load(None)
+    with _Databases(config) as databases:
+        home = databases.pool(directory)
+        listed = dict(home.rows("SELECT name, dsn FROM rlm_mem.shards ORDER BY name"))
+        places = {shown_dsn(directory): home}
+        for dsn in listed.values():
+            places.setdefault(shown_dsn(dsn), databases.pool(dsn))
+        found: dict[str, Shard] = {name: Shard(name, shown_dsn(dsn), 0) for name, dsn in listed.items()}
+        for place, pool in places.items():
+            for name, state, _, chunks in pool.rows(_COUNTED):
+                # One database may be another's directory as well: only what the directory leads to counts.
+                if state != "moved" and place == shown_dsn(listed.get(name, directory)):
+                    found[name] = Shard(name, place, int(chunks))
+    return [found[name] for name in sorted(found)]
+
+
+def assign(directory: str, namespace: str, dsn: str, config: Config | None = None) -> None:
+    """Say where a namespace lives that the directory knows nothing of yet: a new one, or one that is there already.
+
+    Raises:
+        InputError: it holds something already (move it instead), or ``dsn`` is none.
+    """
+    config = config or Config.load(None)
+    _check_dsn(dsn)
+    with _store(directory, check_namespace(namespace), config, pinned=False) as store:
+        figures = store.get_stats()
+    held = figures["chunk_count"] + figures["archived_count"]
+    if held:
+        raise InputError(
+            f"the namespace {namespace} holds {held} chunks already",
+            hint="rlm-mem shards move takes them along",
+        )
+    with _Databases(config) as databases:
+        databases.pool(dsn)  # it answers, and has the tables
+        _lead(databases.pool(directory), directory, namespace, dsn)
+
+
+def move_namespace(
+    directory: str,
+    namespace: str,
+    dsn: str,
+    *,
+    config: Config | None = None,
+    purge: bool = False,
+    progress: Progress | None = None,
+) -> MoveReport:
+    """Move a namespace to another primary while it is read and written.
+
+    It is copied as often as it takes until little is left, compared from end to end, and only then are its writers
+    held up for the rest; the lock that does it ends with this process, however that ends. Repeating an interrupted
+    move finishes it.
+
+    Args:
+        directory: DSN that programs open.
+        dsn: where it shall live; without a password (passfile or service), for it is kept in the directory.
+        purge: remove what is left in the old database afterwards; else ``purge_moved`` does it later.
+
+    Raises:
+        NotFoundError: the directory leads to no such namespace.
+        StorageError: source and copy differ, or a server is away; the namespace stays where it was.
+    """
+    config = config or Config.load(None)
+    _check_dsn(dsn)
+    ns = namespace_key(check_namespace(namespace))
+    with _Databases(config) as databases:
+        source_dsn = databases.place_of(directory, namespace)
+        home, new = databases.pool(directory), databases.pool(dsn)
+        if shown_dsn(source_dsn) == shown_dsn(dsn):
+            _lead(home, directory, namespace, dsn)  # an interrupted move, or nothing to do
+            return MoveReport(namespace, shown_dsn(dsn), shown_dsn(dsn), 0, 0, 0.0, False)
+        if new.rows("SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'moved'", (ns,)):
+            _remove_rows(new, ns, keep_address=False)  # left over from when it lived here before
+        with _store(source_dsn, namespace, config) as source, _store(dsn, namespace, config) as target:
+            passes = _catch_up(source, target, progress)
+            _refuse_differences(source, target, progress)
+            began = time.monotonic()
+            with source.backend.transaction(namespace) as lock:
+                assert isinstance(lock, PostgresTransaction)
+                # Its writers wait now: what they wrote since the last pass, and whether that was all.
+                copy_namespace(source, target, overwrite=True, mirror=True)
+                _refuse_unequal_states(source, target)
+                _copy_access_counts(source, databases.pool(source_dsn), new)
+                lock.rows(
+                    "UPDATE rlm_mem.namespaces SET state = 'moved', moved_to = %s, modified = modified + 1"
+                    " WHERE ns = %s",
+                    (dsn, ns),
+                )
+            held_up = time.monotonic() - began
+            _lead(home, directory, namespace, dsn)
+            chunks = int(target.get_stats()["chunk_count"])
+        if purge:
+            time.sleep(_GRACE)
+            _remove_rows(databases.pool(source_dsn), ns, keep_address=True)
+    return MoveReport(
+        namespace, shown_dsn(source_dsn), shown_dsn(dsn), chunks, passes, round(held_up, 3), purge
+    )
+
+
+def purge_moved(dsn: str, namespace: str, config: Config | None = None) -> int:
+    """Remove what a moved namespace left in its old database, but for the forwarding address; rows removed.
+
+    Raises:
+        InputError: the namespace was not moved away from there.
+    """
+    _check_dsn(dsn)
+    ns = namespace_key(check_namespace(namespace))
+    with _Databases(config or Config.load(None)) as databases:
+        pool = databases.pool(dsn)
+        if not pool.rows("SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'moved'", (ns,)):
+            raise InputError(
+                f"the namespace {namespace} was not moved away from {pool.shown}: nothing was removed"
+            )
+        return _remove_rows(pool, ns, keep_address=True)
+
+
+class _Databases:
+    """Pools of the databases in question, opened once and closed together."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._pools: dict[str, Pool] = {}
+
+    def __enter__(self) -> _Databases:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pool in self._pools.values():
+            pool.close()
+
+    def pool(self, dsn: str) -> Pool:
+        """The pool of a database with its tables."""
+        pool = self._pools.get(dsn)
+        if pool is None:
+            pool = Pool(dsn, self._config.postgres)
+            wait = self._config.store.lock_wait_seconds
+            pool.persist(
+                lambda connection: prepare(connection, pool.shown, read_only=False, wait_seconds=wait)
+            )
+            self._pools[dsn] = pool
+        return pool
+
+    def place_of(self, directory: str, namespace: str) -> str:
+        """The DSN of the database that holds a namespace now."""
+        ns = namespace_key(namespace)
+        listed = self.pool(directory).rows("SELECT dsn FROM rlm_mem.shards WHERE ns = %s", (ns,))
+        dsn, seen = (listed[0][0] if listed else directory), set[str]()
+        while dsn not in seen:
+            seen.add(dsn)
+            found = self.pool(dsn).rows("SELECT state, moved_to FROM rlm_mem.namespaces WHERE ns = %s", (ns,))
+            if not found:
+                raise NotFoundError(
+                    f"there is no namespace {namespace} at {shown_dsn(dsn)}", hint="rlm-mem shards lists them"
+                )
+            state, moved_to = found[0]
+            if state != "moved" or not moved_to:
+                return str(dsn)
+            dsn = moved_to
+        raise StorageError(
+            f"the directory {shown_dsn(directory)} leads the namespace {namespace} in a circle"
+        )
+
+
+def _check_dsn(dsn: str) -> None:
+    if not is_dsn(dsn):
+        raise InputError(f"{dsn!r:.80} is no DSN", hint="write postgresql://USER@HOST:PORT/DATABASE")
+
+
+def _store(dsn: str, namespace: str, config: Config, *, pinned: bool = True) -> ChunkStore:
+    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.postgres.backend import PostgresBackend
+
+    # A mover that fails is better than one that tries for long while writers wait.
+    patient = replace(config, postgres=replace(config.postgres, reconnect_seconds=5.0))
+    store = ChunkStore(dsn, namespace=namespace, config=patient, actor="shards")
+    if pinned and isinstance(store.backend, PostgresBackend):
+        store.backend.pin()
+    return store
+
+
+def _lead(home: Pool, directory: str, namespace: str, dsn: str) -> None:
+    ns = namespace_key(namespace)
+    if shown_dsn(dsn) == shown_dsn(directory):
+        home.change([("DELETE FROM rlm_mem.shards WHERE ns = %s", (ns,))])
+        return
+    home.change(
+        [
+            (
+                "INSERT INTO rlm_mem.shards(ns, name, dsn) VALUES (%s, %s, %s)"
+                " ON CONFLICT (ns) DO UPDATE SET dsn = excluded.dsn",
+                (ns, namespace, dsn),
+            )
+        ]
+    )
+
+
+def _catch_up(source: ChunkStore, target: ChunkStore, progress: Progress | None) -> int:
+    for number in range(1, _PASSES + 1):
+        report: CopyReport = copy_namespace(source, target, overwrite=True, mirror=True, progress=progress)
+        if report.skipped:
+            raise StorageError(
+                f"{len(report.skipped)} chunks of {source.namespace} cannot be read, the first is {report.skipped[0]}",
+                hint="rlm-mem check says why; mend or remove them first",
+            )
+        if report.changes <= _FEW:
+            return number
+    return _PASSES
+
+
+def _refuse_differences(source: ChunkStore, target: ChunkStore, progress: Progress | None) -> None:
+    """Compare from end to end; what is being written meanwhile may differ, and must be equal at a second look."""
+    found = compare(source, target, progress)
+    for _ in range(_PASSES):
+        if not found:
+            return
+        copy_namespace(source, target, overwrite=True, mirror=True)
+        found = compare(source, target)
+    if len(found) > _FEW:
+        raise StorageError(
+            f"the copy of {source.namespace} differs from the original in {len(found)} places, the first:"
+            f" {found[0].what} {found[0].message}: it stays where it is",
+            hint="repeat the move when fewer programs write",
+        )
+
+
+def _refuse_unequal_states(source: ChunkStore, target: ChunkStore) -> None:
+    if _fingerprint(source) != _fingerprint(target):
+        raise StorageError(
+            f"the copy of {source.namespace} is not complete: it stays where it is", hint="repeat the move"
+        )
+
+
+def _fingerprint(store: ChunkStore) -> int:
+    """One number for the states of all chunks, in whatever order they stand."""
+    mixed, after = 0, 0
+    while page := store.backend.queries.states(store.namespace, after, 5_000):
+        for one in page:
+            state = f"{one.id} {one.status} {one.revision} {one.modified_at} {one.content_hash}"
+            mixed ^= int.from_bytes(hashlib.blake2b(state.encode(), digest_size=16).digest())
+        after = page[-1].doc
+    return mixed
+
+
+def _copy_access_counts(source: ChunkStore, home: Pool, target: Pool) -> None:
+    """Reads of a chunk are counted beside it, and are no change of it: they come along at the end."""
+    ns, after = namespace_key(source.namespace), 0
+    while rows := home.rows(_ACCESSED, (ns, after, 5_000)):
+        after = rows[-1][0]
+        _, ids, counts, times = (list(column) for column in zip(*rows, strict=True))
+        target.change([(_COUNT_ACCESSES, (ns, ids, counts, times, ns))])
+
+
+def _remove_rows(pool: Pool, ns: int, *, keep_address: bool) -> int:
+    removed = 0
+    for table in TABLES:
+        if table == "shards" or (table == "namespaces" and keep_address):
+            continue
+        statement = (
+            f"WITH gone AS (DELETE FROM rlm_mem.{table} WHERE ns = %s RETURNING 1) SELECT count(*) FROM gone"
+        )
+        removed += int(pool.change([(statement, (ns,))])[0][0])
+    return removed

@@ -1,0 +1,89 @@
+"""`rlm-mem copy` and `rlm-mem shards`: one memory in several places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem.memory import Memory
+from tests.postgres import Databases
+
+Run = Callable[..., Any]
+
+
+def test_a_memory_goes_into_a_database_and_comes_back_equal(
+    run: Run, memory: Memory, notes: dict[str, str], dsn: str, tmp_path: Path
+) -> None:
+    memory.update(notes["tea"], content="Ana drinks black tea now.")
+    memory.delete(notes["cake"])
+    memory.close()
+    out = run("copy", dsn).out
+    assert "copied 4 chunks, 1 former version" in out and "default: the two are equal" in out
+    assert "not-a-secret" not in out
+    assert run("--brain", dsn, "search", "black tea").out.count("Ana drinks black tea now.") == 1
+    back = tmp_path / "back"
+    assert run("--brain", dsn, "copy", str(back)).code == 0
+    with Memory.open(back) as again:
+        assert [one.revision for one in again.history(notes["tea"])] == [1, 2]
+        assert again.restore(notes["cake"]) is not None
+    again_out = run("copy", str(back), "--compare").out
+    assert notes["cake"] in again_out and run("copy", str(back), "--compare").code == 1
+
+
+def test_copying_again_carries_what_is_missing_and_says_so(
+    run: Run, memory: Memory, notes: dict[str, str], tmp_path: Path
+) -> None:
+    target = str(tmp_path / "copy")
+    assert run("copy", target).code == 0
+    new = memory.remember("Ben left the team.")["chunk_ids"]
+    result = run("copy", target, "--json").json[0]
+    assert result["copied"]["chunks"] == len(new) and result["copied"]["already_there"] == len(notes)
+    assert result["equal"] is True
+
+
+def test_every_namespace_is_copied_on_demand(run: Run, brain: Path, tmp_path: Path) -> None:
+    for name in ("a", "b/c"):
+        with Memory.open(brain, namespace=name) as one:
+            one.remember(f"Said in {name}.")
+    target = tmp_path / "copy"
+    assert [one["namespace"] for one in run("copy", str(target), "--all", "--json").json] == ["a", "b/c"]
+    with Memory.open(target, namespace="b/c") as copied:
+        assert len(copied.list_chunks()) == 1
+    assert run("copy", str(target), "--all", "--namespace", "a").code == 2
+
+
+def test_a_copy_onto_itself_is_refused_in_one_sentence(run: Run, brain: Path, notes: dict[str, str]) -> None:
+    refused = run("copy", str(brain))
+    assert refused.code == 2 and "the same" in refused.err and "Traceback" not in refused.err
+
+
+def test_a_namespace_moves_between_databases(run: Run, databases: Databases) -> None:
+    with databases.lend() as directory, databases.lend() as other:
+        run("--brain", directory, "--namespace", "team", "remember", "We meet on Mondays.")
+        moved = run("--brain", directory, "shards", "move", "team", "--to", other)
+        assert moved.code == 0 and "1 chunk" in moved.out and "not-a-secret" not in moved.out
+        rows = run("--brain", directory, "shards", "list", "--json").json
+        assert [(one["namespace"], one["chunks"]) for one in rows] == [("team", 1)]
+        assert "Mondays" in run("--brain", directory, "--namespace", "team", "search", "meet").out
+        assert "removed" in run("shards", "purge", "team", "--from", directory).out
+        assert "Mondays" in run("--brain", directory, "--namespace", "team", "search", "meet").out
+        run("--brain", directory, "shards", "assign", "new", "--to", other)
+        run("--brain", directory, "--namespace", "new", "remember", "Born elsewhere.")
+        listed = run("--brain", directory, "shards", "list").out
+        assert "new" in listed and "team" in listed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("shards", "list"), "is a folder"),
+        (("shards", "move", "a", "--to", "x"), "is a folder"),
+        (("shards", "purge", "a", "--from", "x"), "is no DSN"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(run: Run, arguments: tuple[str, ...], says: str) -> None:
+    refused = run(*arguments)
+    assert refused.code == 2 and says in refused.err

@@ -1,0 +1,155 @@
+"""A namespace copied from one store to another holds the same, whatever kind the two are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.errors import ConflictError, InputError
+from rlm_mem.ingest.remember import RememberOperation
+from rlm_mem.search import search
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.copying import compare, copy_namespace
+from tests.conftest import Clock
+from tests.postgres import Databases
+
+QUESTION = "Which train did Dana take to Ghent?"
+
+
+def fill(store: ChunkStore) -> list[str]:
+    """Chunks of every state: plain, revised, linked, archived, with odd characters; and files beside them."""
+    remember = RememberOperation(store).remember
+    ids: list[str] = []
+    for number in range(12):
+        text = f"Dana: I took train {number} to Ghent.\nLee: The {number}th of March, was it?\x00 …\u2028end"
+        ids += remember(text, "trip" if number % 3 else None, tags=["travel", f"n{number}"])["chunk_ids"]
+    for chunk_id in ids[:3]:
+        store.update_chunk(chunk_id, f"Dana changed trains {chunk_id[-4:]}.")
+    store.update_chunk(ids[0], tags=["once", "more"])
+    store.add_link(ids[4], ids[5], "supports", 0.7, "said \x00 both")
+    store.delete_chunk(ids[6])
+    store.delete_chunk(ids[1])
+    store.get_chunk(ids[7])
+    store.backend.files(store.namespace).write("workspace/state/plan.md", b"# Plan\n")
+    store.backend.files(store.namespace).append("log/continuum.jsonl", b'{"ns":"default","op":"x"}\n')
+    return ids
+
+
+@pytest.fixture(
+    params=["folder to folder", "folder to database", "database to folder", "database to database"]
+)
+def pair(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
+) -> Iterator[tuple[ChunkStore, ChunkStore]]:
+    """A source and a target of each combination of kinds."""
+    with ExitStack() as open_things:
+        stores = []
+        for name, kind in zip("ab", request.param.split(" to "), strict=True):
+            place: str | Path = tmp_path / name / "memory"
+            if kind == "database":
+                databases: Databases = request.getfixturevalue("databases")
+                place = open_things.enter_context(databases.lend())
+            stores.append(open_things.enter_context(ChunkStore(place, clock=clock)))
+        yield stores[0], stores[1]
+
+
+def test_a_copy_holds_everything_and_ranks_alike(pair: tuple[ChunkStore, ChunkStore]) -> None:
+    source, target = pair
+    ids = fill(source)
+    report = copy_namespace(source, target)
+    assert (report.chunks, report.already_there, report.skipped) == (len(ids), 0, [])
+    assert compare(source, target) == []
+    assert target.list_chunks(archived=True) == source.list_chunks(archived=True)
+    assert [one.revision for one in target.history(ids[0])] == [1, 2, 3]
+    assert target.linked(ids[4], "supports")[0].reasoning == "said \x00 both"
+    assert [one.chunk_id for one in search(target, QUESTION)] == [
+        one.chunk_id for one in search(source, QUESTION)
+    ]
+    assert target.backend.files("default").read("workspace/state/plan.md") == b"# Plan\n"
+    read = target.get_chunk(ids[7], track=False)
+    assert read is not None and read.metadata.access_count == 1
+    restored = target.restore_chunk(ids[6])
+    assert restored is not None and search(target, restored.content)[0].chunk_id == ids[6]
+
+
+def test_a_copy_begun_again_carries_only_what_is_missing(pair: tuple[ChunkStore, ChunkStore]) -> None:
+    source, target = pair
+    ids = fill(source)
+    copy_namespace(source, target)
+    assert copy_namespace(source, target).changes == 0
+    source.update_chunk(ids[8], "Dana took the boat after all.")
+    source.restore_chunk(ids[6])
+    source.delete_chunk(ids[9], permanent=True)
+    new = source.create_chunk("A new one.").id
+    report = copy_namespace(source, target)
+    assert report.chunks >= 3
+    assert target.get_chunk(new) is not None and target.exists(ids[6])
+    assert [one.what for one in compare(source, target)] == [ids[9]]
+    copy_namespace(source, target, mirror=True)
+    assert compare(source, target) == []
+
+
+def test_another_state_in_the_target_is_a_conflict_until_told_to_overwrite(
+    pair: tuple[ChunkStore, ChunkStore],
+) -> None:
+    source, target = pair
+    ids = fill(source)
+    copy_namespace(source, target)
+    target.update_chunk(ids[10], "Changed in the copy.")
+    with pytest.raises(ConflictError, match=ids[10]):
+        copy_namespace(source, target)
+    assert target.get_chunk(ids[10]).content == "Changed in the copy."  # type: ignore[union-attr]
+    copy_namespace(source, target, overwrite=True, mirror=True)
+    assert [one for one in compare(source, target) if one.what != "audit log"] == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (lambda store, ids: store.update_chunk(ids[3], tags=["other"]), 3),
+        (lambda store, ids: store.delete_chunk(ids[3]), 3),
+        (lambda store, ids: store.delete_chunk(ids[3], permanent=True), 3),
+    ],
+)
+def test_compare_finds_every_kind_of_difference(
+    base: Path, tmp_path: Path, damage: object, what: int
+) -> None:
+    with ChunkStore(base) as source, ChunkStore(tmp_path / "copy" / "memory") as target:
+        ids = fill(source)
+        copy_namespace(source, target)
+        damage(target, ids)  # type: ignore[operator]
+        assert ids[what] in [one.what for one in compare(source, target)]
+
+
+def test_files_and_log_that_differ_are_found(base: Path, tmp_path: Path) -> None:
+    with ChunkStore(base) as source, ChunkStore(tmp_path / "copy" / "memory") as target:
+        fill(source)
+        copy_namespace(source, target)
+        target.backend.files("default").write("workspace/state/plan.md", b"other")
+        target.record_event("recall", ["chunk-x"])
+        assert {one.what for one in compare(source, target)} == {"audit log", "workspace/state/plan.md"}
+
+
+def test_a_store_is_not_copied_onto_itself_or_into_another_namespace(base: Path) -> None:
+    with ChunkStore(base) as store, ChunkStore(base) as again, ChunkStore(base, namespace="b") as other:
+        with pytest.raises(InputError, match="the same"):
+            copy_namespace(store, again)
+        with pytest.raises(InputError, match="namespaces"):
+            copy_namespace(store, other)
+
+
+def test_other_namespaces_of_the_target_are_left_alone(base: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy" / "memory"
+    with ChunkStore(folder, namespace="mine") as kept:
+        kept.create_chunk("Mine alone.")
+        kept.backend.files("mine").append("log/continuum.jsonl", b'{"ns":"mine","op":"y"}\n')
+    with ChunkStore(base) as source, ChunkStore(folder) as target:
+        fill(source)
+        copy_namespace(source, target, mirror=True)
+        assert compare(source, target) == []
+    with ChunkStore(folder, namespace="mine") as kept:
+        assert len(kept.list_chunks()) == 1
+        assert b'"mine"' in (kept.backend.files("mine").read("log/continuum.jsonl") or b"")

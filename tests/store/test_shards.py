@@ -1,0 +1,192 @@
+"""Namespaces over several PostgreSQL databases: found wherever they are, and moved while they are used."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from rlm_mem.config import Config
+from rlm_mem.errors import InputError, NotFoundError, StorageError
+from rlm_mem.store.api import ChunkStore
+from tests.postgres import Databases
+
+psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+
+from rlm_mem.store.postgres import shards as module  # noqa: E402
+from rlm_mem.store.postgres.shards import assign, move_namespace, purge_moved, shards  # noqa: E402
+
+
+@pytest.fixture
+def places(databases: Databases) -> Iterator[tuple[str, str]]:
+    """The directory, and a second primary."""
+    with databases.lend() as directory, databases.lend() as other:
+        yield directory, other
+
+
+def count(dsn: str, table: str) -> int:
+    with psycopg.connect(dsn) as connection:
+        return int(connection.execute(f"SELECT count(*) FROM rlm_mem.{table}").fetchone()[0])
+
+
+def test_a_moved_namespace_is_found_through_the_directory_and_holds_everything(
+    places: tuple[str, str],
+) -> None:
+    directory, other = places
+    with (
+        ChunkStore(directory, namespace="team/a") as store,
+        ChunkStore(directory, namespace="team/b") as stays,
+    ):
+        ids = [store.create_chunk(f"Note {number} of the move.", tags=["t"]).id for number in range(30)]
+        store.update_chunk(ids[0], "Changed once.")
+        store.delete_chunk(ids[1])
+        store.get_chunk(ids[2])
+        stays.create_chunk("This one stays.")
+    report = move_namespace(directory, "team/a", other)
+    assert (report.chunks, report.purged) == (29, False)
+    assert {(one.namespace, one.chunks) for one in shards(directory)} == {("team/a", 29), ("team/b", 1)}
+    assert len({one.place for one in shards(directory)}) == 2
+    assert all("not-a-secret" not in one.place for one in shards(directory))
+    with ChunkStore(directory, namespace="team/a") as store:
+        assert len(store.list_chunks(tags=["t"])) == 29
+        assert [one.revision for one in store.history(ids[0])] == [1, 2]
+        read = store.get_chunk(ids[2], track=False)
+        assert read is not None and read.metadata.access_count == 1
+        new = store.create_chunk("Written after the move.").id
+        assert dict(store.namespaces()) == {"team/a": 30, "team/b": 1}
+    with ChunkStore(other, namespace="team/a") as store:
+        assert store.exists(new)
+
+
+def test_programs_that_were_open_before_the_move_follow_it(places: tuple[str, str]) -> None:
+    directory, other = places
+    with ChunkStore(directory, namespace="a") as writer, ChunkStore(directory, namespace="a") as reader:
+        first = writer.create_chunk("Before.").id
+        assert reader.exists(first)
+        move_namespace(directory, "a", other, purge=True)
+        second = writer.create_chunk("After.").id
+        until = time.monotonic() + 3
+        while not reader.exists(second) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert reader.exists(first) and reader.exists(second)
+    assert count(directory, "chunks") == 0 and count(other, "chunks") == 2
+
+
+def test_nothing_is_lost_while_many_write_during_a_move(places: tuple[str, str]) -> None:
+    directory, other = places
+    acknowledged: list[str] = []
+    failures: list[BaseException] = []
+    stop = threading.Event()
+
+    def write(number: int) -> None:
+        try:
+            with ChunkStore(directory, namespace="busy") as store:
+                while not stop.is_set():
+                    acknowledged.append(store.create_chunk(f"{number}: {len(acknowledged)}").id)
+        except BaseException as error:  # noqa: BLE001 - shown by the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        time.sleep(0.3)
+        move_namespace(directory, "busy", other)
+        before = len(acknowledged)
+        time.sleep(0.3)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    assert len(acknowledged) > before > 0
+    with ChunkStore(other, namespace="busy") as store:
+        assert sorted(store.list_chunks()) == sorted(acknowledged)
+
+
+def test_a_namespace_moved_there_and_back_is_as_it_was(places: tuple[str, str]) -> None:
+    directory, other = places
+    with ChunkStore(directory, namespace="a") as store:
+        kept = store.create_chunk("One.").id
+        move_namespace(directory, "a", other)
+        gone = store.create_chunk("Two.").id
+        store.delete_chunk(gone, permanent=True)
+    move_namespace(directory, "a", directory)
+    assert count(directory, "shards") == 0
+    with ChunkStore(directory, namespace="a") as here, ChunkStore(other, namespace="a") as there:
+        assert here.list_chunks() == [kept]
+        assert there.list_chunks() == [kept]  # by the forwarding address
+    assert purge_moved(other, "a") > 0
+    assert count(other, "chunks") == 0
+
+
+def test_an_interrupted_move_leaves_the_namespace_where_it_was_and_can_be_repeated(
+    places: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, other = places
+    with ChunkStore(directory, namespace="a") as store:
+        ids = [store.create_chunk(f"Note {number}.").id for number in range(5)]
+        for step in ("_refuse_differences", "_refuse_unequal_states"):
+            with monkeypatch.context() as patch, pytest.raises(StorageError, match="pulled the plug"):
+                patch.setattr(module, step, _plug_pulled)
+                move_namespace(directory, "a", other)
+            store.update_chunk(ids[0], f"Still here after {step}.")
+            assert shards(directory)[0].chunks == 5
+        # Between the flip and the directory: the forwarding address leads there, and repeating it ends the move.
+        with monkeypatch.context() as patch, pytest.raises(StorageError, match="pulled the plug"):
+            patch.setattr(module, "_lead", _plug_pulled)
+            move_namespace(directory, "a", other)
+        store.update_chunk(ids[1], "There now.")
+        assert count(directory, "shards") == 0
+        move_namespace(directory, "a", other)
+        assert count(directory, "shards") == 1
+        assert store.get_chunk(ids[1]).content == "There now."  # type: ignore[union-attr]
+    with ChunkStore(other, namespace="a") as store:
+        assert store.get_chunk(ids[0]).content == "Still here after _refuse_unequal_states."  # type: ignore[union-attr]
+        assert len(store.list_chunks()) == 5
+
+
+def _plug_pulled(*_: object, **__: object) -> None:
+    raise StorageError("somebody pulled the plug")
+
+
+def test_a_namespace_can_be_given_a_place_before_it_exists(places: tuple[str, str]) -> None:
+    directory, other = places
+    assign(directory, "new", other)
+    with ChunkStore(directory, namespace="new") as store:
+        store.create_chunk("Lives elsewhere from the first.")
+    assert count(directory, "chunks") == 0 and count(other, "chunks") == 1
+    with pytest.raises(InputError, match="holds 1 chunks already"):
+        assign(directory, "new", directory)
+
+
+def test_what_cannot_be_moved_is_refused(places: tuple[str, str]) -> None:
+    directory, other = places
+    quick = replace(Config.load(None), postgres=replace(Config.load(None).postgres, reconnect_seconds=0.0))
+    with pytest.raises(NotFoundError, match="no namespace nobody"):
+        move_namespace(directory, "nobody", other)
+    with ChunkStore(directory, namespace="a") as store:
+        store.create_chunk("One.")
+        with pytest.raises(InputError, match="no DSN"):
+            move_namespace(directory, "a", "somewhere")
+        with pytest.raises(StorageError):
+            move_namespace(directory, "a", "postgresql://nobody@127.0.0.1:9/none", config=quick)
+        with pytest.raises(InputError, match="was not moved away"):
+            purge_moved(directory, "a")
+        assert len(store.list_chunks()) == 1
+
+
+def test_access_counts_after_the_copy_come_along(places: tuple[str, str]) -> None:
+    directory, other = places
+    with ChunkStore(directory, namespace="a") as store:
+        chunk_id = store.create_chunk("Read often.").id
+        for _ in range(7):
+            store.get_chunk(chunk_id)
+        store.checkpoint()
+        move_namespace(directory, "a", other)
+    with ChunkStore(other, namespace="a") as store, ChunkStore(directory, namespace="a") as again:
+        assert store.get_chunk(chunk_id, track=False).metadata.access_count == 7  # type: ignore[union-attr]
+        assert again.get_chunk(chunk_id, track=False).metadata.access_count == 7  # type: ignore[union-attr]
