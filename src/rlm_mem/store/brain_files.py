@@ -203,6 +203,8 @@ def name_at(place: str) -> tuple[str | None, str] | None:
         namespace, parts = unquote(parts[3]), ["archive", *parts[4:]]
     elif parts[0] == "memory" and len(parts) > 2 and parts[1] in ("log", "trajectories"):
         namespace, parts = None, parts[1:]
+    if parts[0] == "log" and "/".join(parts) != JOURNAL:  # the audit log beside it is the store's own
+        return None
     try:
         return (namespace, checked_name("/".join(parts))) if len(parts) > 1 else None
     except InputError:
