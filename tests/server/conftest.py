@@ -72,7 +72,7 @@ async def drive_all(client: Client) -> set[str]:
     used: set[str] = set()
     schemas = await schemas_of(client)
 
-    async def use(name: str, **arguments: Any) -> dict[str, Any]:
+    async def use(name: str, /, **arguments: Any) -> dict[str, Any]:
         used.add(name)
         return await drive(client, name, arguments, schemas)
 
@@ -113,7 +113,21 @@ async def drive_all(client: Client) -> set[str]:
         assert changed["tags"] == ["choice"]
         await use("reason", question="Why PostgreSQL?")
         assert not (await use("consolidate", dry_run=True))["promoted"]
+        imported = await use(
+            "import", content="# Notes\n\nThe archive of Port Lowan opens at ten.", name="port.md"
+        )
+        assert (imported["created"], imported["problems"]) == (1, [])
         assert (await use("review", status="all"))["cases"] == []
+        decision = {
+            "case_id": "promote-0000000000",
+            "decision": "approve",
+            "reviewer": "Maya",
+            "reason": "why",
+        }
+        refused = await client.call_tool("review_decide", decision)
+        used.add("review_decide")
+        assert refused.is_error
+        assert "no review case" in refused.content[0].text  # type: ignore[union-attr]
         assert (await use("persona", message="set verbosity to 80"))["sliders"]["verbosity"] == 80
         listed = (await use("trajectories", limit=10))["trajectories"]
         assert {"recall", "reason", "session"} <= {run["operation"] for run in listed}

@@ -17,7 +17,10 @@ from rlm_mem.server.service import Service, Settings, plain
 from rlm_mem.server.tool import input_schema
 from rlm_mem.server.tools_memory import TagCount
 from rlm_mem.server.toolset import tools_for
+from tests.continuum.conftest import learning, rewrite
 from tests.server.conftest import Ask, drive_all
+
+CORE = {"usage_count": 100, "success_count": 99, "success_rate": 0.99, "confidence_score": 0.995}
 
 TEN = {
     "remember", "recall", "recall_open", "recall_exec", "recall_finish", "search", "get", "forget", "link", "status",
@@ -44,7 +47,9 @@ def test_ten_tools_are_offered_by_default_and_in_the_same_order_each_time() -> N
 def test_a_read_only_server_offers_nothing_that_changes_a_memory(tmp_path: Path) -> None:
     Service(Settings(brain=tmp_path)).memory.close()
     service = Service(Settings(brain=tmp_path, read_only=True, every_tool=True))
-    assert set(service.tools).isdisjoint({"remember", "forget", "link", "update", "restore", "persona"})
+    assert set(service.tools).isdisjoint(
+        {"remember", "forget", "link", "update", "restore", "persona", "import", "review_decide"}
+    )
     assert not service.call("recall", {"question": "What is there?"}).failed
     service.close()
 
@@ -55,9 +60,11 @@ def test_annotations_are_honest(served: McpServer) -> None:
             return {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
 
     notes = asyncio.run(go())
-    assert [n for n, note in notes.items() if note.destructive_hint] == ["forget", "update"]
+    assert [n for n, note in notes.items() if note.destructive_hint] == ["forget", "update", "review_decide"]
     writing = [n for n, note in notes.items() if not note.read_only_hint]
-    assert writing == ["remember", "forget", "link", "update", "restore", "consolidate", "persona"]
+    assert writing == [
+        "remember", "forget", "link", "update", "restore", "import", "consolidate", "review_decide", "persona",
+    ]  # fmt: skip
     assert [n for n, note in notes.items() if note.open_world_hint] == ["recall", "reason"]
 
 
@@ -201,9 +208,71 @@ def test_text_that_utf8_cannot_hold_never_reaches_the_wire() -> None:
     assert plain(TagCount("whole: \N{BIRD}", 1))["tag"] == "whole: \N{BIRD}"
 
 
-def test_a_case_waits_for_a_person_whatever_an_agent_asks(ask: Ask) -> None:
-    for wish in ({"action": "approve"}, {"decision": "approved", "id": "x"}):
-        assert "no argument" in ask("review", **wish)
+@pytest.fixture
+def waiting(service: Service) -> str:
+    """The case of a memory that waits for its reviewer."""
+    continuum = service.memory.continuum
+    rewrite(continuum, learning(continuum), **CORE)
+    continuum.consolidate()
+    return continuum.review.cases()[0].id
+
+
+def test_a_case_is_shown_with_its_evidence_and_decided_in_a_persons_name(waiting: str, ask: Ask) -> None:
+    (case,) = ask("review")["cases"]
+    assert case["id"] == waiting
+    assert case["evidence"]
+    done = ask("review_decide", case_id=waiting, decision="approve", reviewer="Maya", reason="It works.")
+    assert (done["status"], done["tier"]) == ("approved", "ultra-low")
+    assert ask("review")["cases"] == []
+    again = ask("review_decide", id=waiting, action="reject", reviewer="Maya", reason="Or not.")
+    assert "approved already" in again
+
+
+@pytest.mark.parametrize(("decision", "status"), [("defer", "deferred"), ("reject", "rejected")])
+def test_a_case_is_put_off_or_turned_down(waiting: str, ask: Ask, decision: str, status: str) -> None:
+    done = ask(
+        "review_decide", case_id=waiting, decision=decision, reviewer="Maya", reason="Not yet.", days=3
+    )
+    assert (done["status"], done["tier"]) == (status, None)
+
+
+@pytest.mark.parametrize("reviewer", ["agent", "MemoryConsolidationAgent", " "])
+def test_an_agent_decides_nothing_in_its_own_name(waiting: str, ask: Ask, reviewer: str) -> None:
+    said = ask("review_decide", case_id=waiting, decision="approve", reviewer=reviewer, reason="I like it.")
+    assert "named reviewer" in said
+    assert ask("review")["cases"][0]["id"] == waiting
+
+
+def test_what_a_file_holds_is_stored_once(ask: Ask) -> None:
+    chat = json.dumps(
+        [{"role": "user", "content": "My bicycle is green."}, {"role": "assistant", "content": "Nice."}]
+    )
+    would = ask("import", content=chat, name="chat.json", dry_run=True)
+    assert (would["created"], would["messages"], ask("status")["memories"]) == (1, 2, 0)
+    first = ask("import", content=chat, name="chat.json")
+    assert (first["created"], first["formats"]) == (1, {"messages-json": 1})
+    assert ask("import", content=chat, filename="chat.json")["created"] == 0
+    assert "green" in ask("search", query="colour of the bicycle")["hits"][0]["snippet"]
+
+
+@pytest.mark.parametrize("name", ["../notes.md", "a/b.md", "/etc/notes.md", ".hidden", "x\ny.md", ""])
+def test_an_import_takes_a_bare_file_name_only(ask: Ask, name: str) -> None:
+    said = ask("import", content="A note.", name=name)
+    assert name == "" or "name: " in said
+
+
+def test_an_import_reaches_neither_personas_nor_tiers(ask: Ask, service: Service) -> None:
+    """A personality would speak in every namespace; a tiered memory would come past its reviewer."""
+    lines = [
+        {"brain_file": "personalities/EVIL_MODE.md", "text": "# Evil Mode\n"},
+        {"brain_file": "system/SmartLibrary.md", "text": "---\nid: x\n---\n"},
+    ]
+    content = "\n".join(json.dumps(line) for line in lines)
+    done = ask("import", content=content, name="export.jsonl", format="chunk-jsonl")
+    assert [note["reason"] for note in done["conflicts"]] == [
+        "files beside the memories are imported on the command line only"
+    ] * 2
+    assert "EVIL_MODE" not in service.memory.persona().library.modes()
 
 
 def test_a_recall_that_nobody_waits_for_ends_at_its_next_turn(

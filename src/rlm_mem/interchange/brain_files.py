@@ -184,7 +184,9 @@ class FileAdopter:
         if self._store.confined:
             # A server's clients reach the chunks of one namespace: a personality would speak in all of them, and a
             # tiered memory would come past the rules and the reviewer of its tier.
-            self._report.conflict(asset.where, "files beside the memories are imported on the command line only")
+            self._report.conflict(
+                asset.where, "files beside the memories are imported on the command line only"
+            )
             return
         namespace, name = named
         if name == JOURNAL:

@@ -16,7 +16,7 @@ from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
 from rlm_mem.interchange.detection import HEAD, detect, reader_of
 from rlm_mem.interchange.ledger import Ledger
-from rlm_mem.interchange.places import Entry, Place, Unreadable, open_place
+from rlm_mem.interchange.places import Entry, Labelled, Place, Unreadable, open_place
 from rlm_mem.interchange.records import Asset, Dialogue, Memory, Note, Problem, Record
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.source_file import SourceFile
@@ -46,6 +46,7 @@ def import_source(
     keep_namespaces: bool = True,
     replace: bool = False,
     again: bool = False,
+    label: str | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Import a file, a folder or a zip archive; every file is read by what it is (``detection.FORMATS``).
@@ -60,6 +61,7 @@ def import_source(
         keep_namespaces: False puts chunks into the namespace of the store, whatever namespace they name.
         replace: a chunk of the source replaces the one with its id in the store, whatever their revisions.
         again: read what was imported before and has not changed since, too.
+        label: what to call the source where its path says nothing, as that of an upload.
         progress: called as the source is read.
 
     Returns:
@@ -71,6 +73,8 @@ def import_source(
     """
     reader = reader_of(format) if format else None
     place = open_place(path)
+    if label is not None:
+        place = Labelled(place, label)
     run = _Import(
         store,
         place,
@@ -133,7 +137,7 @@ class _Import:
         again: bool,
         progress: Progress | None,
     ) -> None:
-        self.report = ImportReport(str(place.path), dry_run)
+        self.report = ImportReport(place.label if isinstance(place, Labelled) else str(place.path), dry_run)
         self._store = store
         self._place = place
         self._dry_run = dry_run
@@ -215,10 +219,11 @@ class _Import:
     def _conversation(self, entry: Entry) -> str:
         """As `remember --file` names it: a file's chunks belong together."""
         path = self._place.path.absolute()
+        shown = self._place.label if isinstance(self._place, Labelled) else str(path)
         if path.is_dir():
             whole = str(path / entry.name)
         else:
-            whole = str(path) if path.name == entry.name else f"{path}!/{entry.name}"
+            whole = shown if path.name == entry.name else f"{shown}!/{entry.name}"
         cleaned = "".join(char if char.isprintable() else "\ufffd" for char in f"file:{whole}")
         return cleaned if len(cleaned) <= 900 else f"{cleaned[:800]}~{_digest(cleaned)[:16]}"
 

@@ -18,7 +18,7 @@ from typing import BinaryIO, Protocol
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import Problem
 
-__all__ = ["Entry", "Place", "Unreadable", "open_place"]
+__all__ = ["Entry", "Labelled", "Place", "Unreadable", "open_place"]
 
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX"}
 _HIDDEN_BUT_OURS = {".agents", ".claude"}
@@ -82,6 +82,36 @@ def open_place(path: Path | str) -> Place:
     if magic in (b"PK\x03\x04", b"PK\x05\x06"):
         return _Archive(path)
     return _File(path)
+
+
+class Labelled:
+    """A place under another name than its path: an upload lies somewhere by chance.
+
+    Args:
+        place: what is named.
+        label: its name, in reports, provenance and conversation ids.
+    """
+
+    def __init__(self, place: Place, label: str) -> None:
+        self.path = place.path
+        self.label = label
+        self._place = place
+
+    def entries(self) -> Iterator[Entry | Problem]:
+        """Every file, as the place has them."""
+        return self._place.entries()
+
+    def open(self, entry: Entry) -> BinaryIO:
+        """The bytes of a file; raises Unreadable."""
+        return self._place.open(entry)
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        self._place.close()
+
+    def name(self, entry: Entry) -> str:
+        """How a person would name the file."""
+        return self._place.name(entry).replace(str(self.path), self.label, 1)
 
 
 class _File:

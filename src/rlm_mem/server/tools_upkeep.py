@@ -1,8 +1,4 @@
-"""Tools around the memories: consolidate, review, persona.
-
-There is no tool that imports: it would have to read files of the machine that the server runs on, or tell apart texts
-that have no place; `rlm-mem import` does both for the person who asks for it.
-"""
+"""Tools around the memories: import, consolidate, review and its decisions, persona."""
 
 from __future__ import annotations
 
@@ -13,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta, Struct
 
 from rlm_mem.server.arguments import Arguments
-from rlm_mem.server.fields import MaybeText
+from rlm_mem.server.fields import MaybeText, Text
 from rlm_mem.server.tool import Tool
+from rlm_mem.server.uploads import FileName, Imported, import_bytes
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -73,6 +70,61 @@ class PersonaState(Struct):
     sliders: dict[str, int]
     changed: list[str]
     prompt: str
+
+
+class Decided(Struct):
+    """The case after the decision, and the memory that it moved, if it moved one."""
+
+    id: str
+    status: str
+    entry: str
+    tier: str | None
+    transition: str
+
+
+class ImportArguments(Arguments):
+    """See the tool."""
+
+    content: Annotated[Text, Meta(description="The content of the file, as text.")]
+    name: FileName = "notes.md"
+    format: Annotated[
+        Literal[
+            "chunk-markdown",
+            "chunk-jsonl",
+            "chunk-json",
+            "layered-jsonl",
+            "meridian",
+            "candidates",
+            "chatgpt",
+            "claude",
+            "claude-code",
+            "messages-json",
+            "messages-jsonl",
+            "notes",
+        ]
+        | None,
+        Meta(description="What it is; else it is detected."),
+    ] = None
+    dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
+
+
+class DecideArguments(Arguments):
+    """See the tool."""
+
+    case_id: Annotated[
+        str, Meta(min_length=1, max_length=100, description="Id of the case, as review lists it.")
+    ]
+    decision: Annotated[
+        Literal["approve", "defer", "reject"],
+        Meta(
+            description="approve: make it part of the core, or confirm that it holds; defer: ask again later."
+        ),
+    ]
+    reviewer: Annotated[
+        str, Meta(min_length=1, max_length=200, description="Name of the person who decided; never your own.")
+    ]
+    reason: Annotated[str, Meta(min_length=1, max_length=2000, description="Why, in the person's words.")]
+    days: Annotated[int, Meta(ge=1, le=3650, description="With defer: after how many days.")] = 30
 
 
 class ConsolidateArguments(Arguments):
@@ -137,6 +189,30 @@ def _review(call: Call, given: ReviewArguments) -> ReviewCases:
     )
 
 
+def _decide(call: Call, given: DecideArguments) -> Decided:
+    review = call.memory.continuum.review
+    who = {"reviewer": given.reviewer, "reason": given.reason}
+    if given.decision == "approve":
+        change = review.approve(given.case_id, **who)
+    elif given.decision == "reject":
+        change = review.reject(given.case_id, **who)
+    else:
+        change = review.defer(given.case_id, **who, days=given.days)
+    case = review.case(given.case_id)
+    return Decided(case.id, case.status, case.entry, change.tier_to, change.id)
+
+
+def _import(call: Call, given: ImportArguments) -> Imported:
+    return import_bytes(
+        call.memory,
+        given.name,
+        given.content.encode("utf-8", "replace"),
+        format=given.format,
+        dry_run=given.dry_run,
+        progress=lambda done, total: call.progress(done, total, f"read {done} of {total} bytes"),
+    )
+
+
 def persona_of(memory: Memory) -> Persona:
     """The persona of a namespace: states lie beside all namespaces of a brain, so each gets a session of its own."""
     name = memory.store.namespace
@@ -157,6 +233,22 @@ def _persona(call: Call, given: PersonaArguments) -> PersonaState:
 
 TOOLS: tuple[Tool, ...] = (
     Tool(
+        name="import",
+        title="Import memories",
+        description="Store what a file holds: notes in Markdown, a chat export, messages in JSON, an export of this "
+        "memory. Each thing is stored once, however often it is imported. For a single fact use `remember`.",
+        takes=ImportArguments,
+        gives=Imported,
+        run=_import,
+        read_only=False,
+        aliases={
+            **dict.fromkeys(("text", "data", "file", "document"), "content"),
+            **dict.fromkeys(("filename", "file_name", "title"), "name"),
+            **dict.fromkeys(("preview", "dryRun"), "dry_run"),
+        },
+        default=False,
+    ),
+    Tool(
         name="consolidate",
         title="Consolidate memories",
         description="Promote tiered memories that have proved themselves, merge what says the same, and put what is "
@@ -171,13 +263,32 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="review",
         title="Look at the review queue",
-        description="List memories that wait for a person's decision, with the evidence. Deciding is the person's: "
-        "rlm-mem review approve, defer or reject.",
+        description="List memories that wait for a person's decision, with the evidence. Show them to the person; "
+        "`review_decide` writes down what they decide.",
         takes=ReviewArguments,
         gives=ReviewCases,
         run=_review,
         read_only=True,
         aliases={"state": "status"},
+        default=False,
+    ),
+    Tool(
+        name="review_decide",
+        title="Write down a reviewer's decision",
+        description="Approve, defer or reject a case of the review queue in the name of the person who decided. Ask "
+        "them first, show them the evidence, and give their name and reason: a decision of your own is refused.",
+        takes=DecideArguments,
+        gives=Decided,
+        run=_decide,
+        read_only=False,
+        destructive=True,
+        idempotent=False,
+        aliases={
+            **dict.fromkeys(("id", "case"), "case_id"),
+            **dict.fromkeys(("action", "verdict"), "decision"),
+            **dict.fromkeys(("name", "by", "person"), "reviewer"),
+            "why": "reason",
+        },
         default=False,
     ),
     Tool(

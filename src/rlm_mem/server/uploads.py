@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -79,16 +80,20 @@ def import_file(
         dry_run=dry_run,
         keep_namespaces=False,
         replace=replace,
-        again=True,  # each upload has a place of its own: there is no last time to compare with
+        again=True,
+        # By name and content: the same file again is known, another one of that name replaces nothing.
+        label=f"{path.name}~{_digest(path)}",
         progress=progress,
     )
     given = report.as_dict()
     for name in ("chunk_ids", "conflicts", "problems"):
         given[name] = given[name][:_LISTED]
-    for name in ("conflicts", "problems"):  # where the file lay on the server's disk says nothing to a client
-        for note in given[name]:
-            note["where"] = note["where"].removeprefix(f"{path.parent}/")
     return msgspec.convert(given, Imported)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
 
 
 def import_bytes(

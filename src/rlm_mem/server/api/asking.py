@@ -272,7 +272,7 @@ _LIVE = (
     "and at the end `result` or `error`. A client that leaves ends the run at its next turn."
 )
 _BEGUN = {
-    202: dict.fromkeys(("getRun", "getRunEvents", "cancelRun"), {"run_id": "$response.body#/id"}),
+    202: {name: {"run_id": "$response.body#/id"} for name in ("getRun", "getRunEvents", "cancelRun")},
     200: {"getTrajectory": {"trajectory_id": "$response.body#/trajectory_id"}},
 }
 

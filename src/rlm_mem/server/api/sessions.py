@@ -115,11 +115,13 @@ def _close(ask: Ask) -> Reply:
     return Reply(status=204)
 
 
+_OPENED = {"handle": "$response.body#/handle"}
+
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/sessions", "openSession", "Open a recall whose programs you write; no model is asked.", _GROUP,
         run=_open, takes=OpenRequest, gives=SessionOut, status=201,
-        links={201: dict.fromkeys(("runProgram", "finishSession", "closeSession"), {"handle": "$response.body#/handle"})},
+        links={201: dict.fromkeys(("runProgram", "finishSession", "closeSession"), _OPENED)},
     ),
     Endpoint(
         "POST", "/sessions/{handle}/programs", "runProgram", "Run a program in the sandbox of an open recall.",
