@@ -318,8 +318,7 @@ class ChunkStore(ChunkReader):
     def close(self) -> None:
         """Write the JSON views if something changed (below ``store.views_limit`` chunks) and let go of every file."""
         if self._written and not self.backend.read_only:
-            if self.get_stats()["chunk_count"] <= self.config.store.views_limit:
-                self.backend.write_views()
+            self.backend.write_views(up_to=self.config.store.views_limit)
             self._written = False
         self.backend.close()
 

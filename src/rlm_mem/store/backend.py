@@ -173,8 +173,8 @@ class Backend(Protocol):
         """Bring up to date what is written only now and then."""
         ...
 
-    def write_views(self) -> list[str]:
-        """Write the JSON views of seed 000; their names."""
+    def write_views(self, *, up_to: int | None = None) -> list[str]:
+        """Write the JSON views of seed 000 (of ``up_to`` chunks at most: else none); their names."""
         ...
 
     def sync(self, *, full: bool = False) -> SyncReport:

@@ -433,7 +433,7 @@ class PostgresBackend:
         """Write the access counts that are still in memory."""
         return {"access_counts_folded": self.flush_reads(wait=True), "views": []}
 
-    def write_views(self) -> list[str]:
+    def write_views(self, *, up_to: int | None = None) -> list[str]:  # noqa: ARG002 - see below
         """None: the views of seed 000 are files of a folder."""
         return []
 

@@ -1,0 +1,518 @@
+"""The PostgreSQL backend by itself: tables, locks, lost connections, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import psycopg
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.chunk import Chunk
+from rlm_mem.config import Config
+from rlm_mem.errors import (
+    ConflictError,
+    CorruptStore,
+    InvalidConfig,
+    NamespaceError,
+    StorageError,
+    StoreClosed,
+    StoreLocked,
+    StoreReadOnly,
+)
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.integrity import check
+from rlm_mem.store.postgres.backend import PostgresBackend
+from rlm_mem.store.postgres.schema import LOCAL_TABLES, SCHEMA_VERSION, TABLES, namespace_key
+from rlm_mem.store.postgres.transaction import PostgresTransaction
+from tests.postgres import PASSWORD, USER, Databases
+
+QUICK = Config.load(
+    None, environ={}, store={"lock_wait_seconds": 0.3}, postgres={"reconnect_seconds": 3.0, "pool_size": 4}
+)
+
+
+@pytest.fixture
+def store(dsn: str) -> Iterator[ChunkStore]:
+    """An empty store in a database."""
+    with ChunkStore(dsn, config=QUICK) as opened:
+        yield opened
+
+
+def sql(dsn: str, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """Run a statement as somebody else would, by hand."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        cursor = connection.execute(statement, values)
+        return cursor.fetchall() if cursor.description else []
+
+
+def backend_of(store: ChunkStore) -> PostgresBackend:
+    return cast(PostgresBackend, store.backend)
+
+
+def holding(dsn: str, namespace: str = "default") -> psycopg.Connection[Any]:
+    """A connection that holds the write lock of a namespace until it is closed."""
+    connection = psycopg.connect(dsn)
+    connection.execute(
+        "SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE", (namespace_key(namespace),)
+    )
+    return connection
+
+
+# --- tables ------------------------------------------------------------------------------------------------
+
+
+def test_every_key_and_every_index_begins_with_the_namespace(store: ChunkStore, dsn: str) -> None:
+    indexes = sql(
+        dsn,
+        "SELECT c.relname, i.relname, a.attname FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid"
+        " JOIN pg_class c ON c.oid = x.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = x.indkey[0] WHERE n.nspname = 'rlm_mem'",
+    )
+    of_namespaces = [row for row in indexes if row[0] not in LOCAL_TABLES]
+    assert {table for table, _, _ in of_namespaces} == set(TABLES), "each table has a key"
+    assert {index: first for _, index, first in of_namespaces if first != "ns"} == {}
+
+
+def test_no_table_refers_to_another_and_all_are_known(store: ChunkStore, dsn: str) -> None:
+    tables = sql(dsn, "SELECT tablename FROM pg_tables WHERE schemaname = 'rlm_mem'")
+    assert {name for (name,) in tables} == {*TABLES, *LOCAL_TABLES}
+    foreign = "SELECT conname FROM pg_constraint WHERE contype = 'f' AND connamespace = 'rlm_mem'::regnamespace"
+    assert sql(dsn, foreign) == [], "foreign keys across a distribution would have to be colocated"
+
+
+def test_the_key_of_a_namespace_is_made_of_its_name_alone() -> None:
+    assert namespace_key("default") == -101136948824460382
+    assert namespace_key("a") != namespace_key("b")
+    assert -(2**63) <= namespace_key("agent/project/user") < 2**63
+
+
+def test_tables_are_made_once_however_many_programs_open_an_empty_database_at_once(databases: Databases) -> None:
+    name = databases.make()
+    dsn = databases.server.dsn(name)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            opened = list(threads.map(lambda _: ChunkStore(dsn, config=QUICK), range(8)))
+        for one in opened:
+            one.close()
+        versions = [(number,) for number in range(1, SCHEMA_VERSION + 1)]
+        assert sql(dsn, "SELECT version FROM rlm_mem.migrations ORDER BY version") == versions
+    finally:
+        databases.drop(name)
+
+
+def test_a_newer_schema_is_refused_and_left_as_it_is(databases: Databases) -> None:
+    name = databases.make()
+    dsn = databases.server.dsn(name)
+    try:
+        ChunkStore(dsn, config=QUICK).close()
+        sql(dsn, "INSERT INTO rlm_mem.migrations(version) VALUES (%s)", SCHEMA_VERSION + 1)
+        with pytest.raises(StorageError, match=f"schema version {SCHEMA_VERSION + 1}") as caught:
+            ChunkStore(dsn, config=QUICK)
+        assert caught.value.hint == "upgrade rlm-mem"
+    finally:
+        databases.drop(name)
+
+
+def test_read_only_makes_no_tables_and_writes_nothing(databases: Databases, dsn: str) -> None:
+    name = databases.make()
+    try:
+        with pytest.raises(StoreReadOnly, match="holds no store"):
+            ChunkStore(databases.server.dsn(name), config=QUICK, read_only=True)
+        assert sql(databases.server.dsn(name), "SELECT to_regnamespace('rlm_mem')") == [(None,)]
+    finally:
+        databases.drop(name)
+    with ChunkStore(dsn, config=QUICK) as writer:
+        chunk = writer.create_chunk("Kept.")
+    with ChunkStore(dsn, config=QUICK, read_only=True) as reader:
+        assert reader.get_chunk(chunk.id) is not None
+        with pytest.raises(StoreReadOnly):
+            reader.create_chunk("Refused.")
+    assert sql(dsn, "SELECT count(*) FROM rlm_mem.reads") == [(0,)], "nor is the read counted"
+
+
+# --- locks and revisions -----------------------------------------------------------------------------------
+
+
+def test_a_writer_waits_for_the_lock_of_its_namespace_and_then_says_so(store: ChunkStore, dsn: str) -> None:
+    store.create_chunk("First.")
+    with holding(dsn):
+        began = time.monotonic()
+        with pytest.raises(StoreLocked, match="nothing was changed"):
+            store.create_chunk("Second.")
+        assert time.monotonic() - began < 5
+        assert store.get_stats()["chunk_count"] == 1, "readers do not wait"
+        with ChunkStore(dsn, namespace="other", config=QUICK) as other:
+            other.create_chunk("Namespaces do not wait for each other.")
+    store.create_chunk("Second.")
+    assert store.get_stats()["chunk_count"] == 2
+
+
+def test_no_lock_outlives_the_process_that_held_it(store: ChunkStore, dsn: str) -> None:
+    store.create_chunk("First.")
+    held = holding(dsn)
+    sql(dsn, "SELECT pg_terminate_backend(%s)", held.info.backend_pid)
+    store.create_chunk("Second.")
+    held.close()
+
+
+def test_a_writer_that_ignores_the_lock_is_found_out_by_the_revision(store: ChunkStore, dsn: str) -> None:
+    chunk = store.create_chunk("Ours.")
+    with pytest.raises(ConflictError), store.batch():
+        row = store.backend.find("default", chunk.id)
+        assert row is not None
+        changed = store.backend.read(row)
+        assert changed is not None
+        changed.tags, changed.revision = ["mine"], 2
+        transaction = cast(PostgresTransaction, backend_of(store).present)
+        transaction.put(changed)
+        # Somebody else's statement, without the lock, on a row that this transaction has only read so far.
+        sql(dsn, "UPDATE rlm_mem.chunks SET revision = 7 WHERE id = %s", chunk.id)
+    sql(dsn, "UPDATE rlm_mem.chunks SET revision = 1 WHERE id = %s", chunk.id)
+    assert cast(Chunk, store.get_chunk(chunk.id)).tags == []
+    assert check(store) == []
+
+
+def test_two_updates_of_one_revision_cannot_both_win(store: ChunkStore, dsn: str) -> None:
+    chunk = store.create_chunk("Contested.")
+    outcomes: list[str] = []
+
+    def change(number: int) -> None:
+        with ChunkStore(dsn, config=QUICK) as mine:
+            try:
+                mine.update_chunk(chunk.id, tags=[f"t{number}"], expected_revision=1)
+                outcomes.append("won")
+            except ConflictError:
+                outcomes.append("lost")
+
+    threads = [threading.Thread(target=change, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["lost"] * 5 + ["won"]
+
+
+def test_a_batch_over_two_namespaces_appears_as_one(store: ChunkStore, dsn: str) -> None:
+    with pytest.raises(RuntimeError), store.batch():
+        store.create_chunk("Here.")
+        store.create_chunk("There.", namespace="other")
+        raise RuntimeError
+    with store.batch():
+        store.create_chunk("Here.")
+        store.create_chunk("There.", namespace="other")
+    assert store.namespaces() == [("default", 1), ("other", 1)]
+
+
+def test_the_same_id_may_be_used_in_two_namespaces(store: ChunkStore, dsn: str) -> None:
+    store.create_chunk("Ours.", chunk_id="chunk-001")
+    with ChunkStore(dsn, namespace="other", config=QUICK, confined=True) as other:
+        assert other.get_chunk("chunk-001") is None
+        other.create_chunk("Theirs.", chunk_id="chunk-001")
+        assert other.delete_chunk("chunk-001", permanent=True)
+    assert cast(Chunk, store.get_chunk("chunk-001")).content == "Ours."
+
+
+def test_two_names_with_one_key_are_never_mixed(store: ChunkStore, dsn: str) -> None:
+    store.create_chunk("Ours.")
+    sql(dsn, "UPDATE rlm_mem.namespaces SET name = 'somebody/else'")
+    with ChunkStore(dsn, config=QUICK) as fresh:
+        with pytest.raises(CorruptStore, match="same key"):
+            fresh.create_chunk("Mixed.")
+        with pytest.raises(CorruptStore, match="same key"):
+            fresh.list_chunks()
+
+
+# --- moved elsewhere ---------------------------------------------------------------------------------------
+
+
+def test_a_namespace_that_moved_is_followed_by_writers_at_once_and_by_readers_within_a_second(
+    store: ChunkStore, dsn: str, databases: Databases
+) -> None:
+    chunk = store.create_chunk("Before the move.")
+    with databases.lend() as elsewhere, ChunkStore(elsewhere, config=QUICK) as there:
+        there.adopt(chunk)
+        sql(dsn, "UPDATE rlm_mem.namespaces SET state = 'moved', moved_to = %s", elsewhere)
+        store.create_chunk("After the move.")
+        assert there.get_stats()["chunk_count"] == 2
+        with ChunkStore(dsn, config=QUICK) as reader:
+            assert reader.get_stats()["chunk_count"] == 2
+        assert store.namespaces() == [], "what has moved is not listed where it was"
+
+
+def test_writers_wait_while_a_namespace_is_being_moved_and_readers_do_not(store: ChunkStore, dsn: str) -> None:
+    chunk = store.create_chunk("On its way.")
+    sql(dsn, "UPDATE rlm_mem.namespaces SET state = 'moving'")
+    with pytest.raises(StoreLocked, match="being moved"):
+        store.create_chunk("Too early.")
+    assert store.get_chunk(chunk.id) is not None
+    sql(dsn, "UPDATE rlm_mem.namespaces SET state = 'here'")
+    store.create_chunk("In time.")
+
+
+def test_a_batch_cannot_span_two_servers(store: ChunkStore, dsn: str, databases: Databases) -> None:
+    with databases.lend() as elsewhere:
+        ChunkStore(elsewhere, config=QUICK).close()
+        sql(
+            dsn,
+            "INSERT INTO rlm_mem.shards(ns, name, dsn) VALUES (%s, 'far', %s)",
+            namespace_key("far"),
+            elsewhere,
+        )
+        with pytest.raises(NamespaceError, match="another server"), store.batch():
+            store.create_chunk("Near.")
+            store.create_chunk("Far.", namespace="far")
+        store.create_chunk("Far.", namespace="far")
+    assert store.get_stats()["chunk_count"] == 0
+
+
+# --- connections -------------------------------------------------------------------------------------------
+
+
+def end_connections(databases: Databases, dsn: str) -> None:
+    """What a restart of the server does to everybody who is connected."""
+    name = dsn.rsplit("/", 1)[1].split("?")[0]
+    databases.server.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()", name
+    )
+
+
+def test_reads_and_writes_go_on_after_their_connections_were_ended(
+    store: ChunkStore, dsn: str, databases: Databases
+) -> None:
+    chunk = store.create_chunk("Before.")
+    end_connections(databases, dsn)
+    assert store.get_chunk(chunk.id) is not None
+    end_connections(databases, dsn)
+    store.create_chunk("After.")
+    end_connections(databases, dsn)
+    store.record_event("recall", [chunk.id])
+    assert [event["op"] for event in store.events()] == ["create", "create", "recall"]
+
+
+def test_a_loss_in_the_middle_of_a_batch_changes_nothing_and_says_so(
+    store: ChunkStore, dsn: str, databases: Databases
+) -> None:
+    with pytest.raises(StorageError, match="nothing was changed"), store.batch():
+        store.create_chunk("One.")
+        end_connections(databases, dsn)
+        store.create_chunk("Two.")
+    assert store.get_stats()["chunk_count"] == 0
+
+
+class LostAt:
+    """A connection that is lost when it sends COMMIT: before the server hears of it, or after."""
+
+    def __init__(self, connection: Any, kill: Callable[[int], object], *, after: bool) -> None:
+        self._connection, self._kill, self._after = connection, kill, after
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *values: object) -> Any:
+        if statement == "COMMIT":
+            if self._after:
+                self._connection.execute(statement)
+            self._kill(self._connection.info.backend_pid)
+            return self._connection.execute("SELECT 1")
+        return self._connection.execute(statement, *values)
+
+
+@pytest.mark.parametrize("after", [True, False], ids=["after the server heard", "before the server heard"])
+def test_a_connection_lost_at_the_commit_is_answered_truly(
+    store: ChunkStore, dsn: str, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    begin = PostgresTransaction.begin
+
+    def lose(self: PostgresTransaction, namespace: str) -> None:
+        begin(self, namespace)
+        kill = lambda pid: sql(dsn, "SELECT pg_terminate_backend(%s, 5000)", pid)  # noqa: E731
+        self._connection = cast(Any, LostAt(self._connection, kill, after=after))
+
+    monkeypatch.setattr(PostgresTransaction, "begin", lose)
+    if after:
+        store.create_chunk("Committed.")
+    else:
+        with pytest.raises(StorageError, match="nothing was changed"):
+            store.create_chunk("Lost.")
+    monkeypatch.undo()
+    assert store.get_stats()["chunk_count"] == int(after)
+    assert len(list(store.events())) == int(after)
+
+
+def test_an_error_that_was_swallowed_inside_a_batch_does_not_look_like_success(store: ChunkStore) -> None:
+    with pytest.raises(StorageError, match="nothing was changed"), store.batch():
+        store.create_chunk("One.")
+        with pytest.raises(StorageError):
+            backend_of(store).rows("default", "SELECT 1 / 0")
+    assert store.get_stats()["chunk_count"] == 0
+
+
+def test_more_threads_than_connections_take_turns(store: ChunkStore) -> None:
+    chunk = store.create_chunk("Read by many.")
+    with ThreadPoolExecutor(16) as threads:
+        found = list(threads.map(lambda _: store.get_chunk(chunk.id), range(64)))
+    assert all(found)
+    backend_of(store).flush_reads(wait=True)
+    assert cast(Chunk, store.get_chunk(chunk.id, track=False)).metadata.access_count == 64
+
+
+def test_a_closed_store_says_so(dsn: str) -> None:
+    store = ChunkStore(dsn, config=QUICK)
+    store.close()
+    with pytest.raises(StoreClosed):
+        store.list_chunks()
+
+
+# --- what is said when it cannot work ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded(databases: Databases) -> Iterator[str]:
+    """A database that asks for the password."""
+    name = databases.make()
+    rules = databases.server.folder / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text(f"host {name} all 127.0.0.1/32 scram-sha-256\n{before}")
+    databases.server.reload()
+    yield name
+    rules.write_text(before)
+    databases.server.reload()
+    databases.drop(name)
+
+
+def test_what_is_wrong_is_said_in_one_sentence_and_never_with_the_password(
+    databases: Databases, guarded: str
+) -> None:
+    port = databases.server.dsn("x").rsplit(":", 1)[1].split("/")[0]
+    secret = "hidden-pass-word"
+    until = time.monotonic() + 10
+    while time.monotonic() < until:  # the rule holds from some moment after the reload on
+        try:
+            psycopg.connect(f"postgresql://{USER}:wrong@127.0.0.1:{port}/{guarded}").close()
+        except psycopg.OperationalError:
+            break
+        time.sleep(0.05)
+    ChunkStore(databases.server.dsn(guarded), config=QUICK).close()
+    cases = {
+        f"postgresql://{USER}:{secret}@127.0.0.1:1/brain": "there is no PostgreSQL server at",
+        f"postgresql://{USER}:{secret}@127.0.0.1:{port}/{guarded}": "password authentication failed",
+        f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/nothing": 'database "nothing" does not exist',
+        f"postgresql://{USER}:{secret}@127.0.0.1:port/brain": "",
+        f"postgresql://{USER}:{secret}@127.0.0.1:{port}/brain?colour=red&password={secret}": "not a valid DSN",
+    }
+    for dsn, said in cases.items():
+        with pytest.raises((StorageError, InvalidConfig)) as caught:
+            ChunkStore(dsn, config=QUICK)
+        told = f"{caught.value} {caught.value.hint}"
+        assert said in told and "\n" not in told, told
+        assert secret not in told and PASSWORD not in told, told
+        assert caught.value.hint
+
+
+def test_a_password_is_not_shown_by_anything_that_names_the_store(store: ChunkStore, dsn: str) -> None:
+    assert PASSWORD in dsn
+    for shown in (repr(store), store.backend.location, str(store.get_stats()), repr(backend_of(store).pool("default"))):
+        assert PASSWORD not in shown
+
+
+def test_a_database_has_no_folder(store: ChunkStore) -> None:
+    with pytest.raises(StorageError, match="no folder"):
+        _ = store.base_path
+
+
+# --- texts -------------------------------------------------------------------------------------------------
+
+
+def test_what_a_text_column_cannot_hold_is_kept_or_simply_not_found(store: ChunkStore) -> None:
+    one = store.create_chunk("Before\0after, \u2028 and \U0001f600.", metadata={"odd": "\0"})
+    two = store.create_chunk("Other.", links=[{"target_id": one.id, "type": "supports", "reasoning": "a\0b"}])
+    found = cast(Chunk, store.get_chunk(one.id))
+    assert found.content == "Before\0after, \u2028 and \U0001f600."
+    assert found.metadata.extra == {"odd": "\0"}
+    assert [link.reasoning for link in store.linked(two.id)] == ["a\0b"]
+    assert cast(Chunk, store.undo(two.id) or store.get_chunk(two.id)).links[0].reasoning == "a\0b"
+    store.record_event("recall", [one.id], question="what\0ever")
+    assert [event["question"] for event in store.events(op="recall")] == ["what\0ever"]
+    for odd in ("\0", "a\0b", "\ud800"):
+        assert store.list_chunks(tags=[odd]) == store.list_chunks(conversation_id=odd) == []
+        assert store.list_chunks(chunk_type=odd) == store.list_chunks(any_tags=[odd]) == []
+        assert store.latest(3, tag=odd) == store.latest(3, conversation_id=odd) == []
+        assert list(store.events(op=odd)) == []
+    assert check(store) == []
+
+
+# --- repairs -----------------------------------------------------------------------------------------------
+
+
+def test_damage_by_hand_is_found_and_mended_but_for_what_a_person_must_decide(store: ChunkStore, dsn: str) -> None:
+    from rlm_mem.store.repair import repair
+
+    ids = [store.create_chunk(f"Note {n} on trains.", tags=["n"], conversation_id=f"c{n % 3}").id for n in range(9)]
+    store.update_chunk(ids[0], content="A better note.")
+    store.add_link(ids[1], ids[2], "supports")
+    store.delete_chunk(ids[3])
+    assert check(store) == []
+    for statement in (
+        "UPDATE rlm_mem.chunks SET tokens = 1 WHERE doc = 5",
+        "UPDATE rlm_mem.terms SET df = df + 1 WHERE text = 'train'",
+        "DELETE FROM rlm_mem.tags WHERE doc = 6",
+        "DELETE FROM rlm_mem.chunks WHERE doc = 3",
+        "UPDATE rlm_mem.bodies SET body = '{' WHERE doc IN (1, 7)",
+        "UPDATE rlm_mem.totals SET chunks = chunks + 3",
+    ):
+        sql(dsn, statement)
+    codes = {finding.code for finding in check(store)}
+    assert codes == {
+        "index-row", "index-counts", "index-links", "dangling-link", "orphaned-row", "unreadable-row",
+        "unreadable-row-with-version",
+    }  # fmt: skip
+    before = sql(dsn, "SELECT body FROM rlm_mem.bodies ORDER BY doc")
+    planned = repair(store)
+    assert not any(step.done for step in planned)
+    assert sql(dsn, "SELECT body FROM rlm_mem.bodies ORDER BY doc") == before, "a dry run"
+    assert not any(step.error for step in repair(store, dry_run=False))
+    assert {finding.code for finding in check(store)} == {"unreadable-row"}
+    assert cast(Chunk, store.get_chunk(ids[0])).content == "Note 0 on trains."
+    assert len(store.backend.files("default").names("archive/damaged")) == 1, "the damaged text is kept"
+
+
+def test_rebuilding_makes_everything_derived_anew(store: ChunkStore, dsn: str) -> None:
+    ids = [store.create_chunk(f"Note {n} on trains.", tags=["n"], conversation_id="c").id for n in range(5)]
+    store.add_link(ids[1], ids[2], "supports")
+    store.delete_chunk(ids[3])
+    for table in ("terms", "postings", "conversation_terms", "tags", "links", "totals"):
+        sql(dsn, f"DELETE FROM rlm_mem.{table}")
+    seen: list[tuple[int, int]] = []
+    report = store.rebuild_index(lambda done, total: seen.append((done, total)))
+    assert not report.unreadable and seen[-1] == (5, 5)
+    assert check(store) == []
+    with Memory(store) as memory:
+        assert {hit.chunk_id for hit in memory.search("train")} == set(ids) - {ids[3]}
+
+
+def test_terms_of_another_analyser_are_made_anew_at_the_next_use(store: ChunkStore, dsn: str) -> None:
+    store.create_chunk("Trains run.")
+    sql(dsn, "UPDATE rlm_mem.namespaces SET analysis = '0:klingon'")
+    sql(dsn, "DELETE FROM rlm_mem.postings")
+    with Memory.open(dsn, config=QUICK) as memory:
+        assert len(memory.search("train")) == 1
+    assert sql(dsn, "SELECT analysis FROM rlm_mem.namespaces") != [("0:klingon",)]
+
+
+def test_the_counter_for_pollers_grows_with_every_change_and_with_nothing_else(store: ChunkStore) -> None:
+    versions = [store.backend.version("default")]
+    chunk = store.create_chunk("One.")
+    versions.append(store.backend.version("default"))
+    store.update_chunk(chunk.id, tags=["t"])
+    versions.append(store.backend.version("default"))
+    store.get_chunk(chunk.id)
+    store.record_event("recall", [chunk.id])
+    assert store.backend.version("default") == versions[-1]
+    store.delete_chunk(chunk.id)
+    versions.append(store.backend.version("default"))
+    assert versions == sorted(set(versions))
