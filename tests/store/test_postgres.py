@@ -81,7 +81,9 @@ def test_every_key_and_every_index_begins_with_the_namespace(store: ChunkStore, 
 def test_no_table_refers_to_another_and_all_are_known(store: ChunkStore, dsn: str) -> None:
     tables = sql(dsn, "SELECT tablename FROM pg_tables WHERE schemaname = 'rlm_mem'")
     assert {name for (name,) in tables} == {*TABLES, *LOCAL_TABLES}
-    foreign = "SELECT conname FROM pg_constraint WHERE contype = 'f' AND connamespace = 'rlm_mem'::regnamespace"
+    foreign = (
+        "SELECT conname FROM pg_constraint WHERE contype = 'f' AND connamespace = 'rlm_mem'::regnamespace"
+    )
     assert sql(dsn, foreign) == [], "foreign keys across a distribution would have to be colocated"
 
 
@@ -91,7 +93,9 @@ def test_the_key_of_a_namespace_is_made_of_its_name_alone() -> None:
     assert -(2**63) <= namespace_key("agent/project/user") < 2**63
 
 
-def test_tables_are_made_once_however_many_programs_open_an_empty_database_at_once(databases: Databases) -> None:
+def test_tables_are_made_once_however_many_programs_open_an_empty_database_at_once(
+    databases: Databases,
+) -> None:
     name = databases.make()
     dsn = databases.server.dsn(name)
     try:
@@ -244,7 +248,9 @@ def test_a_namespace_that_moved_is_followed_by_writers_at_once_and_by_readers_wi
         assert store.namespaces() == [], "what has moved is not listed where it was"
 
 
-def test_writers_wait_while_a_namespace_is_being_moved_and_readers_do_not(store: ChunkStore, dsn: str) -> None:
+def test_writers_wait_while_a_namespace_is_being_moved_and_readers_do_not(
+    store: ChunkStore, dsn: str
+) -> None:
     chunk = store.create_chunk("On its way.")
     sql(dsn, "UPDATE rlm_mem.namespaces SET state = 'moving'")
     with pytest.raises(StoreLocked, match="being moved"):
@@ -277,7 +283,8 @@ def end_connections(databases: Databases, dsn: str) -> None:
     """What a restart of the server does to everybody who is connected."""
     name = dsn.rsplit("/", 1)[1].split("?")[0]
     databases.server.sql(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()", name
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
+        name,
     )
 
 
@@ -416,7 +423,12 @@ def test_what_is_wrong_is_said_in_one_sentence_and_never_with_the_password(
 
 def test_a_password_is_not_shown_by_anything_that_names_the_store(store: ChunkStore, dsn: str) -> None:
     assert PASSWORD in dsn
-    for shown in (repr(store), store.backend.location, str(store.get_stats()), repr(backend_of(store).pool("default"))):
+    for shown in (
+        repr(store),
+        store.backend.location,
+        str(store.get_stats()),
+        repr(backend_of(store).pool("default")),
+    ):
         assert PASSWORD not in shown
 
 
@@ -449,10 +461,15 @@ def test_what_a_text_column_cannot_hold_is_kept_or_simply_not_found(store: Chunk
 # --- repairs -----------------------------------------------------------------------------------------------
 
 
-def test_damage_by_hand_is_found_and_mended_but_for_what_a_person_must_decide(store: ChunkStore, dsn: str) -> None:
+def test_damage_by_hand_is_found_and_mended_but_for_what_a_person_must_decide(
+    store: ChunkStore, dsn: str
+) -> None:
     from rlm_mem.store.repair import repair
 
-    ids = [store.create_chunk(f"Note {n} on trains.", tags=["n"], conversation_id=f"c{n % 3}").id for n in range(9)]
+    ids = [
+        store.create_chunk(f"Note {n} on trains.", tags=["n"], conversation_id=f"c{n % 3}").id
+        for n in range(9)
+    ]
     store.update_chunk(ids[0], content="A better note.")
     store.add_link(ids[1], ids[2], "supports")
     store.delete_chunk(ids[3])
