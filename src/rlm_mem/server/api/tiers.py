@@ -43,7 +43,7 @@ _OneLine = Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00-\x1f\x7f-\x9f]
 class StepIn(Request):
     """One tool call of an execution."""
 
-    tool: _OneLine
+    tool: Line
     call: _OneLine = ""
     validation: _OneLine = ""
     on_error: _OneLine = ""
