@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow test-models check format bench clean
+.PHONY: help install dev demo test test-slow test-models check format bench bench-peers figures clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 22
@@ -40,10 +40,13 @@ format: $(VENV)/.installed-dev ## put the code into the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.installed-dev ## every benchmark, one after the other
-	@for file in $$(grep -l __main__ benchmarks/*.py); do \
-		echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit 1; \
-	done
+bench: $(VENV)/.installed-dev ## every benchmark, one report (ARGS="--quick", "--data FOLDER", "--postgres DSN")
+	$(BIN)/python tools/bench.py $(ARGS)
+
+bench-peers: $(BIN)/python ## other memories, to be measured beside this one
+	@PYTHON=$(CURDIR)/$(BIN)/python sh tools/peers.sh
+
+figures: $(BIN)/python ## fill docs/benchmarks.md from benchmarks/results
 	$(BIN)/python tools/figures.py
 
 clean: ## remove the environment and every cache

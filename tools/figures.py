@@ -1,67 +1,328 @@
-"""Writes the tables of docs/benchmarks.md from benchmarks/results: the figures come from runs, not from hands."""
+"""Writes the tables and plots of docs/benchmarks.md from benchmarks/results: figures come from runs, not from hands.
+
+A place that has no result yet says so. `python tools/figures.py --check` writes nothing and fails where the page, or
+a plot, is not what the results make.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import plots
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
-START = "<!-- figures: {name} -->\n"
-END = "<!-- end of figures -->"
+RESULTS = ROOT / "benchmarks" / "results"
+DRAWINGS = ROOT / "docs" / "plots"
+PLACE = re.compile(r"<!-- figures: (\w+) -->\n.*?<!-- end of figures -->", re.DOTALL)
+
+Result = dict[str, Any]
+Rows = list[dict[str, Any]]
 
 
-def main() -> None:
-    """Fill every marked place of the page that has a result."""
+@dataclass(frozen=True)
+class Table:
+    """Some columns of a result, under a heading of their own.
+
+    Attributes:
+        title: what stands above it.
+        columns: their names in the result, and as they are shown.
+    """
+
+    title: str
+    columns: dict[str, str] = field(default_factory=dict)
+
+
+#: Results with more columns than a page is wide, in parts. Columns that are named nowhere come last, in a table "more".
+PARTS: dict[str, tuple[Table, ...]] = {
+    "search_scale": (
+        Table(
+            "One search, milliseconds; FTS5 with the question as asked, and with its four best words picked out for it",
+            {
+                "chunks": "chunks",
+                "recipe_p50": "RLM-MEM p50",
+                "recipe_p95": "p95",
+                "first_stage_p50": "of it candidates p50",
+                "fts5_p50": "FTS5 p50",
+                "fts5_p95": "p95",
+                "fts5_picked_p50": "FTS5, words picked, p50",
+                "fts5_picked_p95": "p95",
+                "times_faster": "times faster",
+                "times_faster_than_picked": "than picked",
+            },
+        ),
+        Table(
+            "Opening, and seeing what another process wrote",
+            {
+                "chunks": "chunks",
+                "cold_open_ms": "open, nothing in memory, ms",
+                "cold_first_search_ms": "first search then, ms",
+                "seen_by_other_process": "writes of another process seen",
+                "search_after_write_ms": "the search after it, ms",
+            },
+        ),
+        Table(
+            "Building and keeping",
+            {
+                "chunks": "chunks",
+                "postings_build_s": "postings built, s",
+                "fts5_build_s": "FTS5 built, s",
+                "postings_mb": "postings MB",
+                "segments_and_rows_mb": "rows and segments MB",
+                "fts5_mb": "FTS5 MB",
+                "peak_rss_mb": "most memory MB",
+            },
+        ),
+    ),
+    "growth": (
+        Table(
+            "Writing and reading, milliseconds, p50; the floor is one synced file and one synced commit of SQLite",
+            {
+                "chunks": "chunks",
+                "backend": "store",
+                "remember_p50": "remember",
+                "remember_p95": "p95",
+                "floor_p50": "floor",
+                "get_p50": "get",
+                "search_p50": "search",
+                "tag_page_p50": "50 of a tag",
+                "tags_p50": "all tags",
+                "conversation_p50": "a conversation",
+                "conversations_p50": "50 conversations",
+                "open_p50": "open",
+            },
+        ),
+        Table(
+            "Upkeep",
+            {
+                "chunks": "chunks",
+                "backend": "store",
+                "remembered_per_s": "remembered in batches, chunks/s",
+                "rebuild_per_s": "rebuilt, chunks/s",
+                "rebuild_s": "rebuild s",
+                "check_s": "check s",
+                "findings": "findings",
+                "checkpoint_s": "checkpoint s",
+                "index_mb": "index MB",
+            },
+        ),
+    ),
+    "peers": (
+        Table(
+            "Time, milliseconds; right: questions whose note was among the first ten, tags of which all came",
+            {
+                "what": "memory",
+                "memories": "memories",
+                "add_p50": "add p50",
+                "add_p95": "p95",
+                "get_p50": "get p50",
+                "search_p50": "search p50",
+                "search_right": "right",
+                "tag_p50": "all of a tag p50",
+                "tag_right": "right",
+                "open_ms": "start and open",
+                "fill_per_s": "filled, memories/s",
+                "disk_mb": "disk MB",
+            },
+        ),
+    ),
+}
+
+
+def main() -> int:
+    """Fill every marked place of the page and draw every plot; or say what is not as it should be."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where something differs")
+    options = parser.parse_args()
+    results = read_results(RESULTS)
+    page, drawings = PAGE.read_text(encoding="utf-8"), drawn(results)
+    made = filled(page, results)
+    if options.check:
+        stale = ["docs/benchmarks.md"] if made != page else []
+        stale += [name for name, drawing in drawings.items() if _text(DRAWINGS / f"{name}.svg") != drawing]
+        stale += [f"no place for {name}" for name in results if f"<!-- figures: {name} -->" not in page]
+        print("\n".join(stale) or "docs/benchmarks.md holds what the results say")
+        return 1 if stale else 0
+    fill()
+    return 0
+
+
+def fill() -> None:
+    """Write the page and the plots."""
+    results = read_results(RESULTS)
     page = PAGE.read_text(encoding="utf-8")
-    for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
-        start = START.format(name=path.stem)
-        if start not in page:
-            print(f"docs/benchmarks.md has no place for {path.stem}")
-            continue
-        made = rendered(json.loads(path.read_text(encoding="utf-8")))
-        page = re.sub(
-            f"{re.escape(start)}.*?{re.escape(END)}",
-            lambda _, s=start, m=made: s + m + END,
-            page,
-            flags=re.DOTALL,
-        )
-    PAGE.write_text(page, encoding="utf-8")
+    for name in results:
+        if f"<!-- figures: {name} -->" not in page:
+            print(f"docs/benchmarks.md has no place for {name}")
+    PAGE.write_text(filled(page, results), encoding="utf-8")
+    for name, drawing in drawn(results).items():
+        plots.write(DRAWINGS / f"{name}.svg", drawing)
 
 
-def rendered(result: dict[str, Any]) -> str:
-    """One result as a table, its facts, and where it was measured."""
-    rows = result["rows"]
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def read_results(folder: Path) -> dict[str, Result]:
+    """Every result, by name."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+def filled(page: str, results: dict[str, Result]) -> str:
+    """The page with the figures of these results."""
+
+    def put(found: re.Match[str]) -> str:
+        name = found[1]
+        inside = rendered(results[name]) if name in results else "\nNot measured yet.\n\n"
+        return f"<!-- figures: {name} -->\n{inside}<!-- end of figures -->"
+
+    return PLACE.sub(put, page)
+
+
+# --- tables ------------------------------------------------------------------------------------------------
+
+
+def rendered(result: Result) -> str:
+    """One result as tables, its facts, and where it was measured."""
+    blocks = [_table(rows, columns, title) for title, columns, rows in tables(result)]
+    machine = result["machine"]
+    place = f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
+    load = machine.get("load_1min")
+    closing = [
+        f"Measured {result['started'][:10]} on {place}" + (f", load {load:.1f}." if load is not None else ".")
+    ]
+    for name, value in result.get("facts", {}).items():
+        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+            blocks.append(_table(value, {key: key for key in value[0]}, name.capitalize()))
+        elif (
+            isinstance(value, dict) and value and not any(isinstance(v, dict | list) for v in value.values())
+        ):
+            said = ", ".join(f"{key} {shown(item)}" for key, item in value.items())
+            closing.append(f"{name.capitalize()}: {said}.")
+        elif not isinstance(value, dict | list):
+            closing.append(f"{name.capitalize()}: {shown(value)}.")
+    return "\n" + "\n".join(blocks) + "\n" + "\n".join(closing) + "\n\n"
+
+
+def tables(result: Result) -> Iterator[tuple[str, dict[str, str], Rows]]:
+    """Title, columns and rows of each table of a result; no column is left out."""
+    rows: Rows = result["rows"]
+    present = list(dict.fromkeys(name for row in rows for name in row))
+    named: set[str] = set()
+    for part in PARTS.get(result["name"], ()):
+        columns = {name: shown_as for name, shown_as in part.columns.items() if name in present}
+        values = [row for row in rows if any(name in row for name in list(columns)[1:])]
+        if len(columns) > 1 and values:
+            named |= set(columns)
+            yield part.title, columns, values
+    left = [name for name in present if name not in named]
+    if left:
+        first = [present[0]] if named else []
+        yield "More" if named else "", {name: name.replace("_", " ") for name in [*first, *left]}, rows
+
+
+def _table(rows: Rows, columns: dict[str, str], title: str) -> str:
     lines = [
-        "",
-        "| " + " | ".join(name.replace("_", " ") for name in columns) + " |",
+        "| " + " | ".join(columns.values()) + " |",
         "|" + "---|" * len(columns),
         *("| " + " | ".join(shown(row.get(name, "")) for name in columns) + " |" for row in rows),
         "",
     ]
-    machine = result["machine"]
-    place = f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
-    load = machine.get("load_1min")
-    lines.append(
-        f"Measured {result['started'][:10]} on {place}" + (f", load {load:.1f}." if load is not None else ".")
-    )
-    for name, value in result.get("facts", {}).items():
-        if not isinstance(value, dict | list):
-            lines.append(f"{name.capitalize()}: {shown(value)}.")
-    return "\n".join([*lines, "", ""])
+    return "\n".join([f"{title}:", "", *lines] if title else lines)
 
 
 def shown(value: object) -> str:
     """A cell: numbers with the digits that matter."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value).replace("|", "\\|")
+        return str(value).replace("|", "\\|").replace("\n", " ")
     if isinstance(value, int) or value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
+# --- plots -------------------------------------------------------------------------------------------------
+
+
+def drawn(results: dict[str, Result]) -> dict[str, str]:
+    """Every plot that there are figures for, by the name of its file."""
+    made: dict[str, str] = {}
+    if "growth" in results:
+        rows = results["growth"]["rows"]
+        wanted = {"remember_p50": "remember", "search_p50": "search", "tag_page_p50": "50 of a tag"}
+        several = len({row.get("backend") for row in rows}) > 1
+        lines = {
+            f"{shown_as}, {backend}" if several else shown_as: _points(
+                [row for row in rows if row.get("backend") == backend], "chunks", name
+            )
+            for backend in dict.fromkeys(row.get("backend") for row in rows)
+            for name, shown_as in wanted.items()
+        }
+        made["growth"] = plots.curves("A memory as it grows", "chunks", "milliseconds, p50", lines)
+    if "search_scale" in results:
+        rows = results["search_scale"]["rows"]
+        wanted = {
+            "recipe_p50": "RLM-MEM",
+            "fts5_p50": "SQLite FTS5",
+            "fts5_picked_p50": "FTS5, words picked out",
+        }
+        lines = {shown_as: _points(rows, "chunks", name) for name, shown_as in wanted.items()}
+        made["search"] = plots.curves(
+            "One search, by size of the store", "chunks", "milliseconds, p50", lines
+        )
+    if "links" in results:
+        rows = results["links"]["rows"]
+        wanted = {
+            "out": "links of a chunk",
+            "in": "links to a chunk",
+            "three_hops": "all within three links",
+            "add_link": "adding one (durable)",
+        }
+        lines = {shown_as: _points(rows, "chunks", name) for name, shown_as in wanted.items()}
+        made["links"] = plots.curves("Links, by size of the store", "chunks", "milliseconds, p50", lines)
+    if "peers" in results:
+        made |= _peer_plots(results["peers"]["rows"])
+    return {name: drawing for name, drawing in made.items() if drawing}
+
+
+def _peer_plots(rows: Rows) -> dict[str, str]:
+    sizes = sorted({row["memories"] for row in rows})
+    titles = {"add_p50": "Adding one memory", "search_p50": "One search"}
+    made = {}
+    for column, title in titles.items():
+        most = max(
+            sizes,
+            key=lambda size, column=column: (
+                sum(_is_number(row.get(column)) for row in rows if row["memories"] == size),
+                size,
+            ),
+        )
+        values = {
+            str(row["what"]): float(row[column])
+            for row in rows
+            if row["memories"] == most and _is_number(row.get(column))
+        }
+        if len(values) > 1:
+            name = f"peers_{column.split('_')[0]}"
+            made[name] = plots.bars(f"{title}, {most:,} memories", "milliseconds, p50", values)
+    return made
+
+
+def _points(rows: Rows, x: str, y: str) -> Sequence[tuple[float, float]]:
+    return [(row[x], row[y]) for row in rows if _is_number(row.get(x)) and _is_number(row.get(y))]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

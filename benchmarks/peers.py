@@ -1,0 +1,432 @@
+"""RLM-MEM beside other memories: the same notes, the same machine, the same run, each by its own calls.
+
+Peers are what installs from the package registries without an account: LangGraph's SqliteStore, mem0 (`infer=False`),
+the official MCP memory server and basic-memory, each in an environment of its own (`make bench-peers`). No model is
+anywhere: what a peer would ask a model for is left out or replaced, and the table says so.
+
+At each size: filling by the quickest way a peer offers, then in a fresh process opening, 100 durable adds one by one,
+reads by id, searches for a note by a question with three of its words, all notes of a tag, and the space on disk. Once
+for each peer: fsyncs for each add (counted with strace, where it is installed), a process killed (SIGKILL) in the
+midst of adding and what of the acknowledged is there afterwards, and two processes adding at once and what is lost.
+
+    python benchmarks/peers.py                    # 1,000 and 10,000 notes
+    python benchmarks/peers.py --quick            # 300 notes
+    python benchmarks/peers.py --only rlm-mem langgraph --sizes 100000
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import synthetic
+from support import Report, arguments, spread
+
+WORKER = Path(__file__).parent / "peer_worker.py"
+ENVIRONMENTS = Path(__file__).parents[1] / "build" / "peers"
+ADDS, READS, QUESTIONS, TAGS = 100, 200, 60, 10
+MANY_TAGS = 40
+WRITERS_EACH = 150
+
+FIRST = (
+    "Ana", "Ben", "Clara", "Dario", "Edith", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Kira", "Luca", "Mara", "Nils",
+    "Oona", "Pavel", "Quinn", "Rosa", "Sven", "Tara",
+)  # fmt: skip
+THINGS = (
+    "ledger", "gateway", "invoice", "pump", "garden", "ferry", "sensor", "contract", "piano", "recipe", "archive",
+    "turbine", "beehive", "atlas", "kiln",
+)  # fmt: skip
+PLACES = (
+    "cellar", "harbour", "greenhouse", "workshop", "library", "attic", "station", "orchard", "chapel", "quarry", "mill",
+    "depot", "pavilion",
+)  # fmt: skip
+DOINGS = (
+    "moved the {thing} to the {place} because the old room was damp",
+    "measured the {thing} twice at the {place} and wrote the figures down",
+    "would rather keep the {thing} near the {place} until spring",
+    "found that the {thing} at the {place} had been repaired without a note",
+    "agreed with the neighbours to share the {thing} of the {place}",
+)
+
+#: What a reader has to know before comparing the figures; checked by hand against the versions named in the facts.
+WHAT = {
+    "rlm-mem": (
+        "RLM-MEM, Python",
+        "JSON file a chunk + SQLite index",
+        "ranked: stemmed words, names, dates, neighbours",
+        "yes",
+    ),
+    "rlm-mem-mcp": ("RLM-MEM, MCP over stdio", "the same", "the same", "with a search only"),
+    "langgraph": ("LangGraph SqliteStore", "SQLite", "none without a model: exact values only", "yes"),
+    "mem0": (
+        "mem0, infer=False",
+        "local Qdrant (SQLite) + SQLite history",
+        "nearest arrays of a model; here hashed words stand in for it",
+        "yes",
+    ),
+    "server-memory": (
+        "MCP memory server",
+        "one JSONL file, read and rewritten by every write",
+        "a piece of text, not ranked",
+        "as a piece of text",
+    ),
+    "basic-memory": (
+        "basic-memory, MCP over stdio",
+        "Markdown file a note + SQLite FTS5",
+        "ranked words; its model for arrays is off",
+        "yes",
+    ),
+}
+
+
+def notes(count: int) -> list[dict[str, str]]:
+    """Notes of some 50 words in five sentences; each holds one word that no other has."""
+    random_ = random.Random(3)
+    made = []
+    for number in range(count):
+        who, other = random_.sample(FIRST, 2)
+        lines = [
+            f"{who} {doing.format(thing=random_.choice(THINGS), place=random_.choice(PLACES))}."
+            for doing in random_.sample(DOINGS, 4)
+        ]
+        rare = synthetic.word(number)
+        lines.insert(2, f"{other} calls the matter {rare} and wants to hear of it by day {number % 365}.")
+        made.append(
+            {
+                "name": f"note-{number:06}",
+                "text": " ".join(lines),
+                "tag": f"topic{number % MANY_TAGS:02}x",
+                "word": rare,
+                "who": other,
+            }
+        )
+    return made
+
+
+class Closed(Exception):
+    """The worker has ended, or did not answer in time."""
+
+
+class Worker:
+    """A peer in a process of its own."""
+
+    def __init__(self, peer: str, folder: Path, file: Path, *, trace: Path | None = None) -> None:
+        environment, python = environment_of(peer)
+        command = [str(python), str(WORKER), peer, str(folder), str(file)]
+        if trace is not None:
+            command = [
+                "strace",
+                "-f",
+                "-qq",
+                "-e",
+                "trace=fsync,fdatasync,syncfs,sync",
+                "-o",
+                str(trace),
+                *command,
+            ]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+        self._pending = b""
+        first = self.answer(180)
+        if "refused" in first:
+            self._process.wait()
+            raise Closed(first["refused"])
+        self.opened_ms: float = first["opened"]
+
+    def ask(self, do: str, seconds: float = 600, **more: Any) -> dict[str, Any]:
+        """Carry out a command and wait for it."""
+        self.tell(do, **more)
+        answer = self.answer(seconds)
+        done: dict[str, Any] = answer["done"]
+        return done
+
+    def tell(self, do: str, **more: Any) -> None:
+        """Begin a command."""
+        assert self._process.stdin is not None
+        self._process.stdin.write((json.dumps({"do": do, **more}) + "\n").encode())
+        self._process.stdin.flush()
+
+    def answer(self, seconds: float) -> dict[str, Any]:
+        """The next line of the worker, waited for that long."""
+        assert self._process.stdout is not None
+        ends = time.monotonic() + seconds
+        descriptor = self._process.stdout.fileno()
+        with selectors.DefaultSelector() as selector:
+            selector.register(descriptor, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                left = ends - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    self.kill()
+                    raise Closed(f"no answer within {seconds:.0f} s")
+                piece = os.read(descriptor, 1 << 20)
+                if not piece:
+                    self._process.wait()
+                    raise Closed(f"ended with {self._process.returncode}")
+                self._pending += piece
+        line, self._pending = self._pending.split(b"\n", 1)
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def kill(self) -> None:
+        """SIGKILL to the process and all that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def close(self) -> None:
+        """End it as a program ends."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=120)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+def environment_of(peer: str) -> tuple[dict[str, str], Path]:
+    """Variables and interpreter of a peer, as `tools/peers.sh` made them."""
+    if peer in ("langgraph", "mem0"):
+        return {}, ENVIRONMENTS / "python" / "bin" / "python"
+    return {
+        "PEER_NODE": str(ENVIRONMENTS / "node" / "node_modules"),
+        "PEER_BASIC_MEMORY": str(ENVIRONMENTS / "basic-memory" / "bin" / "basic-memory"),
+    }, Path(sys.executable)
+
+
+def installed(peer: str) -> str | None:
+    """Why a peer cannot be measured here; None where it can."""
+    wanted = {
+        "langgraph": ENVIRONMENTS / "python" / "bin" / "python",
+        "mem0": ENVIRONMENTS / "python" / "bin" / "python",
+        "server-memory": ENVIRONMENTS / "node" / "node_modules" / "@modelcontextprotocol" / "server-memory",
+        "basic-memory": ENVIRONMENTS / "basic-memory" / "bin" / "basic-memory",
+    }.get(peer)
+    if wanted is not None and not wanted.exists():
+        return "not installed (make bench-peers)"
+    if peer == "server-memory" and shutil.which("node") is None:
+        return "node is not installed"
+    return None
+
+
+def versions() -> dict[str, str]:
+    """What was measured."""
+    found = {}
+    for folder, names in (
+        ("python", ("langgraph-checkpoint-sqlite", "mem0ai")),
+        ("basic-memory", ("basic-memory",)),
+    ):
+        python = ENVIRONMENTS / folder / "bin" / "python"
+        for name in names if python.exists() else ():
+            ask = f"from importlib.metadata import version; print(version({name!r}))"
+            found[name] = subprocess.run(
+                [str(python), "-c", ask], capture_output=True, text=True, check=False
+            ).stdout.strip()
+    package = ENVIRONMENTS / "node/node_modules/@modelcontextprotocol/server-memory/package.json"
+    if package.exists():
+        found["server-memory"] = json.loads(package.read_text(encoding="utf-8"))["version"]
+    return found
+
+
+def at_size(
+    peer: str, size: int, place: Path, file: Path, all_notes: list[dict[str, str]], limit: float
+) -> dict[str, Any]:
+    """Timings of one peer at one size."""
+    folder = place / f"{peer}-{size}"
+    worker = Worker(peer, folder, file)
+    try:
+        filled = worker.ask("fill", limit, first=0, last=size)
+        worker.close()
+        worker = Worker(peer, folder, file)
+        random_ = random.Random(5)
+        chosen = random_.sample(range(size), min(size, READS))
+        questions = [
+            {
+                "text": f"What does {all_notes[n]['who']} call the matter {all_notes[n]['word']} of day {n % 365}?",
+                "word": all_notes[n]["word"],
+                "key": filled["keys"][n],
+            }
+            for n in chosen[:QUESTIONS]
+        ]
+        tags = [f"topic{n:02}x" for n in range(TAGS)]
+        added = worker.ask("add", limit, first=size, last=size + ADDS)
+        got = worker.ask("get", limit, keys=[filled["keys"][n] for n in chosen])
+        worker.ask("search", limit, questions=questions[:3])
+        found = worker.ask("search", limit, questions=questions)
+        tagged = worker.ask(
+            "tagged", limit, tags=tags, wanted=[len(range(n, size, MANY_TAGS)) for n in range(TAGS)]
+        )
+        worker.close()
+    except Closed:
+        worker.kill()
+        raise
+    add, get = spread(added["ms"]), spread(got["ms"])
+    row: dict[str, Any] = {
+        "what": WHAT[peer][0],
+        "memories": size,
+        "fill_per_s": round(size / filled["seconds"]),
+        "open_ms": round(worker.opened_ms),
+        "add_p50": add["p50"],
+        "add_p95": add["p95"],
+        "get_p50": get["p50"],
+    }
+    row |= _searched(found, "search", len(questions))
+    if peer == "mem0":
+        row["search_right"] = "its model's"  # what hashed words find says nothing about it
+    row |= _searched(tagged, "tag", len(tags))
+    row["disk_mb"] = round(space(folder) / 1e6, 1)
+    shutil.rmtree(folder, ignore_errors=True)
+    return row
+
+
+def _searched(found: dict[str, Any], name: str, count: int) -> dict[str, Any]:
+    if found.get("unsupported"):
+        return {f"{name}_p50": "no such call", f"{name}_right": "–"}
+    return {f"{name}_p50": spread(found["ms"])["p50"], f"{name}_right": f"{found['right']}/{count}"}
+
+
+def space(folder: Path) -> int:
+    """Bytes on disk, not counting what belongs to the user's home of a peer."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
+def fsyncs(peer: str, place: Path, file: Path) -> float | str:
+    """Calls of fsync and its like for each add, the first ones left out."""
+    if shutil.which("strace") is None:
+        return "strace is not installed"
+    trace = place / "trace"
+    worker = Worker(peer, place / f"{peer}-sync", file, trace=trace)
+    try:
+        worker.ask("add", first=0, last=5)
+        before = trace.read_text(encoding="utf-8", errors="replace").count("sync")
+        worker.ask("add", first=5, last=25)
+        time.sleep(1)  # the background may sync, too
+        after = trace.read_text(encoding="utf-8", errors="replace").count("sync")
+        return round((after - before) / 20, 1)
+    finally:
+        worker.kill()
+
+
+def killed(peer: str, place: Path, file: Path) -> str:
+    """Adds acknowledged before a SIGKILL, and how many of them are there afterwards."""
+    folder = place / f"{peer}-killed"
+    worker = Worker(peer, folder, file)
+    worker.tell("add", first=0, last=2_000, loud=True)
+    keys: list[str] = []
+    while len(keys) < 100:
+        line = worker.answer(300)
+        if "ack" not in line:
+            break
+        keys.append(line["ack"])
+    worker.kill()
+    try:
+        again = Worker(peer, folder, file)
+    except Closed as refused:
+        return f"cannot be opened again: {refused}"
+    try:
+        return f"{again.ask('present', keys=keys)['present']}/{len(keys)}"
+    finally:
+        again.close()
+
+
+def together(peer: str, place: Path, file: Path) -> str:
+    """Two processes add at the same time: acknowledged, and there afterwards."""
+    folder = place / f"{peer}-two"
+    first = Worker(peer, folder, file)
+    first.ask("add", first=0, last=1)
+    try:
+        second = Worker(peer, folder, file)
+    except Closed as refused:
+        first.close()
+        return f"a second process is refused ({str(refused).split(':')[0]})"
+    first.tell("add", first=1, last=1 + WRITERS_EACH)
+    second.tell("add", first=1_000, last=1_000 + WRITERS_EACH)
+    answers = [worker.answer(600)["done"] for worker in (first, second)]
+    for worker in (first, second):
+        worker.close()
+    keys = [key for answer in answers for key in answer["keys"]]
+    errors = [error for answer in answers for error in answer["errors"]]
+    reader = Worker(peer, folder, file)
+    try:
+        there = reader.ask("present", keys=keys)["present"]
+    finally:
+        reader.close()
+    said = f"{there}/{len(keys)} kept"
+    if errors:
+        said += f", {len(errors)} refused ({errors[0].split(':')[0]})"
+    return said
+
+
+def main() -> None:
+    """Measure and report."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--sizes", type=int, nargs="+", default=None, help="numbers of memories")
+    parser.add_argument("--only", nargs="+", choices=list(WHAT), default=None, help="these peers only")
+    parser.add_argument(
+        "--limit", type=float, default=300.0, help="most seconds for filling one peer at one size"
+    )
+    options = parser.parse_args()
+    sizes = options.sizes or ([300] if options.quick else [1_000, 10_000])
+    report = Report("peers", "Beside other memories: the same notes in one run (milliseconds)")
+    all_notes = notes(max(*sizes, 2_000) + ADDS)
+    with tempfile.TemporaryDirectory(prefix="rlm-mem-peers-") as name:
+        place, file = Path(name), Path(name) / "notes.jsonl"
+        file.write_text("".join(json.dumps(note) + "\n" for note in all_notes), encoding="utf-8")
+        peers = options.only or list(WHAT)
+        pace: dict[str, float] = {}
+        for size in sizes:
+            for peer in peers:
+                missing = installed(peer)
+                if missing is None and size / pace.get(peer, 1e9) > options.limit:
+                    missing = f"not measured: {size / pace[peer] / 60:.0f} minutes at its pace"
+                if missing is not None:
+                    report.add(what=WHAT[peer][0], memories=size, fill_per_s=missing)
+                    continue
+                try:
+                    row = at_size(peer, size, place, file, all_notes, options.limit)
+                    pace[peer] = max(row["fill_per_s"], 0.1)
+                    report.add(**row)
+                except Closed as ended:
+                    report.add(what=WHAT[peer][0], memories=size, fill_per_s=str(ended))
+        safety = []
+        for peer in peers:
+            if installed(peer) is not None:
+                continue
+            _, kept_as, searches, tags = WHAT[peer]
+            row = {"what": WHAT[peer][0], "kept as": kept_as, "search": searches, "by tag": tags}
+            for column, test in (
+                ("fsyncs an add", fsyncs),
+                ("there after SIGKILL", killed),
+                ("two processes at once", together),
+            ):
+                try:
+                    row[column] = str(test(peer, place, file))
+                except Closed as ended:
+                    row[column] = str(ended)
+            safety.append(row)
+            print(
+                "  " + "  ".join(f"{key}={value}" for key, value in row.items()), file=sys.stderr, flush=True
+            )
+    report.facts["versions"] = versions()
+    report.facts["what each does"] = safety
+    report.finish(options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Every benchmark in order, and one report: what `make bench` runs.
+
+    python tools/bench.py                        # all; records benchmarks/results, fills docs/benchmarks.md
+    python tools/bench.py --quick                # smaller sizes; records nothing but build/bench/report.md
+    python tools/bench.py --only remember links  # these
+    python tools/bench.py --data FOLDER          # also those that need conversations with marked evidence
+    python tools/bench.py --postgres DSN         # also on this server, where a benchmark can
+
+A benchmark that fails does not keep the others from running; the report names it, and the command ends with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import figures
+
+ROOT = Path(__file__).parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+BUILD = ROOT / "build" / "bench"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One file of benchmarks/.
+
+    Attributes:
+        name: of the file and of its result.
+        heading: in the report.
+        needs_data: it measures nothing without `--data`.
+        on_server: options that put it on a PostgreSQL server as well; ``DSN`` and ``FOLDER`` are filled in.
+        options: that it is always given.
+        quick: options in the place of ``--quick --output FILE``, for one that has none; it records nothing then.
+    """
+
+    name: str
+    heading: str
+    needs_data: bool = False
+    on_server: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    quick: tuple[str, ...] | None = None
+
+
+#: In the order of docs/benchmarks.md.
+ALL = (
+    Benchmark("retrieval", "Retrieval"),
+    Benchmark("search_scale", "Search at size"),
+    Benchmark("remember", "Remembering"),
+    Benchmark("locomo_remember", "Remembering long conversations", needs_data=True),
+    Benchmark("growth", "Growth", on_server=("--store", "FOLDER", "--store", "DSN")),
+    Benchmark("links", "Links"),
+    Benchmark("imports", "Importing at size"),
+    Benchmark("interchange", "Moving in and out"),
+    Benchmark("recall_overhead", "What a recall costs beside its model"),
+    Benchmark("sandbox", "The sandbox"),
+    Benchmark(
+        "offline_answers",
+        "Answers of the built-in writer",
+        needs_data=True,
+        options=("--leave-one-out",),
+        quick=("--sample", "10"),
+    ),
+    Benchmark("continuum_year", "Tiers over a year"),
+    Benchmark("continuum_scale", "Tiers at size"),
+    Benchmark("postgres_search", "Search on PostgreSQL"),
+    Benchmark("soak", "Many processes for minutes"),
+    Benchmark("failover", "Failover"),
+    Benchmark("telemetry", "Telemetry"),
+    Benchmark("peers", "Beside other memories"),
+)
+
+
+def main() -> int:
+    """Run, then report."""
+    options = _arguments()
+    chosen = [one for one in ALL if not options.only or one.name in options.only]
+    BUILD.mkdir(parents=True, exist_ok=True)
+    lines: list[str] = []
+    failed = False
+    for one in chosen:
+        left_out = _left_out(one, options)
+        if left_out:
+            lines.append(f"{one.name}: left out, {left_out}")
+            print(f"== {lines[-1]}", flush=True)
+            continue
+        print(f"== {one.name}", flush=True)
+        began = time.monotonic()
+        ended = subprocess.run(_command(one, options), cwd=ROOT, check=False).returncode
+        failed |= ended != 0
+        lines.append(f"{one.name}: {'done' if ended == 0 else 'FAILED'} in {time.monotonic() - began:.0f} s")
+    report = _report(chosen, lines, BUILD if options.quick else figures.RESULTS)
+    (BUILD / "report.md").write_text(report, encoding="utf-8")
+    print(f"\n{report}\nThis report: {BUILD / 'report.md'}")
+    if not options.quick:
+        figures.fill()
+    return 1 if failed else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="smaller sizes; nothing is recorded")
+    parser.add_argument(
+        "--only", nargs="+", choices=[one.name for one in ALL], metavar="NAME", help="only these"
+    )
+    parser.add_argument("--data", type=Path, default=None, help="folder with evaluation data")
+    parser.add_argument(
+        "--postgres", metavar="DSN", default=None, help="an empty database of a PostgreSQL server"
+    )
+    return parser.parse_args()
+
+
+def _left_out(one: Benchmark, options: argparse.Namespace) -> str | None:
+    if not (BENCHMARKS / f"{one.name}.py").exists():
+        return "not in this checkout"
+    if one.needs_data and options.data is None:
+        return "it needs --data FOLDER"
+    return None
+
+
+def _command(one: Benchmark, options: argparse.Namespace) -> list[str]:
+    command = [sys.executable, str(BENCHMARKS / f"{one.name}.py"), *one.options]
+    if options.quick and one.quick is not None:
+        command += one.quick
+    elif options.quick:
+        command += ["--quick", "--output", str(BUILD / f"{one.name}.json")]
+    if options.data is not None:
+        command += ["--data", str(options.data)]
+    if options.postgres is not None and one.on_server:
+        given = {"DSN": options.postgres, "FOLDER": str(BUILD / one.name)}
+        command += [given.get(word, word) for word in one.on_server]
+    return command
+
+
+def _report(chosen: list[Benchmark], lines: list[str], folder: Path) -> str:
+    results = figures.read_results(folder)
+    parts = ["# Benchmarks\n", *(f"* {line}" for line in lines), ""]
+    for one in chosen:
+        if one.name in results:
+            parts += [f"## {one.heading}", figures.rendered(results[one.name]).rstrip(), ""]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
