@@ -44,7 +44,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 store.add_link(chunk.id, last, "supports", 0.5, "<script>reasoning</script>")
             last = chunk.id
         store.update_chunk("chunk-hostile-script", content="</ins><script>alert('new')</script> tea")
-        program = "```repl\n# </pre><script>alert(1)</script>\nprint('</pre><script>x</script>')\nFINAL('<script>answer</script>')\n```"
+        lines = (
+            "# </pre><script>alert(1)</script>",
+            "print('</pre><script>x</script>')",
+            "FINAL('<script>answer</script>')",
+        )
+        program = "```repl\n" + "\n".join(lines) + "\n```"
         Memory(store, ScriptedLLM([program])).recall("<script>question</script>?")
         yield found
 
@@ -64,9 +69,12 @@ def harmless(page: str, *, as_written: bool = False) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/memories", "/memories?q=tea", "/memories?q=%3Cscript%3E", "/timeline", "/recalls", "/graph", "/costs", "/tiers", "/persona",
-     "/memories?tag=%22%3E%3Cscript%3Etag%3C/script%3E", "/memories?since=%3Cscript%3E", "/memories?done=%3Cscript%3E",
-     "/review?state=%3Cscript%3E", "/integrity?code=%22%3E%3Cscript%3E", "/recalls?operation=%22%3E%3Cimg%20src=x%3E"],
+    [
+        "/memories", "/memories?q=tea", "/memories?q=%3Cscript%3E", "/memories?since=%3Cscript%3E",
+        "/memories?tag=%22%3E%3Cscript%3Etag%3C/script%3E", "/memories?done=%3Cscript%3E",
+        "/timeline", "/graph", "/tiers", "/persona", "/costs", "/integrity?code=%22%3E%3Cscript%3E",
+        "/recalls", "/recalls?operation=%22%3E%3Cimg%20src=x%3E", "/review?state=%3Cscript%3E",
+    ],
 )  # fmt: skip
 def test_no_page_lets_text_become_markup(site: Site, path: str) -> None:
     harmless(site.get(path))

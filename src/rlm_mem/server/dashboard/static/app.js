@@ -71,7 +71,7 @@
 
   const typing = (element) => element.closest("input, textarea, select, [contenteditable]") !== null;
   const items = () => all("[data-list] a.what");
-  let prefix = 0;
+  let prefix = -Infinity;
 
   const step = (by) => {
     const links = items();
@@ -98,7 +98,7 @@
     }
     if (typing(event.target) || find("dialog[open]")) return;
     if (performance.now() - prefix < 1200) {
-      prefix = 0;
+      prefix = -Infinity;
       const link = find(`nav a[data-key="${CSS.escape(event.key)}"]`);
       if (link) {
         event.preventDefault();

@@ -1,0 +1,282 @@
+"""The dashboard in a real browser: every page, both themes, a phone, the keyboard, and what others write."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem.memory import Memory
+
+PAGES = (
+    "/memories", "/memories?q=gauge+bridge", "/memories?tag=team&archived=yes", "/memories/new", "/graph", "/timeline",
+    "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/integrity", "/login",
+)  # fmt: skip
+WINDOWS = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"color_scheme": "light", "width": 390, "height": 844, "has_touch": True},
+    "dark phone": {"color_scheme": "dark", "width": 390, "height": 844, "has_touch": True},
+}
+
+Open = Callable[..., Any]
+Elsewhere = Callable[..., "subprocess.Popen[str]"]
+
+
+def note(brain: Path, words: str) -> str:
+    """The id of the first memory that is found for some words."""
+    with Memory.open(brain) as memory:
+        return memory.search(words)[0].chunk_id
+
+
+def newest_run(brain: Path) -> str:
+    with Memory.open(brain) as memory:
+        return str(memory.trajectories(limit=1)[0].id)
+
+
+@pytest.mark.parametrize(
+    ("window", "rules"),
+    [
+        ("light", {}),
+        ("dark", {"runOnly": ["color-contrast"]}),  # the markup is the same, the colours are not
+        ("phone", {"runOnly": ["color-contrast", "target-size", "scrollable-region-focusable"]}),
+        ("dark phone", None),
+    ],
+)
+def test_every_page_is_quiet_fits_and_is_accessible(
+    open_page: Open, brain: Path, window: str, rules: dict[str, Any] | None
+) -> None:
+    """No complaint of the browser, no sideways scrolling, nothing serious for axe."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    axe = Axe()
+    one = note(brain, "LoRa cannot see Mill Bridge")
+    paths = [
+        *PAGES,
+        f"/memories/{one}",
+        f"/memories/{one}/edit",
+        f"/memories/{one}/history",
+        f"/recalls/{newest_run(brain)}",
+    ]
+    page = open_page("/memories", **WINDOWS[window])
+    found = []
+    for path in paths:
+        page.goto(path)
+        page.wait_for_load_state("load")
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, f"{path} is {wide} pixels too wide"
+        assert page.locator("h1").count() == 1, path
+        if rules is None:
+            continue
+        for problem in axe.run(page, options=rules).response["violations"]:
+            if problem["impact"] in ("serious", "critical"):
+                found.append((path, problem["id"], [node["html"][:160] for node in problem["nodes"]][:3]))
+    assert found == []
+
+
+def test_results_come_while_somebody_types_and_the_address_follows(open_page: Open) -> None:
+    page = open_page("/memories")
+    page.get_by_label("Search memories").press_sequentially("mill bri", delay=30)
+    page.get_by_text("We put the first gauge up").wait_for()
+    page.wait_for_url(re.compile(r"q=mill"), wait_until="commit")
+    assert page.locator("mark").count() > 0
+    page.get_by_label("Search memories").fill("zebra unicorn")
+    page.get_by_role("heading", name="Nothing fits").wait_for()
+    page.get_by_label("Search memories").fill("")
+    page.locator("#results li").nth(5).wait_for()
+    page.get_by_text("Filters").click()
+    page.get_by_label("Conversation", exact=True).fill("radio")
+    page.wait_for_url(re.compile(r"conversation=radio"), wait_until="commit")
+    page.get_by_text("Then we go to NB-IoT").wait_for()
+    assert page.locator("#results li").count() == 2
+
+
+def test_hostile_text_is_shown_as_it_was_written(open_page: Open, brain: Path) -> None:
+    page = open_page(f"/memories/{note(brain, 'boo bold')}")
+    shown = page.get_by_role("article", name="Content").inner_text()
+    assert "<script>alert('boo')</script>" in shown
+    assert "{{ 7 * 7 }}" in shown
+    assert page.locator("main img").count() == 0
+
+
+def test_the_keyboard_alone_finds_edits_and_saves_a_memory(open_page: Open, brain: Path) -> None:
+    page = open_page("/costs")
+    keys = page.keyboard
+    keys.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    keys.press("Enter")
+    keys.press("g")
+    keys.press("m")
+    page.wait_for_url(re.compile("/memories"))
+    keys.press("Escape")
+    keys.press("/")
+    keys.type("clamp forty minutes")
+    page.wait_for_url(re.compile("minutes"), wait_until="commit")
+    keys.press("Escape")
+    keys.press("j")
+    keys.press("Enter")
+    page.get_by_role("article", name="Content").wait_for()
+    keys.press("e")
+    page.wait_for_url(re.compile("/edit"))
+    keys.press("Control+End")
+    keys.type(" It holds.")
+    keys.press("Control+Enter")
+    page.get_by_text("Saved.").wait_for()
+    with Memory.open(brain) as memory:
+        chunk = memory.store.get_chunk(page.url.split("/")[-1].split("?")[0])
+    assert chunk is not None
+    assert (chunk.content, chunk.revision) == ("Jonas: The clamp went on in forty minutes. It holds.", 2)
+    keys.press("?")
+    page.get_by_role("dialog").wait_for()
+    keys.press("Escape")
+    assert not page.get_by_role("dialog").is_visible()
+
+
+def test_an_edit_meets_an_edit_and_nothing_is_lost(
+    open_page: Open, brain: Path, complaints: list[str]
+) -> None:
+    one = note(brain, "flood warns Ellerby")
+    page = open_page(f"/memories/{one}/edit")
+    with Memory.open(brain, actor="other") as memory:
+        memory.update(one, content="Marta: We build a gauge that warns the whole valley.")
+    page.get_by_label("Text").fill("Marta: We build a gauge and a siren.")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("heading", name="Somebody else was quicker").wait_for()
+    assert page.get_by_text("warns the whole valley").count() > 0
+    complaints[:] = [said for said in complaints if "409" not in said]  # the browser notes the status
+    page.get_by_role("button", name="Save mine over it").click()
+    page.get_by_text("Saved.").wait_for()
+    page.goto(f"/memories/{one}/history")
+    assert page.get_by_role("heading", name="Revision").count() == 3
+
+
+def test_what_another_process_writes_appears_by_itself(open_page: Open, elsewhere: Elsewhere) -> None:
+    page = open_page("/memories")
+    page.locator("#live:not([hidden])").wait_for()
+    page.locator("#results li").first.wait_for()
+    elsewhere("write", "A kingfisher sat on the gauge this morning.").wait(60)
+    page.get_by_text("A kingfisher sat on the gauge").wait_for(timeout=5_000)
+
+
+def test_a_recall_of_another_process_is_watched_step_by_step(open_page: Open, elsewhere: Elsewhere) -> None:
+    page = open_page("/recalls")
+    page.locator("#live:not([hidden])").wait_for()
+    process = elsewhere("ask")
+    assert process.stdin
+
+    def go_on() -> None:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+
+    page.get_by_role("link", name="Where does the slow gauge hang?").click(timeout=60_000)
+    page.get_by_text("The first program is being written").wait_for()
+    go_on()
+    page.get_by_text("looking for the gauge 2").or_(
+        page.get_by_text("looking for the gauge")
+    ).first.wait_for()
+    page.get_by_text("Step 1 is done").wait_for()
+    go_on()
+    page.get_by_text("Step 2 is done").wait_for()
+    assert page.locator(".state-run").count() == 1
+    go_on()
+    page.locator(".answer", has_text="It hangs at Mill Bridge.").wait_for()
+    assert page.get_by_text("answered", exact=True).count() == 1
+
+
+def test_a_question_is_asked_and_answered_on_the_page(open_page: Open) -> None:
+    page = open_page("/recalls")
+    page.get_by_label("Question").fill("Where did we put the first gauge?")
+    page.get_by_role("button", name="Recall").click()
+    page.wait_for_url(re.compile("/recalls/traj-"))
+    page.get_by_text("It rests on").wait_for(timeout=30_000)
+
+
+def test_a_review_is_approved_by_a_named_person(open_page: Open, brain: Path) -> None:
+    page = open_page("/review")
+    case = page.locator("article.case").first
+    title = case.get_by_role("heading").first.inner_text()
+    case.get_by_label("Your name").fill("Maya")
+    case.get_by_label("Why").fill("It worked in both projects.")
+    case.get_by_role("button", name="Approve").click()
+    page.get_by_text("Approved.").wait_for()
+    page.get_by_role("link", name="approved 1").click()
+    page.get_by_text("It worked in both projects.").wait_for()
+    assert page.get_by_role("heading", name=title).count() == 1
+    with Memory.open(brain) as memory:
+        assert memory.continuum.health()["tiers"]["ultra-low"] == 1
+
+
+def test_a_slider_moves_and_the_prompt_changes_beside_it(open_page: Open, brain: Path) -> None:
+    page = open_page("/persona")
+    slider = page.get_by_label("Verbosity")
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    wanted = str(slider.input_value())
+    page.locator("#prompt").get_by_text(f"Verbosity {wanted}%").wait_for()
+    assert page.locator("output[for='slider-verbosity']").inner_text() == wanted
+    page.locator("#live:not([hidden])").wait_for()
+    with Memory.open(brain) as memory:
+        assert memory.persona(keep=True).sliders["verbosity"] == int(wanted)
+        memory.persona(keep=True).set("humor", 7)
+    page.locator("#prompt").get_by_text("Humor 7%").wait_for()
+    page.wait_for_function("document.getElementById('slider-humor').value === '7'")
+
+
+def test_the_graph_is_walked_with_the_keyboard_and_filtered(open_page: Open, brain: Path) -> None:
+    page = open_page(f"/graph?id={note(brain, 'LoRa cannot see Mill Bridge')}")
+    page.get_by_text(re.compile(r"\d+ memories, \d+ links")).wait_for()
+    canvas = page.get_by_role("application", name="Graph of linked memories")
+    canvas.focus()
+    page.keyboard.press("ArrowRight")
+    card = page.locator("#graph-card")
+    card.get_by_text("LoRa cannot see").wait_for()
+    for key in ("ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown", "Enter", "+", "-", "0"):
+        page.keyboard.press(key)
+    page.get_by_label("context of").uncheck()
+    page.get_by_label("follows").uncheck()
+    page.get_by_label("related to").uncheck()
+    page.get_by_text("2 memories, 1 links").wait_for()
+    canvas.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("o")
+    page.get_by_role("article", name="Content").wait_for()
+
+
+def test_the_theme_is_switched_and_stays(open_page: Open) -> None:
+    page = open_page("/memories", color_scheme="light")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="Dark").click()
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert light != dark
+    page.goto("/tiers")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
+    assert page.get_by_role("button", name="Dark").get_attribute("aria-pressed") == "true"
+
+
+def test_a_check_runs_and_ends_by_itself(open_page: Open) -> None:
+    page = open_page("/integrity")
+    page.get_by_role("button", name="Check now").or_(page.get_by_role("button", name="Check again")).click()
+    page.get_by_role("button", name="Check again").wait_for(timeout=30_000)
+    page.get_by_text(re.compile("All is well|What a repair would do")).wait_for()
+
+
+def test_without_scripts_pages_are_read_searched_and_acted_on(open_page: Open, brain: Path) -> None:
+    page = open_page("/memories", java_script_enabled=False)
+    page.get_by_label("Search memories").fill("night trains Vienna")
+    page.get_by_role("button", name="Search").click()
+    page.locator("a.what").first.click()
+    page.get_by_role("link", name=re.compile("History")).click()
+    page.get_by_role("button", name="Back to revision 1").click()
+    page.get_by_text("The former version is in force again").wait_for()
+    assert page.get_by_text("Sam drinks green tea").count() > 0
+    page.get_by_role("link", name="Look into the audit log").click()
+    page.get_by_text("What was done to it").wait_for()
+    page.goto("/persona")
+    page.get_by_role("button", name="Dark").click()
+    assert page.url.endswith("/persona")
