@@ -11,12 +11,13 @@ from rlm_mem.errors import CorruptStore
 from rlm_mem.store import schema
 
 if TYPE_CHECKING:
-    from rlm_mem.store.local import LocalBackend
+    from rlm_mem.store.local_index import LocalIndex
 
 __all__ = ["Healed", "healed", "shows_damage"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_B = TypeVar("_B", bound="LocalIndex")
 
 
 def shows_damage(error: BaseException) -> bool:
@@ -27,12 +28,12 @@ def shows_damage(error: BaseException) -> bool:
 
 
 def healed(
-    method: Callable[Concatenate[LocalBackend, _P], _T],
-) -> Callable[Concatenate[LocalBackend, _P], _T]:
+    method: Callable[Concatenate[_B, _P], _T],
+) -> Callable[Concatenate[_B, _P], _T]:
     """Let a method of the local backend be repeated on a new index where the present one turns out to be damaged."""
 
     @functools.wraps(method)
-    def call(self: LocalBackend, /, *args: _P.args, **named: _P.kwargs) -> _T:
+    def call(self: _B, /, *args: _P.args, **named: _P.kwargs) -> _T:
         return _again(self, lambda: method(self, *args, **named))
 
     return call
@@ -41,7 +42,7 @@ def healed(
 class Healed:
     """Stands before an object with methods that ask the index, made anew for each call."""
 
-    def __init__(self, backend: LocalBackend, make: Callable[[], object]) -> None:
+    def __init__(self, backend: LocalIndex, make: Callable[[], object]) -> None:
         self._backend = backend
         self._make = make
 
@@ -52,7 +53,7 @@ class Healed:
         return call
 
 
-def _again(backend: LocalBackend, ask: Callable[[], _T]) -> _T:
+def _again(backend: LocalIndex, ask: Callable[[], _T]) -> _T:
     known = backend.index_generation
     try:
         return ask()
