@@ -119,12 +119,10 @@ def still() -> StillClock:
     return StillClock()
 
 
-@pytest.fixture(params=["folder", "postgresql"])
-def brain(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+@pytest.fixture
+def brain(place: Path | str) -> Path | str:
     """Where the memories of a test are: the rules are the same for files and for rows."""
-    if request.param == "folder":
-        return tmp_path / "brain"
-    return str(request.getfixturevalue("dsn"))
+    return place
 
 
 @pytest.fixture

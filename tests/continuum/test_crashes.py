@@ -31,7 +31,10 @@ from .conftest import (
     tree,
 )
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system"),
+    pytest.mark.local_only("killed between file operations (test_killed_clients.py: between statements)"),
+]
 
 OPERATIONS = ("write_temp", "sync_files", "publish", "sync_folder", "link_or_copy", "remove", "write_atomic")
 LATER = DAY_1 + timedelta(days=61)
@@ -102,12 +105,6 @@ def dies_at(number: int, after: bool) -> None:
 
     for name in OPERATIONS:
         setattr(files, name, patched(getattr(files, name)))
-
-
-@pytest.fixture
-def brain(tmp_path: Path) -> Path:
-    """A folder: what happens between two statements of a database is tested in test_killed_writers.py."""
-    return tmp_path / "brain"
 
 
 @pytest.fixture(scope="module")

@@ -72,8 +72,8 @@ def everything(memory: Memory) -> dict[tuple[str, str], bytes | None]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    fill(tmp_path / "brain")
-    return tmp_path / "brain"
+    fill(tmp_path / "source")
+    return tmp_path / "source"
 
 
 @pytest.fixture
@@ -82,10 +82,9 @@ def memories() -> Iterator[ExitStack]:
         yield stack
 
 
-@pytest.fixture(params=["folder", "postgresql"])
-def copy(request: pytest.FixtureRequest, tmp_path: Path, memories: ExitStack) -> Memory:
-    """An empty memory to import into: a brain folder, or a database."""
-    place = tmp_path / "copy" if request.param == "folder" else str(request.getfixturevalue("dsn"))
+@pytest.fixture
+def copy(place: Path | str, memories: ExitStack) -> Memory:
+    """An empty memory to import into."""
     return memories.enter_context(opened(place))
 
 

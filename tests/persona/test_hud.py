@@ -21,8 +21,8 @@ DOC = Path(__file__).parents[2] / "docs" / "persona.md"
 
 
 @pytest.fixture
-def memory(tmp_path: Path, clock: Clock) -> Any:
-    with Memory.open(tmp_path / "brain", clock=clock, llm=Priced(None)) as opened:
+def memory(place: Path | str, clock: Clock) -> Any:
+    with Memory.open(place, clock=clock, llm=Priced(None)) as opened:
         yield opened
 
 
@@ -108,6 +108,7 @@ def test_looking_at_the_hud_changes_nothing(memory: Memory) -> None:
     assert memory.store.get_chunk(chunk.id, track=False).metadata.access_count == 0  # type: ignore[union-attr]
 
 
+@pytest.mark.local_only("about files")
 def test_reads_wait_until_the_checkpoint(memory: Memory) -> None:
     chunk = memory.store.create_chunk("Ana drinks tea.")
     memory.get(chunk.id)
@@ -127,6 +128,7 @@ def test_tiers_are_counted_by_their_tags(memory: Memory) -> None:
     assert memory.hud()["tiers"] == {"high": 1, "mid": 2, "low": 0, "ultra_low": 3}
 
 
+@pytest.mark.local_only("about files")
 def test_an_unreadable_file_asks_for_attention(memory: Memory, tmp_path: Path) -> None:
     memory.store.create_chunk("Ana drinks tea.")
     path = next((tmp_path / "brain" / "memory" / "chunks").rglob("*.json"))
@@ -187,6 +189,7 @@ def test_another_namespace_is_not_seen(memory: Memory, tmp_path: Path) -> None:
         assert figures["store"]["chunks"] == 0
 
 
+@pytest.mark.local_only("about files")
 def test_a_torn_line_of_the_log_does_not_matter(memory: Memory, tmp_path: Path) -> None:
     memory.store.create_chunk("Ana drinks tea.")
     log = next((tmp_path / "brain" / "memory" / "log").glob("*.jsonl"))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import Memory
-from rlm_mem.errors import InvalidConfig, NotFoundError
-from rlm_mem.persona import Command, Library, Persona, parse_commands
+from rlm_mem.errors import InvalidConfig, NotFoundError, StoreReadOnly
+from rlm_mem.persona import Command, Library, Persona, load_personality, load_slider, parse_commands
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,38 @@ def test_a_mode_that_is_gone_is_not_found(tmp_path: Path) -> None:
         Persona(tmp_path, keep=True)
 
 
-def test_a_memory_has_a_persona(tmp_path: Path) -> None:
-    with Memory.open(tmp_path / "brain") as memory:
+def test_a_memory_has_a_persona(place: Path | str) -> None:
+    with Memory.open(place) as memory:
         memory.persona("chat", keep=True).say("Concise mode")
         assert memory.persona("chat", keep=True).mode == "CONCISE"
         assert memory.persona(mode="research").mode == "RESEARCH_ANALYST"
+
+
+def test_files_of_ones_own_and_kept_sessions_need_no_folder(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        files = memory.store.backend.files("default")
+        files.write("personalities/MINE.md", b"# MINE Mode\n\n## Configuration\n- Wit: 5\n")
+        files.write("sliders/WIT.md", b"# Wit Slider\n\n## Range\n0-10\n")
+        kept = memory.persona("chat", keep=True)
+        before = kept.signature()
+        kept.say("Mine mode")
+        assert kept.signature() != before
+        assert memory.persona("chat", keep=True).sliders["wit"] == 5
+        assert load_personality("MINE", place)["sliders"]["wit"] == 5
+        assert load_slider("wit", place)["range"] == [0, 10]
+        assert len(memory.persona().library.copy_defaults()) > 10
+        files.write("persona/chat.json", b"{")
+        with pytest.raises(InvalidConfig, match=r"chat\.json"):
+            memory.persona("chat", keep=True)
+
+
+def test_what_is_read_only_keeps_no_session(place: Path | str) -> None:
+    Memory.open(place).close()
+    with Memory.open(place, read_only=True) as memory, pytest.raises(StoreReadOnly):
+        memory.persona(keep=True).set("humor", 5)
+
+
+def test_on_a_database_each_namespace_has_its_own_persona(dsn: str) -> None:
+    with Memory.open(dsn, namespace="team/ana") as ana, Memory.open(dsn, namespace="team/ben") as ben:
+        ana.persona(keep=True).say("Research mode")
+        assert ben.persona(keep=True).mode == "BASE"

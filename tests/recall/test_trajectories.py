@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from rlm_mem.recall import (
     load_trajectory,
     prune_trajectories,
 )
+from rlm_mem.recall.trajectory import Trajectory, recent, trajectory_file
 from rlm_mem.store.api import ChunkStore
 
 
@@ -45,23 +47,47 @@ def recall(
     return RecallOperation(store, llm).recall(query)
 
 
-def lines(path: Path | None) -> list[dict[str, object]]:
-    assert path is not None
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+def written(store: ChunkStore, trajectory: Trajectory) -> bytes:
+    return store.backend.files(store.namespace).read(trajectory_file(trajectory.id)) or b""
 
 
-def test_a_recall_is_one_jsonl_file_of_its_month(store: ChunkStore, base: Path) -> None:
-    fill(store)
-    path = recall(store).trajectory.path
+def lines(store: ChunkStore, trajectory: Trajectory) -> list[dict[str, object]]:
+    return [json.loads(line) for line in written(store, trajectory).decode().splitlines()]
+
+
+def names(store: ChunkStore) -> list[str]:
+    return store.backend.files(store.namespace).names("trajectories", recursive=True)
+
+
+@pytest.mark.local_only("about the place of a file")
+def test_a_recall_is_one_jsonl_file_of_its_month(base: Path, clock: Callable[[], datetime]) -> None:
+    with ChunkStore(base, clock=clock) as store:
+        fill(store)
+        path = recall(store).trajectory.path
     assert path is not None
     assert path.parent == base / "trajectories" / "2026-02"
     assert [path] == list((base / "trajectories").rglob("*.jsonl"))
-    assert [line["kind"] for line in lines(path)] == ["start", "call", "step", "step", "end"]
+
+
+def test_every_turn_and_sub_call_has_a_line_of_its_own(store: ChunkStore) -> None:
+    fill(store)
+    trajectory = recall(store).trajectory
+    assert [line["kind"] for line in lines(store, trajectory)] == ["start", "call", "step", "step", "end"]
+    assert names(store) == [f"trajectories/2026-02/{trajectory.id}.jsonl"]
+    assert recent(store, 5) == [(trajectory.id, len(written(store, trajectory)))]
+
+
+def test_a_recall_inside_a_batch_is_recorded_whatever_becomes_of_the_batch(store: ChunkStore) -> None:
+    fill(store)
+    with pytest.raises(RuntimeError), store.batch():
+        trajectory = recall(store).trajectory
+        raise RuntimeError
+    assert load_trajectory(store, trajectory.id) == trajectory
 
 
 def test_a_step_records_prompt_code_output_calls_chunks_usage_cost_and_seconds(store: ChunkStore) -> None:
     ids = fill(store)
-    start, call, step, _, end = lines(recall(store).trajectory.path)
+    start, call, step, _, end = lines(store, recall(store).trajectory)
     assert start["query"] == "Where does Carla live?"
     assert (start["model"], start["engine"], start["namespace"]) == ("scripted", "monty", "default")
     assert start["hits"]
@@ -121,7 +147,7 @@ def test_what_is_no_trajectory_id_is_refused(store: ChunkStore, name: str) -> No
         load_trajectory(store, name)
 
 
-def test_trajectories_of_another_namespace_are_not_there(store: ChunkStore, base: Path) -> None:
+def test_trajectories_of_another_namespace_are_not_there(store: ChunkStore, base: Path | str) -> None:
     fill(store)
     result = recall(store)
     with ChunkStore(base, namespace="other") as other:
@@ -139,51 +165,52 @@ def test_keys_are_redacted_everywhere(store: ChunkStore, monkeypatch: pytest.Mon
     llm = ScriptedLLM([block(code), block(f"FINAL('It is {shaped}')")])
     result = RecallOperation(store, llm).recall(f"Is {key} the key of Carla?")
     assert shaped in (result.content or "")
-    assert result.trajectory.path is not None
-    written = result.trajectory.path.read_text(encoding="utf-8")
-    assert key not in written
-    assert shaped not in written
-    assert "[redacted]" in written
+    text = written(store, result.trajectory).decode()
+    assert key not in text
+    assert shaped not in text
+    assert "[redacted]" in text
 
 
 def test_a_file_that_a_crash_cut_off_still_lists_and_loads(store: ChunkStore) -> None:
     fill(store)
     result = recall(store)
-    path = result.trajectory.path
-    assert path is not None
-    whole = path.read_bytes()
-    path.write_bytes(whole[: whole.rindex(b'{"kind": "end"') + 40])
+    files, name = store.backend.files(store.namespace), trajectory_file(result.trajectory.id)
+    whole = written(store, result.trajectory)
+    files.write(name, whole[: whole.rindex(b'{"kind": "end"') + 40])
     info = list_trajectories(store)[0]
     assert (info.id, info.concluded, info.iterations) == (result.trajectory.id, None, 2)
     assert load_trajectory(store, info.id).outcome is None
     assert sum(line.calls for line in costs(store)) == 3
-    path.write_bytes(b"\xff\xfe nonsense")
+    files.write(name, b"\xff\xfe nonsense")
     assert list_trajectories(store) == []
 
 
-def test_recording_can_be_switched_off(store: ChunkStore, base: Path) -> None:
+def test_recording_can_be_switched_off(store: ChunkStore) -> None:
     fill(store)
     config = replace(store.config, recall=replace(store.config.recall, trajectories=False))
     llm = ScriptedLLM([block("FINAL(1)")])
     result = RecallOperation(store, llm, config=config).recall("Where?")
     assert result.trajectory.path is None
     assert len(result.trajectory.steps) == 1
-    assert not list(base.rglob("traj-*"))
+    assert names(store) == []
 
 
-def test_a_folder_that_cannot_be_written_does_not_stop_a_recall(store: ChunkStore, base: Path) -> None:
-    fill(store)
-    (base / "trajectories").write_text("in the way")
-    result = recall(store)
+@pytest.mark.local_only("about the place of a file")
+def test_a_folder_that_cannot_be_written_does_not_stop_a_recall(base: Path) -> None:
+    with ChunkStore(base) as store:
+        fill(store)
+        (base / "trajectories").write_text("in the way")
+        result = recall(store)
     assert result.content == "Lisbon"
     assert result.trajectory.path is None
 
 
-def test_a_recall_on_a_read_only_store_records_nothing(store: ChunkStore, base: Path) -> None:
+def test_a_recall_on_a_read_only_store_records_nothing(store: ChunkStore, base: Path | str) -> None:
     fill(store)
     store.checkpoint()
     with ChunkStore(base, read_only=True) as reader:
         result = recall(reader)
+    assert names(store) == []
     assert result.content == "Lisbon"
     assert result.trajectory.path is None
 
@@ -197,8 +224,8 @@ def test_old_trajectories_go_after_the_configured_days(store: ChunkStore, clock:
     clock.advance(days=60)  # type: ignore[attr-defined]
     third = recall(store)  # config.recall.keep_trajectory_days is 90: the first is older
     assert [info.id for info in list_trajectories(store)] == [third.trajectory.id, second.trajectory.id]
-    assert first.trajectory.path is not None
-    assert not first.trajectory.path.parent.exists()
+    if first.trajectory.path is not None:
+        assert not first.trajectory.path.parent.exists()
     assert prune_trajectories(store, 0) == 0
     assert prune_trajectories(store, 30) == 1
 

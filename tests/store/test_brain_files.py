@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,6 @@ from hypothesis import strategies as st
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
 from rlm_mem.store.api import ChunkStore
 from rlm_mem.store.brain_files import BrainFiles, name_at, own_lines, place_of
-
-
-@pytest.fixture(params=["folder", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
-    if request.param == "folder":
-        return tmp_path / "brain" / "memory"
-    return str(request.getfixturevalue("dsn"))
-
-
-@pytest.fixture
-def store(place: Path | str) -> Iterator[ChunkStore]:
-    with ChunkStore(place) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -177,10 +163,10 @@ def test_a_name_that_leads_elsewhere_is_refused(files: BrainFiles, name: str) ->
             work()
 
 
-def test_a_read_only_store_writes_no_file(store: ChunkStore, place: Path | str) -> None:
+def test_a_read_only_store_writes_no_file(store: ChunkStore, base: Path | str) -> None:
     store.create_chunk("something")
     store.backend.files("default").write("system/memory_log.md", b"there")
-    with ChunkStore(place, read_only=True) as reader:
+    with ChunkStore(base, read_only=True) as reader:
         files = reader.backend.files("default")
         assert files.read("system/memory_log.md") == b"there"
         for work in (
