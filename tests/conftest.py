@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,13 +52,25 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def base(tmp_path: Path) -> Path:
-    """Where the store of a test lies."""
-    return tmp_path / "brain" / "memory"
+def backend(request: pytest.FixtureRequest) -> str:
+    """Where this test keeps its memories: "local" (files) or "postgres" (rows). The rules are the same for both."""
+    return str(request.param)
 
 
 @pytest.fixture
-def store(base: Path, clock: Clock) -> Iterator[ChunkStore]:
+def place(backend: str, request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """The brain of a test, as Memory.open takes it: a folder that is not there yet, or a DSN."""
+    return tmp_path / "brain" if backend == "local" else str(request.getfixturevalue("dsn"))
+
+
+@pytest.fixture
+def base(place: Path | str) -> Path | str:
+    """Where the store of a test lies, as ChunkStore takes it: a folder, or a DSN."""
+    return place / "memory" if isinstance(place, Path) else place
+
+
+@pytest.fixture
+def store(base: Path | str, clock: Clock) -> Iterator[ChunkStore]:
     """An empty store with a controlled clock."""
     with ChunkStore(base, clock=clock) as opened:
         yield opened
@@ -80,3 +93,35 @@ def dsn(databases: Databases) -> Iterator[str]:
     """The DSN of a database without a row in it."""
     with databases.lend() as lent:
         yield lent
+
+
+# --- on both backends ----------------------------------------------------------------------------------------
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test that asks for a place runs on both backends, unless it says why it is about files."""
+    if "backend" in metafunc.fixturenames:
+        local = metafunc.definition.get_closest_marker("local_only")
+        metafunc.parametrize("backend", ["local"] if local else ["local", "postgres"], indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        mark = item.get_closest_marker("local_only")
+        if mark is not None:
+            item.user_properties.append(("local only", str(mark.args[0])))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests there were on each backend, and why some were not on both."""
+    reports = [
+        report
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        if report.when == "call"
+    ]
+    rows = sum("[postgres" in report.nodeid or "-postgres" in report.nodeid for report in reports)
+    why = Counter(reason for report in reports for name, reason in report.user_properties if name == "local only")
+    if rows or why:
+        reasons = "; ".join(f"{number} {reason}" for reason, number in why.most_common())
+        terminalreporter.write_line(f"{rows} tests ran on PostgreSQL; on files only: {reasons or 'none'}")
