@@ -1,6 +1,6 @@
 """The search half of a write transaction: the dictionary, postings and every figure that search reads.
 
-What comes and goes is collected as blobs of segments and turned into changes of sorted lists all at once, in three
+What comes and goes is collected as blobs of segments and turned into changes of sorted lists all at once, in two
 round trips a flush. The namespace's lock is held, so nobody else changes these rows meanwhile.
 """
 
@@ -90,7 +90,7 @@ class TermIndex:
         self._after[doc] = after
         self._bytes += sum(len(indexed[2]) for indexed in (before, after) if indexed is not None)
         if self._bytes > _MOST_BYTES and after is not None:
-            self._write()
+            self._write(last=False)
 
     # -- the dictionary --------------------------------------------------------------------------------------------
 
@@ -117,30 +117,18 @@ class TermIndex:
 
     def flush(self) -> None:
         """Write everything collected: from now on the connection sees it, but for the head."""
-        self._write()
-        if not self._conversations:
-            return
-        numbers = sorted(self._conversations)
-        figures = np.array([self._conversations[number] for number in numbers], np.int64)
-        self._conversations = {}
-        with array_cursor(self._connection) as cursor:
-            rows = cursor.execute(
-                "UPDATE rlm_mem.conversations v SET chunks = v.chunks + d.chunks, length = v.length + d.length"
-                " FROM unnest(%s::int4[], %s::int4[], %s::int4[]) AS d(conversation, chunks, length)"
-                " WHERE v.ns = %s AND v.conversation = d.conversation RETURNING v.chunks, d.chunks",
-                (Integers(np.array(numbers)), Integers(figures[:, 0]), Integers(figures[:, 1]), self._ns),
-            ).fetchall()
-        self._head.conversations += sum((now > 0) - (now - more > 0) for now, more in rows)
+        self._write(last=True)
 
-    def _write(self) -> None:
-        """Write lists and terms; the figures of conversations wait for `flush`, when their rows are there."""
+    def _write(self, *, last: bool) -> None:
+        """Write what is collected; unless it is the `last` time, figures of conversations wait for their rows."""
         before, after = self._before, self._after
         gone = [old for doc, old in before.items() if old is not None and old != after[doc]]
         come = [new for doc, new in after.items() if new is not None and new != before[doc]]
         self._before, self._after, self._bytes = {}, {}, 0
-        if not (gone or come or self._new_terms):
+        if not (gone or come or self._new_terms or (last and self._conversations)):
             return
         changes = changes_of(gone, come)
+        self._add_figures(changes)
         with array_cursor(self._connection) as cursor:
             postings, words = self._load(cursor, changes)
             pair, figures, held = summed(words, changes)
@@ -149,14 +137,32 @@ class TermIndex:
                 *self._parts(CONVERSATION_TERMS, *regrouped(CONVERSATION_TERMS, words, pair, figures)),
                 *self._terms(changes, held),
             ]
-            _run_together(cursor, statements)
+            moved = self._figures_of_conversations() if last else None
+            rows = _run_together(cursor, statements, moved)
+        self._head.conversations += sum((now > 0) - (now - more > 0) for now, more in rows)
         self._edge, self._new_terms = self._head.next_doc, {}
+
+    def _add_figures(self, changes: Changes) -> None:
         self._head.segments += changes.segments
         self._head.length += changes.length
         self._head.loose += changes.loose
         for number, (chunks, length) in changes.conversations.items():
             known = self._conversations.get(number, (0, 0))
             self._conversations[number] = (known[0] + chunks, known[1] + length)
+
+    def _figures_of_conversations(self) -> tuple[str, tuple[object, ...]] | None:
+        """Their statement, which returns how many chunks each has now and how many more that is."""
+        if not self._conversations:
+            return None
+        numbers = sorted(self._conversations)
+        figures = np.array([self._conversations[number] for number in numbers], np.int64)
+        self._conversations = {}
+        return (
+            "UPDATE rlm_mem.conversations v SET chunks = v.chunks + d.chunks, length = v.length + d.length"
+            " FROM unnest(%s::int4[], %s::int4[], %s::int4[]) AS d(conversation, chunks, length)"
+            " WHERE v.ns = %s AND v.conversation = d.conversation RETURNING v.chunks AS now, d.chunks AS more",
+            (Integers(np.array(numbers)), Integers(figures[:, 0]), Integers(figures[:, 1]), self._ns),
+        )
 
     def _load(self, cursor: psycopg.Cursor[Any], changes: Changes) -> tuple[Lists, Lists]:
         """The parts of both tables that hold, or would hold, what changes."""
@@ -233,9 +239,16 @@ def _texts(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
     return texts
 
 
-def _run_together(cursor: psycopg.Cursor[Any], statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
-    """Run statements that write different rows in one round trip."""
-    if statements:
-        named = ", ".join(f"s{number} AS ({sql})" for number, (sql, _) in enumerate(statements))
-        values = tuple(value for _, given in statements for value in given)
-        cursor.execute(f"WITH {named} SELECT 1", values)
+def _run_together(
+    cursor: psycopg.Cursor[Any],
+    statements: Sequence[tuple[str, tuple[object, ...]]],
+    returning: tuple[str, tuple[object, ...]] | None,
+) -> list[tuple[Any, ...]]:
+    """Run statements that write different rows in one round trip; the rows of the one that returns some."""
+    every = [*statements, *([] if returning is None else [returning])]
+    if not every:
+        return []
+    named = ", ".join(f"s{number} AS ({sql})" for number, (sql, _) in enumerate(every))
+    values = tuple(value for _, given in every for value in given)
+    answer = "SELECT 1 WHERE false" if returning is None else f"SELECT now, more FROM s{len(statements)}"
+    return cursor.execute(f"WITH {named} {answer}", values).fetchall()
