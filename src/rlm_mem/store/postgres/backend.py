@@ -16,7 +16,7 @@ from rlm_mem.store.events import parse_event
 from rlm_mem.store.history import Version
 from rlm_mem.store.postgres.queries import PostgresQueries
 from rlm_mem.store.postgres.routes import Routes
-from rlm_mem.store.postgres.rows import touching
+from rlm_mem.store.postgres.rows import FIND, touching
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, event_statement, plain
 from rlm_mem.store.reads import ReadBuffer, Reads
@@ -36,11 +36,6 @@ __all__ = ["PostgresBackend"]
 _logger = logging.getLogger("rlm_mem.store")
 _audit = logging.getLogger("rlm_mem.audit")
 
-_ROW = (
-    "SELECT c.doc, c.id, c.ns, c.status, c.revision, c.content_hash, coalesce(r.accessed_at, ''),"
-    " coalesce(r.access_count, 0), c.tokens FROM rlm_mem.chunks c LEFT JOIN rlm_mem.reads r"
-    " ON r.ns = c.ns AND r.doc = c.doc WHERE c.ns = %s AND c.id = %s"
-)
 _PAGE = 500
 _HOLD_BACK = 5.0  # seconds that closing waits for the lock to write access counts
 
@@ -110,6 +105,10 @@ class PostgresBackend:
     def queries(self) -> PostgresQueries:
         """Questions that the index alone answers."""
         return PostgresQueries(self.rows, self._routes.everywhere)
+
+    def snapshot(self, namespace: str) -> contextlib.AbstractContextManager[None]:
+        """What this thread reads inside, of the database that holds a namespace, is of one moment; for backups."""
+        return self.pool(namespace).snapshot()
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -216,13 +215,10 @@ class PostgresBackend:
 
     def find(self, namespace: str, chunk_id: str) -> Row | None:
         """The row of a chunk of this namespace, whatever its status."""
-        ns = namespace_key(namespace)
-        found = self.rows(namespace, _ROW, (ns, chunk_id))
-        if found:
-            return Row(*found[0])
         if self._mine.transaction is not None:
-            self._mine.transaction.missing(ns, chunk_id)
-        return None
+            return self._mine.transaction.find(namespace, chunk_id)
+        found = self.rows(namespace, FIND, (namespace_key(namespace), chunk_id))
+        return Row(*found[0]) if found else None
 
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:  # noqa: ARG002 - see the protocol
         """Never: ids are unique within a namespace."""
@@ -284,9 +280,14 @@ class PostgresBackend:
         from rlm_mem.store.postgres.lookup import PostgresSource
 
         self._prepare(namespace)
-        return PostgresSource(
-            lambda statement, values: self.rows(namespace, statement, values), namespace_key(namespace)
-        )
+
+        def ask(statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+            transaction = self._mine.transaction
+            if transaction is not None:
+                return transaction.rows(statement, values, terms=True)
+            return self._routes.of(namespace).rows(statement, values)
+
+        return PostgresSource(ask, namespace_key(namespace))
 
     def version(self, namespace: str) -> int:
         """A number that grows with every change of a chunk."""

@@ -221,6 +221,24 @@ def _totals(rows: Rows, ns: int) -> Iterator[Finding]:
     for status, kind, kept, counted in wrong:
         state = "active" if status == ACTIVE else "archived"
         yield Finding("index-counts", f"totals of {state} {kind}: {kept} chunks kept, {counted} counted")
+    tags = rows(
+        "SELECT coalesce(t.tag, c.tag), coalesce(t.chunks, 0), coalesce(c.chunks, 0) FROM (SELECT tag, chunks FROM"
+        " rlm_mem.tag_totals WHERE ns = %s AND chunks <> 0) t FULL JOIN (SELECT tag, count(*) AS chunks FROM"
+        " rlm_mem.tags WHERE ns = %s GROUP BY tag) c ON c.tag = t.tag"
+        " WHERE coalesce(t.chunks, 0) <> coalesce(c.chunks, 0) LIMIT 20",
+        (ns, ns),
+    )
+    for tag, kept, counted in tags:
+        yield Finding("index-counts", f"total of the tag {tag!r:.60}: {kept} kept, {counted} counted")
+    stale = rows(
+        "SELECT count(*) FROM rlm_mem.conversations v WHERE v.ns = %s AND v.last_at IS DISTINCT FROM (SELECT max(c.at)"
+        " FROM rlm_mem.chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND c.status = 0)",
+        (ns,),
+    )
+    if stale[0][0]:
+        yield Finding(
+            "index-counts", f"{stale[0][0]} conversations have another last time than their newest chunk"
+        )
     highest = rows(
         "SELECT 1 FROM rlm_mem.namespaces n WHERE n.ns = %s AND (n.next_doc <= (SELECT coalesce(max(doc), 0)"
         " FROM rlm_mem.chunks WHERE ns = %s) OR n.next_term <= (SELECT coalesce(max(term), 0) FROM rlm_mem.terms"

@@ -59,9 +59,21 @@ class PostgresQueries:
         ns = namespace_key(namespace)
         where = ["c.ns = %s", "c.status = %s"]
         values: list[object] = [ns, int(wanted.archived)]
+        source, at, doc = "rlm_mem.chunks c", "c.at", "c.doc"
         if not wanted.archived:
-            for tag in wanted.tags:
-                where.append("c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = %s)")
+            for number, tag in enumerate(wanted.tags):
+                if number == 0:  # rows of a tag are in order of time: a page of them is all that is read
+                    source, at, doc = (
+                        "rlm_mem.tags t JOIN rlm_mem.chunks c ON c.ns = t.ns AND c.doc = t.doc",
+                        "t.at",
+                        "t.doc",
+                    )
+                    where += ["t.ns = %s", "t.tag = %s"]
+                else:
+                    where.append(
+                        "EXISTS (SELECT 1 FROM rlm_mem.tags x WHERE x.ns = %s AND x.tag = %s AND x.at = c.at"
+                        " AND x.doc = c.doc)"
+                    )
                 values += [ns, plain(tag)]
             if wanted.any_tags:
                 where.append(
@@ -72,21 +84,21 @@ class PostgresQueries:
             where.append(f"c.conversation = {_CONVERSATION}")
             values += [ns, plain(wanted.conversation_id)]
         if wanted.start is not None:
-            where.append("c.at >= %s")
+            where.append(f"{at} >= %s")
             values.append(wanted.start)
         if wanted.end is not None:
-            where.append("c.at < %s")
+            where.append(f"{at} < %s")
             values.append(wanted.end)
         if wanted.chunk_type is not None:
             where.append("c.type = %s")
             values.append(plain(wanted.chunk_type))
         if wanted.after is not None:
-            where.append(f"(c.at, c.doc) {'<' if wanted.newest_first else '>'} (%s, %s)")
+            where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (%s, %s)")
             values += wanted.after
-        order = "c.at DESC, c.doc DESC" if wanted.newest_first else "c.at, c.doc"
+        order = f"{at} DESC, {doc} DESC" if wanted.newest_first else f"{at}, {doc}"
         return self._rows(
             namespace,
-            f"SELECT c.id, c.at, c.doc FROM rlm_mem.chunks c WHERE {' AND '.join(where)} ORDER BY {order}"
+            f"SELECT c.id, c.at, c.doc FROM {source} WHERE {' AND '.join(where)} ORDER BY {order}"
             " LIMIT %s::bigint OFFSET %s::bigint",
             (*values, wanted.limit, wanted.offset),
         )
@@ -267,8 +279,8 @@ class PostgresQueries:
         """Tags of active chunks with their numbers, commonest first."""
         return self._rows(
             namespace,
-            "SELECT t.tag, count(*) AS n FROM rlm_mem.tags t WHERE t.ns = %s GROUP BY t.tag"
-            " ORDER BY n DESC, t.tag LIMIT %s::bigint",
+            "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.chunks > 0"
+            " ORDER BY t.chunks DESC, t.tag LIMIT %s::bigint",
             (namespace_key(namespace), limit),
         )
 
@@ -276,10 +288,10 @@ class PostgresQueries:
         """Conversations of active chunks, the one with the newest chunk first."""
         rows = self._rows(
             namespace,
-            "SELECT v.id, c.n, c.first, c.last FROM (SELECT ns, conversation, count(*) AS n, min(at) AS first,"
-            " max(at) AS last FROM rlm_mem.chunks WHERE ns = %s AND status = 0 AND conversation IS NOT NULL"
-            " GROUP BY ns, conversation) c JOIN rlm_mem.conversations v ON v.ns = c.ns"
-            " AND v.conversation = c.conversation ORDER BY c.last DESC, v.id LIMIT %s::bigint",
+            "SELECT v.id, v.chunks, (SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = v.ns"
+            " AND c.conversation = v.conversation AND c.status = 0 ORDER BY c.at LIMIT 1), v.last_at"
+            " FROM rlm_mem.conversations v WHERE v.ns = %s AND v.last_at IS NOT NULL"
+            " ORDER BY v.last_at DESC, v.id LIMIT %s::bigint",
             (namespace_key(namespace), limit),
         )
         return [ConversationInfo(*row) for row in rows]
@@ -308,7 +320,7 @@ class PostgresQueries:
     def count_rows(self, table: str, namespace: str) -> int:
         """Number of distinct tags, of conversations or of links of a namespace."""
         query = {
-            "tags": "SELECT count(*) FROM (SELECT DISTINCT tag FROM rlm_mem.tags WHERE ns = %s) t",
+            "tags": "SELECT count(*) FROM rlm_mem.tag_totals WHERE ns = %s AND chunks > 0",
             "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s",
             "links": "SELECT count(*) FROM rlm_mem.links WHERE ns = %s",
         }[table]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["DERIVED", "rebuild"]
 
 #: What is emptied first; numbers of terms and conversations go on where they were and are never given twice.
-DERIVED = ("terms", "postings", "conversation_terms", "tags", "links", "totals")
+DERIVED = ("terms", "postings", "conversation_terms", "tags", "tag_totals", "links", "totals")
 _LOT = 200
 
 
@@ -33,7 +33,9 @@ def rebuild(
     ns = namespace_key(namespace)
     for table in DERIVED:
         transaction.rows(f"DELETE FROM rlm_mem.{table} WHERE ns = %s", (ns,))
-    transaction.rows("UPDATE rlm_mem.conversations SET chunks = 0, length = 0 WHERE ns = %s", (ns,))
+    transaction.rows(
+        "UPDATE rlm_mem.conversations SET chunks = 0, length = 0, last_at = NULL WHERE ns = %s", (ns,)
+    )
     transaction.rows(
         "UPDATE rlm_mem.namespaces SET segments = 0, length = 0, conversations = 0, loose = 0, analysis = %s"
         " WHERE ns = %s",

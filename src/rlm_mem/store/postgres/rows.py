@@ -10,17 +10,23 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError
-from rlm_mem.store.rows import ACTIVE, entry_of, repeated_prefix
+from rlm_mem.store.rows import ACTIVE, Row, entry_of, repeated_prefix
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.terms import TermIndex
     from rlm_mem.store.reads import Reads
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = ["Analyse", "Former", "Head", "RowWriter"]
+__all__ = ["FIND", "Analyse", "Former", "Head", "RowWriter", "touching"]
 
 Analyse = Callable[[str, int], "Sequence[AnalysedSegment]"]
 """From content and the length of its repeated prefix to its segments."""
+
+FIND = (
+    "SELECT c.doc, c.id, c.ns, c.status, c.revision, c.content_hash, coalesce(r.accessed_at, ''),"
+    " coalesce(r.access_count, 0), c.tokens FROM rlm_mem.chunks c LEFT JOIN rlm_mem.reads r"
+    " ON r.ns = c.ns AND r.doc = c.doc WHERE c.ns = %s AND c.id = %s"
+)
 
 _HEAD = (
     "name", "state", "moved_to", "next_doc", "next_term", "next_conversation", "analysis", "modified",
@@ -123,7 +129,8 @@ class RowWriter:
         self._new_conversations: list[tuple[int, int, str]] = []
         self._chunks: dict[str, tuple[Any, ...]] = {}
         self._bodies: list[tuple[Any, ...]] = []
-        self._tags: list[tuple[int, str]] = []
+        self._tags: list[tuple[int, float, str]] = []
+        self._talked: set[int] = set()
         self._links: list[tuple[Any, ...]] = []
         self._counts: list[tuple[int, int, str]] = []
         self._totals: dict[tuple[int, str], list[int]] = {}
@@ -134,12 +141,22 @@ class RowWriter:
 
     # --- what a transaction asks ------------------------------------------------------------------------
 
-    def missing(self, chunk_id: str) -> None:
-        """Note that there is no chunk with this id: nobody else can make one while the lock is held."""
+    def find(self, chunk_id: str) -> Row | None:
+        """The row of a chunk; what is not there cannot come while the lock is held, and is not asked for twice."""
+        if chunk_id in self._absent:
+            return None
+        new = self._chunks.get(chunk_id)
+        if new is not None:
+            count = next((count for count in self._counts if count[0] == new[1]), (0, 0, ""))
+            return Row(new[1], chunk_id, new[0], new[5], new[15], new[17], count[2], count[1], new[14])
+        found = self._rows(FIND, (self.head.ns, chunk_id))
+        if found:
+            return Row(*found[0])
         self._absent.add(chunk_id)
+        return None
 
     def put(self, chunk: Chunk, status: int, *, keep_version: bool) -> None:
-        """Write every row of a chunk, new or changed."""
+        """Write every row of a chunk, new or changed; it is collected first."""
         former = self.former(chunk.id)
         conversation = self._conversation(chunk.metadata.conversation_id)
         doc = former.doc if former else self._next_doc()
@@ -162,16 +179,17 @@ class RowWriter:
                 self._keep_present(former, chunk.id)
             self._change(chunk.id, former, row, body, blob)
         if status == ACTIVE:
-            self._tags += [(doc, tag) for tag in entry.tags]
+            self._tags += [(doc, entry.at, tag) for tag in entry.tags]
             self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
         if former or entry.access_count:
             self._counts.append((doc, entry.access_count, entry.accessed_at))
         if former:
             self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, entry.type, 1, entry.tokens, len(body))
+        self._talk(conversation, former.conversation if former else None)
         self._changed = self._touched = True
         if len(self._chunks) >= COLLECT:
-            self.flush()
+            self.send()
 
     def move(self, chunk: Chunk, status: int) -> None:
         """Archive or restore a chunk as it is."""
@@ -193,10 +211,11 @@ class RowWriter:
         self._drop_tags_and_links(former.doc)
         if status == ACTIVE:
             entry = entry_of(chunk)
-            self._tags += [(former.doc, tag) for tag in entry.tags]
+            self._tags += [(former.doc, entry.at, tag) for tag in entry.tags]
             self._links += [(former.doc, position, *link) for position, link in enumerate(entry.links)]
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, former.type, 1, former.tokens, former.size)
+        self._talk(former.conversation)
         self._changed = self._touched = True
 
     def erase(self, chunk_id: str) -> None:
@@ -211,6 +230,7 @@ class RowWriter:
             self._run(f"DELETE FROM rlm_mem.{table} WHERE ns = %s AND doc = %s", (self.head.ns, former.doc))
         self._run("DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s", (self.head.ns, chunk_id))
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
+        self._talk(former.conversation)
         self._changed = self._touched = True
 
     def keep(self, chunk: Chunk) -> None:
@@ -241,9 +261,10 @@ class RowWriter:
             "UPDATE rlm_mem.bodies SET segments = %s WHERE ns = %s AND doc = %s", (blob, self.head.ns, doc)
         )
         if status == ACTIVE:
-            self._tags += [(doc, tag) for tag in entry.tags]
+            self._tags += [(doc, entry.at, tag) for tag in entry.tags]
             self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
         self._total(status, entry.type, 1, entry.tokens, len(body))
+        self._talk(conversation)
         self._changed = self._touched = True
 
     def renew_unreadable(
@@ -258,6 +279,7 @@ class RowWriter:
             (self.head.ns, doc),
         )
         self._total(status, kind, 1, tokens, size)
+        self._talk(conversation)
         self._changed = self._touched = True
 
     def touch(self, reads: Reads) -> None:
@@ -363,13 +385,21 @@ class RowWriter:
         # What was collected for the document belongs to a state that is over.
         self._tags = [tag for tag in self._tags if tag[0] != doc]
         self._links = [link for link in self._links if link[0] != doc]
-        for table in ("tags", "links"):
-            self._run(f"DELETE FROM rlm_mem.{table} WHERE ns = %s AND doc = %s", (self.head.ns, doc))
+        self._run(
+            "WITH gone AS (DELETE FROM rlm_mem.tags WHERE ns = %s AND doc = %s RETURNING tag)"
+            " UPDATE rlm_mem.tag_totals t SET chunks = t.chunks - 1 FROM gone WHERE t.ns = %s AND t.tag = gone.tag",
+            (self.head.ns, doc, self.head.ns),
+        )
+        self._run("DELETE FROM rlm_mem.links WHERE ns = %s AND doc = %s", (self.head.ns, doc))
 
     def _total(self, status: int, kind: str, chunks: int, tokens: int, size: int) -> None:
         total = self._totals.setdefault((status, kind), [0, 0, 0])
         for position, more in enumerate((chunks, tokens, size)):
             total[position] += more
+
+    def _talk(self, *conversations: int | None) -> None:
+        """Note conversations whose newest chunk may be another one now."""
+        self._talked.update(number for number in conversations if number is not None)
 
     def _run(self, statement: str, values: tuple[Any, ...], changes: str | None = None) -> None:
         """Queue a statement; ``changes`` names the chunk of which it must find a row."""
@@ -441,9 +471,11 @@ class RowWriter:
             )
         if self._tags:
             yield (
-                "INSERT INTO rlm_mem.tags(ns, doc, tag) SELECT %s, * FROM unnest(%s::integer[], %s::text[])"
-                " ON CONFLICT DO NOTHING",
-                (ns, *_columns(self._tags)),
+                "WITH new AS (INSERT INTO rlm_mem.tags(ns, doc, at, tag) SELECT %s, * FROM"
+                " unnest(%s::integer[], %s::double precision[], %s::text[]) ON CONFLICT DO NOTHING RETURNING tag)"
+                " INSERT INTO rlm_mem.tag_totals AS t (ns, tag, chunks) SELECT %s, tag, count(*) FROM new GROUP BY tag"
+                " ON CONFLICT (ns, tag) DO UPDATE SET chunks = t.chunks + excluded.chunks",
+                (ns, *_columns(self._tags), ns),
             )
         if self._links:
             yield (
@@ -469,7 +501,14 @@ class RowWriter:
                     " tokens = t.tokens + excluded.tokens, bytes = t.bytes + excluded.bytes",
                     (ns, *_columns(rows)),
                 )
+        if self._talked:
+            yield (
+                "UPDATE rlm_mem.conversations v SET last_at = (SELECT max(c.at) FROM rlm_mem.chunks c WHERE c.ns = v.ns"
+                " AND c.conversation = v.conversation AND c.status = 0) WHERE v.ns = %s AND v.conversation = ANY(%s)",
+                (ns, sorted(self._talked)),
+            )
         self._chunks, self._bodies, self._tags, self._links = {}, [], [], []
+        self._talked = set()
         self._new_conversations, self._counts, self._totals = [], [], {}
 
     def _copy(self) -> None:

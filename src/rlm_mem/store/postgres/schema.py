@@ -80,10 +80,18 @@ CREATE TABLE rlm_mem.reads(
 CREATE TABLE rlm_mem.tags(
     ns bigint NOT NULL,
     tag text COLLATE "C" NOT NULL,
+    at double precision NOT NULL,
     doc integer NOT NULL,
-    PRIMARY KEY (ns, tag, doc)
+    PRIMARY KEY (ns, tag, at, doc)
 );
 CREATE INDEX tags_doc ON rlm_mem.tags(ns, doc);
+
+CREATE TABLE rlm_mem.tag_totals(
+    ns bigint NOT NULL,
+    tag text COLLATE "C" NOT NULL,
+    chunks integer NOT NULL,
+    PRIMARY KEY (ns, tag)
+) WITH (fillfactor = 70);
 
 CREATE TABLE rlm_mem.links(
     ns bigint NOT NULL,
@@ -104,9 +112,11 @@ CREATE TABLE rlm_mem.conversations(
     id text COLLATE "C" NOT NULL,
     chunks integer NOT NULL DEFAULT 0,
     length bigint NOT NULL DEFAULT 0,
+    last_at double precision,
     PRIMARY KEY (ns, conversation),
     UNIQUE (ns, id)
 ) WITH (fillfactor = 85);
+CREATE INDEX conversations_last ON rlm_mem.conversations(ns, last_at);
 
 CREATE TABLE rlm_mem.terms(
     ns bigint NOT NULL,
@@ -207,6 +217,7 @@ TABLES = (
     "bodies",
     "reads",
     "tags",
+    "tag_totals",
     "links",
     "conversations",
     "terms",

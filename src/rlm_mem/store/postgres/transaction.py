@@ -16,12 +16,12 @@ from rlm_mem.chunk import Chunk
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
 from rlm_mem.store.postgres.failures import is_lost, translated
 from rlm_mem.store.postgres.pool import undo
-from rlm_mem.store.postgres.rows import Analyse, Head, RowWriter
+from rlm_mem.store.postgres.rows import FIND, Analyse, Head, RowWriter
 from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.rows import Row
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
-    from rlm_mem.store.rows import Row
 
 __all__ = ["Moved", "PostgresTransaction", "event_statement", "plain"]
 
@@ -187,10 +187,14 @@ class PostgresTransaction:
         with self.translating():
             self._writers[row.ns].erase(row.id)
 
-    def missing(self, ns: int, chunk_id: str) -> None:
-        """Note that a namespace whose lock is held has no such chunk."""
-        if ns in self._writers:
-            self._writers[ns].missing(chunk_id)
+    def find(self, namespace: str, chunk_id: str) -> Row | None:
+        """The row of a chunk, as this transaction would leave it."""
+        writer = self._writers.get(namespace_key(namespace))
+        if writer is None:
+            found = self.rows(FIND, (namespace_key(namespace), chunk_id))
+            return Row(*found[0]) if found else None
+        with self.translating():
+            return writer.find(chunk_id)
 
     def flush(self) -> None:
         """Write everything collected, so that statements of the connection see it."""
@@ -206,12 +210,18 @@ class PostgresTransaction:
 
     # --- reading inside ---------------------------------------------------------------------------------
 
-    def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Rows of a statement that sees what this transaction wrote."""
-        self.flush()
-        with self.translating(), self.connection.cursor(binary=True) as cursor:
-            cursor.execute(statement, values or None)
-            return cursor.fetchall() if cursor.description else []
+    def rows(
+        self, statement: str, values: Sequence[object] = (), *, terms: bool = False
+    ) -> list[tuple[Any, ...]]:
+        """Rows of a statement that sees what this transaction wrote; its words only where ``terms`` are asked for."""
+        if terms:
+            self.flush()
+        with self.translating():
+            for writer in self._writers.values():
+                writer.send()
+            with self.connection.cursor(binary=True) as cursor:
+                cursor.execute(statement, values or None)
+                return cursor.fetchall() if cursor.description else []
 
     # --- ending -----------------------------------------------------------------------------------------
 
