@@ -118,6 +118,16 @@ def test_a_folder_lists_its_files_and_everything_is_listed_but_what_is_derived(f
     assert set(files.signatures("", recursive=True)) == set(files.names("", recursive=True))
 
 
+def test_many_files_are_read_in_the_order_asked_for(files: BrainFiles) -> None:
+    names = [f"system/profiles/p{number}.md" for number in range(150)]
+    for name in names[:-1]:
+        files.write(name, name.encode() * 3)
+    files.write(names[7], b"")
+    asked = [*reversed(names), "system/none.md"]
+    wanted = [(name, b"" if name == names[7] else name.encode() * 3) for name in asked if name in names[:-1]]
+    assert list(files.contents(asked)) == wanted
+
+
 def test_every_change_shows_in_the_signature(files: BrainFiles) -> None:
     seen = set()
     for work in (

@@ -112,10 +112,7 @@ class MemoryFiles:
     def read(self, file: str) -> str | None:
         """The text of a file with its own line ends, None where there is none; raises InvalidMemory if not UTF-8."""
         data = self.stored.read(_checked(file))
-        try:
-            return None if data is None else data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InvalidMemory(f"{file}: byte {error.start} is not UTF-8") from None
+        return None if data is None else _text(data, file)
 
     def write(self, file: str, text: str) -> None:
         """Write a whole file: a reader sees the old or the new one."""
@@ -151,19 +148,25 @@ class MemoryFiles:
             problems: takes what does not validate; without it that is logged.
             kinds: only these.
         """
+        wanted = []
         for file in self.names():
             try:
-                if kinds and places.kind_of(file) not in kinds:
-                    continue
-                yield from self.in_file(file, problems)
+                if not kinds or places.kind_of(file) in kinds:
+                    wanted.append(file)
+            except InvalidMemory as error:
+                _note(problems, file, error)
+        for file, data in self.stored.contents(wanted):
+            try:
+                yield from self._in_text(file, _text(data, file), problems)
             except InvalidMemory as error:
                 _note(problems, file, error)
 
     def in_file(self, file: str, problems: list[Problem] | None = None) -> list[Entry]:
         """The memories of one file; none where there is no such file. Raises InvalidMemory for a file with one."""
         text = self.read(file)
-        if text is None:
-            return []
+        return [] if text is None else self._in_text(file, text, problems)
+
+    def _in_text(self, file: str, text: str, problems: list[Problem] | None) -> list[Entry]:
         if not places.is_multi(file):
             return [self.parse(file, None, text)]
         found: list[Entry] = []
@@ -229,6 +232,13 @@ class MemoryFiles:
         if parsed.block != entry.block:
             raise InvalidMemory(f"{entry.key}: id: cannot be changed to {parsed.block!r}")
         return replace(parsed)
+
+
+def _text(data: bytes, file: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidMemory(f"{file}: byte {error.start} is not UTF-8") from None
 
 
 def _checked(file: str) -> str:

@@ -84,11 +84,8 @@ class ReviewQueue:
         """Cases, oldest first; ``status`` None: all. A deferred case is open again when its time has come."""
         now = self._store.clock()
         stored = self._files.stored
-        found = [
-            _decode(data, name)
-            for name in stored.names(FOLDER)
-            if name.endswith(".json") and (data := stored.read(name)) is not None
-        ]
+        names = [name for name in stored.names(FOLDER) if name.endswith(".json")]
+        found = [_decode(data, name) for name, data in stored.contents(names)]
         for case in found:
             if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
                 case.status = "open"

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, unquote
@@ -78,6 +79,10 @@ class BrainFiles(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """The whole file; None where there is none."""
+        ...
+
+    def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Name and content of those files that are there, in this order, read a few at a time."""
         ...
 
     def read_from(self, name: str, offset: int) -> bytes:
@@ -255,6 +260,13 @@ class LocalBrainFiles:
             return None
         except OSError as error:
             raise _unreadable(path, error) from error
+
+    def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """One file after the other."""
+        for name in names:
+            data = self.read(name)
+            if data is not None:
+                yield name, data
 
     def read_from(self, name: str, offset: int) -> bytes:
         """The end of the file."""

@@ -7,7 +7,7 @@ fate is not that of the batch around it, so each line is one statement on a conn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ __all__ = ["PostgresFiles"]
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
 _APART = "trajectories/"
+_LOT = 64  # files that are read together
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The revision of a file is the number of its last part, so that an append needs to know nothing but the row.
@@ -57,6 +58,10 @@ DELETE FROM rlm_mem.files WHERE ns = %s AND name = %s RETURNING 1
 _READ = """
 SELECT parts.data FROM rlm_mem.files LEFT JOIN rlm_mem.file_parts AS parts USING (ns, name)
 WHERE files.ns = %s AND files.name = %s ORDER BY parts.part
+"""
+_READ_MANY = """
+SELECT files.name, parts.data FROM rlm_mem.files LEFT JOIN rlm_mem.file_parts AS parts USING (ns, name)
+WHERE files.ns = %s AND files.name = ANY(%s) ORDER BY files.name, parts.part
 """
 _READ_FROM = """
 SELECT data, before FROM (
@@ -91,6 +96,15 @@ class PostgresFiles:
         """The whole file; None where there is none."""
         rows = self._rows(_READ, self._ns, _checked(name))
         return b"".join(bytes(data) for (data,) in rows if data is not None) if rows else None
+
+    def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Files of a lot with one statement."""
+        for start in range(0, len(names), _LOT):
+            lot = [_checked(name) for name in names[start : start + _LOT]]
+            found: dict[str, list[bytes]] = {}
+            for name, data in self._rows(_READ_MANY, self._ns, lot):
+                found.setdefault(name, []).append(b"" if data is None else bytes(data))
+            yield from ((name, b"".join(found[name])) for name in lot if name in found)
 
     def read_from(self, name: str, offset: int) -> bytes:
         """The end of the file."""
