@@ -435,6 +435,19 @@ def test_long_lists_are_cut_into_short_parts_and_put_together_again(dsn: str) ->
     assert recounted(dsn).sound
 
 
+def test_a_name_with_characters_that_postgresql_cannot_hold_is_kept_as_it_is(both: Both) -> None:
+    for store in both.stores:
+        store.create_chunk("[10:30] X\0Y\x01: A walnut.", chunk_id="chunk-2026-01-05-0000000a")
+        store.create_chunk("[10:31] X\x01\x02Y: A walnut.", chunk_id="chunk-2026-01-05-0000000b")
+        store.create_chunk("[10:32] Ann: Another walnut.", chunk_id="chunk-2026-01-05-0000000c")
+    found = [search(store, "walnut") for store in both.stores]
+    assert found[0] == found[1]
+    assert "X\0Y\x01" in {hit.author for hit in found[1]}
+    for speaker in ("x\0y\x01", "x\x01\x02y", "\ud800"):
+        spoken = [search(store, "walnut", filters={"speaker": speaker}) for store in both.stores]
+        assert spoken[0] == spoken[1]
+
+
 def test_searches_inside_an_open_batch_see_its_writes(dsn: str) -> None:
     with ChunkStore(dsn) as store, suppress(Setback), store.batch():
         store.create_chunk("Ann: The walnut is in the garden.", conversation_id="c1")

@@ -5,17 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from rlm_mem.chunk import format_time
-from rlm_mem.store.filtering import has_surrogate, time_range
+from rlm_mem.store.filtering import time_range
 from rlm_mem.store.lookup import Filters
+from rlm_mem.store.postgres.texts import is_storable
 
-__all__ = ["conditions", "is_storable"]
+__all__ = ["conditions"]
 
 _EARLIEST, _LATEST = "0000", "9999-12-31T23:59:59.999999Z"
-
-
-def is_storable(text: str) -> bool:
-    """Whether PostgreSQL can hold a text: no NUL and no lone surrogate. What it cannot hold is nowhere in it."""
-    return "\0" not in text and not has_surrogate(text)
 
 
 def conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:

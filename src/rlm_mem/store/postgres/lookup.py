@@ -17,11 +17,13 @@ import numpy.typing as npt
 
 from rlm_mem.store.arrays import union
 from rlm_mem.store.best_match import Collection, best, scorers, top
+from rlm_mem.store.filtering import has_surrogate
 from rlm_mem.store.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood
-from rlm_mem.store.postgres.filtering import conditions, is_storable
+from rlm_mem.store.postgres.filtering import conditions
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.term_lists import Rows, TermList, TermLists
+from rlm_mem.store.postgres.texts import shown, stored
 from rlm_mem.store.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
 
 __all__ = ["PostgresSource"]
@@ -142,7 +144,7 @@ class PostgresSource:
                 "SELECT term, text FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])",
                 (self._ns, missing),
             )
-            names.update((number, text.removeprefix(AUTHOR_PREFIX)) for number, text in found)
+            names.update((number, _author(text)) for number, text in found)
         return {number: names[number] for number in wanted if number in names}
 
     def statistics(self, terms: Ints) -> CorpusStatistics:
@@ -281,9 +283,7 @@ class PostgresSource:
             for size, segments, length, conversations, chunks, names, numbers in self._rows(
                 _HEAD, (self._ns,)
             ):
-                authors = {
-                    n: name.removeprefix(AUTHOR_PREFIX) for n, name in zip(numbers, names, strict=True)
-                }
+                authors = {n: _author(name) for n, name in zip(numbers, names, strict=True)}
                 self._known_head = _Head(size, segments, length, conversations, chunks, authors)
         return self._known_head
 
@@ -302,9 +302,9 @@ class PostgresSource:
         if not missing:
             return
         self._numbers.update(dict.fromkeys(missing, -1))
-        storable = [term for term in missing if is_storable(term)]
+        storable = [stored(term) for term in missing if not has_surrogate(term)]
         for text, number, *figures in self._rows(f"{_FIGURES} text = ANY(%s::text[])", (self._ns, storable)):
-            self._numbers[text] = number
+            self._numbers[shown(text)] = number
             self._figures[number] = figures[0], figures[1], figures[2]
 
     def _learn_numbers(self, terms: Ints) -> None:
@@ -375,6 +375,10 @@ class PostgresSource:
 
 def _ints(values: Iterable[Any]) -> Ints:
     return np.array(list(values), np.int64)
+
+
+def _author(text: str) -> str:
+    return shown(text).removeprefix(AUTHOR_PREFIX)
 
 
 def _of_array(sent: bytes | None) -> Ints:

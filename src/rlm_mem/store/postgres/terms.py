@@ -24,6 +24,7 @@ from rlm_mem.store.postgres.parts import (
     pairs,
     regrouped,
 )
+from rlm_mem.store.postgres.texts import shown, stored
 from rlm_mem.store.postgres.wire import Blobs, Integers, array_cursor
 from rlm_mem.store.segments import AUTHOR_PREFIX, encode_segments
 
@@ -105,9 +106,9 @@ class TermIndex:
         with self._connection.cursor(binary=True) as cursor:
             found = cursor.execute(
                 "SELECT text, term FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[])",
-                (self._ns, missing),
+                (self._ns, [stored(text) for text in missing]),
             ).fetchall()
-        self._numbers.update(found)
+        self._numbers.update((shown(text), number) for text, number in found)
         for text in missing:
             if text not in self._numbers:
                 self._numbers[text] = self._new_terms[text] = self._head.next_term
@@ -207,12 +208,17 @@ class TermIndex:
         is_new = np.zeros(len(term), np.bool_)
         is_new[np.searchsorted(term, new)] = True
         statements: list[tuple[str, tuple[object, ...]]] = []
-        if len(new):
+        texts = [stored(text) for text in self._new_terms]
+        if texts:
             statements.append(
                 (
                     "INSERT INTO rlm_mem.terms(ns, text, term, df, segment_df, conversation_df) SELECT %s::bigint, *"
                     " FROM unnest(%s::text[], %s::int4[], %s::int4[], %s::int4[], %s::int4[])",
-                    (self._ns, list(self._new_terms), *map(Integers, (new, *(f[is_new] for f in figures)))),
+                    (
+                        self._ns,
+                        [stored(text) for text in self._new_terms],
+                        *map(Integers, (new, *(f[is_new] for f in figures))),
+                    ),
                 )
             )
         if not is_new.all():
