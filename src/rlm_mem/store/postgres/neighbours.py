@@ -61,7 +61,9 @@ def _walked(
     # conversation.
     before = np.where(walks, steps, 0) + OPENING + 1
     after = np.where(walks, steps, 0) + 1
-    found = rows(_WINDOWS, (asked.tolist(), before.tolist(), after.tolist(), ns, ns, ns)) if len(asked) else []
+    found = (
+        rows(_WINDOWS, (asked.tolist(), before.tolist(), after.tolist(), ns, ns, ns)) if len(asked) else []
+    )
     if not found:
         return Neighbourhood(_NONE, _NONE, np.zeros(0, np.bool_), _NONE), True
     line = _Line(found)
