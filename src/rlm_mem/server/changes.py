@@ -63,7 +63,7 @@ class ChangeFeed:
     """Watches one memory by polling its cheap change counters.
 
     Polling, since no notice reaches a process from another one on a plain file system, and a database behind a
-    connection pool cannot be listened to. All looks happen in one thread: SQLite's counter belongs to a connection.
+    connection pool cannot be listened to.
 
     Args:
         memory: gives the open memory; called with the first look.
@@ -182,18 +182,11 @@ class ChangeFeed:
 def state_of(memory: Memory) -> dict[str, object]:
     """For each topic something that differs when it changed; cheap enough to be asked several times a second."""
     return {
-        "memories": _version(memory),
+        "memories": memory.store.backend.version(memory.store.namespace),
         "recalls": _runs(memory),
         "tiers": memory.continuum.changes.journal_signature(),
         "persona": _persona(memory),
     }
-
-
-def _version(memory: Memory) -> object:
-    backend: Any = memory.store.backend
-    if hasattr(backend, "version"):
-        return backend.version(memory.store.namespace)
-    return backend.connection.execute("PRAGMA data_version").fetchone()[0]
 
 
 def _runs(memory: Memory) -> object:

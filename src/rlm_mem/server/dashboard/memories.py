@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Row", "Suggestions", "list_page", "new_page", "remember", "rows_of"]
 
-PAGE = 25
+PAGE = 20
 MOST = 200
 _ARCHIVE_LOOK = 500
 _CONTENT = 600

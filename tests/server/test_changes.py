@@ -1,0 +1,181 @@
+"""The change feed: what any process writes reaches listeners, and nothing is looked at while nobody listens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.errors import StorageError
+from rlm_mem.memory import Memory
+from rlm_mem.server.changes import Change, ChangeFeed
+from tests.continuum.conftest import record
+from tests.server.site import opened
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path / "brain", llm="offline") as found:
+        found.remember("Ben drinks green tea.")
+        yield found
+
+
+@pytest.fixture
+def other(memory: Memory) -> Iterator[Memory]:
+    """The same brain, as another process would have it open."""
+    with Memory.open(Path(memory.store.base_path).parent, llm="offline", actor="other") as found:
+        yield found
+
+
+def changes_after(memory: Memory, *acts: Callable[[], object], events: bool = False) -> list[Change]:
+    """What a listener is told when these things are done one after the other, each once the one before was told."""
+
+    async def follow() -> list[Change]:
+        feed = ChangeFeed(lambda: memory, interval=0.02)
+        await feed.start()
+        told: list[Change] = []
+        waiting = list(acts)
+
+        async def listen() -> None:
+            async for change in feed.follow(events=events):
+                told.append(change)
+                if len(told) >= len(acts):
+                    return
+                await asyncio.to_thread(waiting.pop(0))
+
+        task = asyncio.create_task(listen())
+        await asyncio.sleep(0.3)  # the first look has been taken
+        await asyncio.to_thread(waiting.pop(0))
+        await asyncio.wait_for(task, 20)
+        await feed.stop()
+        return told
+
+    return asyncio.run(follow())
+
+
+def test_what_another_process_writes_is_told(memory: Memory, other: Memory) -> None:
+    (change,) = changes_after(memory, lambda: other.remember("Ana likes coffee."))
+    assert "memories" in change.topics
+
+
+def test_what_this_process_writes_is_told_too(memory: Memory) -> None:
+    (change,) = changes_after(memory, lambda: memory.remember("Ana likes coffee."))
+    assert "memories" in change.topics
+
+
+def test_runs_tiers_and_persona_have_topics_of_their_own(memory: Memory, other: Memory) -> None:
+    def tell_persona() -> None:
+        other.persona(keep=True).set("humor", 3)
+
+    (change,) = changes_after(memory, tell_persona)
+    assert change.topics == {"persona"}
+    (change,) = changes_after(memory, lambda: other.recall("What does Ben drink?"))
+    assert "recalls" in change.topics
+    (change,) = changes_after(memory, lambda: record(other.continuum))
+    assert "tiers" in change.topics or "memories" in change.topics
+
+
+def test_changes_are_numbered_and_the_version_moves(memory: Memory, other: Memory) -> None:
+    first, second = changes_after(
+        memory, lambda: other.remember("Ana likes coffee."), lambda: other.remember("Eve likes cocoa.")
+    )
+    assert second.seq > first.seq
+    assert second.version != first.version
+
+
+def test_who_asks_for_them_is_told_the_new_lines_of_the_audit_log(memory: Memory, other: Memory) -> None:
+    (change,) = changes_after(memory, lambda: other.remember("Ana likes coffee."), events=True)
+    assert [(event["op"], event["actor"]) for event in change.events] == [("create", "other")]
+
+
+def test_nothing_is_looked_at_while_nobody_listens(memory: Memory) -> None:
+    looks = []
+
+    def ask() -> Memory:
+        looks.append(1)
+        return memory
+
+    async def play() -> None:
+        feed = ChangeFeed(ask, interval=0.01)
+        await feed.start()
+        await asyncio.sleep(0.1)
+        assert looks == []
+        listening = asyncio.create_task(anext(feed.follow()))
+        await asyncio.sleep(0.2)
+        assert len(looks) > 1
+        assert feed.listening == 1
+        listening.cancel()
+        await asyncio.sleep(0.1)
+        assert feed.listening == 0
+        seen = len(looks)
+        await asyncio.sleep(0.2)
+        assert len(looks) <= seen + 1
+        await feed.stop()
+
+    asyncio.run(play())
+
+
+def test_a_stop_ends_every_listener(memory: Memory) -> None:
+    async def play() -> list[Change]:
+        feed = ChangeFeed(lambda: memory, interval=0.01)
+        told: list[Change] = []
+
+        async def listen() -> None:
+            async for change in feed.follow():
+                told.append(change)
+
+        tasks = [asyncio.create_task(listen()) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        await feed.stop()
+        await asyncio.wait_for(asyncio.gather(*tasks), 5)
+        return told
+
+    assert asyncio.run(play()) == []
+
+
+def test_a_store_that_is_away_for_a_moment_is_looked_at_again(memory: Memory, other: Memory) -> None:
+    fails = [True]
+
+    def ask() -> Memory:
+        if fails:
+            fails.pop()
+            raise StorageError("the database restarts")
+        return memory
+
+    async def play() -> Change:
+        feed = ChangeFeed(ask, interval=0.01)
+        listening = asyncio.create_task(anext(feed.follow()))
+        await asyncio.sleep(2.4)  # after a failure it waits two seconds
+        await asyncio.to_thread(other.remember, "Ana likes coffee.")
+        change = await asyncio.wait_for(listening, 10)
+        await feed.stop()
+        return change
+
+    assert "memories" in asyncio.run(play()).topics
+
+
+def test_an_open_page_is_told_over_its_stream(tmp_path: Path) -> None:
+    """The stream itself, in the application: topics of a change, as an event."""
+    from rlm_mem.server.dashboard.live import _stream
+
+    with opened(tmp_path / "brain") as site:
+        memory = site.memory
+
+        async def play() -> tuple[bytes, bytes]:
+            state = type("State", (), {"changes": ChangeFeed(lambda: memory, interval=0.02)})()
+            stream = _stream(state)  # type: ignore[arg-type]
+            hello = await anext(stream)
+            coming = asyncio.create_task(anext(stream))
+            await asyncio.sleep(0.3)
+            await asyncio.to_thread(memory.remember, "Ana likes coffee.")
+            event = await asyncio.wait_for(coming, 10)
+            await stream.aclose()
+            await state.changes.stop()
+            return hello, event
+
+        hello, event = asyncio.run(play())
+    assert hello.startswith(b"retry:")
+    assert event.startswith(b"event: changed\ndata: ")
+    assert b"memories" in event
