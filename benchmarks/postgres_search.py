@@ -1,13 +1,13 @@
-"""Search on PostgreSQL at 10,000 and 100,000 chunks, beside the local store and beside PostgreSQL's own full text search.
+"""Search on PostgreSQL beside the local store and beside PostgreSQL's own full text search, at 10,000 and 100,000 chunks.
 
 All answer the same questions about the same made-up chunks, question by question in turn:
 
 * `search`: the whole of `search` on the PostgreSQL backend, ten chunks read;
 * `ids`: the same without reading the chunks (`ranked_ids`), and `local_ids`: the local postings, in the same process;
   their ids must be equal, and the scores too;
-* `peer`: PostgreSQL's full text search over the same texts in the same server (English configuration, GIN index, OR query
-  of the question's words, ordered by rank, ten results read), and `peer_picked`: the same with only the four content
-  words, which spares it the commonest ones.
+* `peer`: PostgreSQL's full text search over the same texts in the same server (English configuration, GIN index, OR
+  query of the question's words, ordered by rank, ten results read), and `peer_picked`: the same with only the four
+  content words, which spares it the commonest ones.
 
 Also: the number of statements per search, searches with filters, durable writes one at a time and in batches, the size
 of the tables and the time to count everything again (which is how the lists are made here).
@@ -231,7 +231,7 @@ def measure(size: int, report: Report, place: Path) -> None:
                     figures = spread(values)
                     row |= {f"{name}_p50": figures["p50"], f"{name}_p95": figures["p95"]}
                 row |= {"same_as_local": f"{same}/{len(questions)}", "statements": spread(statements)["p50"]}
-                row |= writes(store, corpus)
+                row |= writes(store)
             sizes = connection.execute(
                 "SELECT pg_total_relation_size('rlm_mem.postings') + pg_total_relation_size('rlm_mem.terms'),"
                 " pg_total_relation_size('rlm_mem.conversation_terms'), pg_total_relation_size('rlm_mem.bodies'),"
@@ -312,7 +312,7 @@ def counted(store: Any, questions: list[str]) -> list[int]:
     return numbers
 
 
-def writes(store: Any, corpus: synthetic.Corpus) -> dict[str, Any]:
+def writes(store: Any) -> dict[str, Any]:
     """Durable writes into the full store, and archiving them again."""
     names = [synthetic.word(n) for n in range(synthetic.VOCABULARY)]
     contents = list(synthetic.texts(synthetic.Corpus(WRITES + BATCH, seed=9).batch(0, WRITES + BATCH), names))
