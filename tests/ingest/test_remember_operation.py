@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Clock
+from tests.stored import stored
 
 from rlm_mem.config import Config
 from rlm_mem.ingest.remember import RememberOperation
@@ -18,10 +19,6 @@ SENTENCE = "The quick brown fox jumps over the lazy dog near the old mill."
 
 def long_text(paragraphs: int = 12) -> str:
     return "\n\n".join(f"Paragraph {n}. " + f"{SENTENCE} " * 10 for n in range(paragraphs)).strip()
-
-
-def files_under(base: Path) -> set[str]:
-    return {str(path.relative_to(base)) for path in (base / "chunks").rglob("*.json")}
 
 
 def test_the_answer_has_the_keys_of_the_specification(store: ChunkStore) -> None:
@@ -119,7 +116,9 @@ def test_the_same_words_elsewhere_or_nearly_the_same_are_stored_and_linked(store
     assert [link.chunk_id for link in store.linked(elsewhere, "similar_to")] == [first]
 
 
-def test_duplicates_in_another_namespace_do_not_count(store: ChunkStore, base: Path, clock: Clock) -> None:
+def test_duplicates_in_another_namespace_do_not_count(
+    store: ChunkStore, base: Path | str, clock: Clock
+) -> None:
     RememberOperation(store).remember("We decided to use PostgreSQL.", "conv-1")
     with ChunkStore(base, namespace="other", clock=clock) as other:
         result = RememberOperation(other).remember("We decided to use PostgreSQL.", "conv-1")
@@ -199,9 +198,9 @@ def test_progress_is_told_after_each_chunk(store: ChunkStore) -> None:
     assert default == [(1, 1)]
 
 
-def test_all_or_nothing_when_it_stops_half_way(store: ChunkStore, base: Path) -> None:
+def test_all_or_nothing_when_it_stops_half_way(store: ChunkStore, base: Path | str) -> None:
     RememberOperation(store).remember("before", "conv-1")
-    before = (files_under(base), store.get_stats()["chunk_count"])
+    before = (set(stored(base)), store.get_stats()["chunk_count"])
 
     def stop(done: int, total: int) -> None:
         if done == 3:
@@ -209,12 +208,12 @@ def test_all_or_nothing_when_it_stops_half_way(store: ChunkStore, base: Path) ->
 
     with pytest.raises(KeyboardInterrupt):
         RememberOperation(store).remember(long_text(), "conv-1", progress=stop)
-    assert (files_under(base), store.get_stats()["chunk_count"]) == before
+    assert (set(stored(base)), store.get_stats()["chunk_count"]) == before
     assert list(store.events(op="repeat")) == []
     assert RememberOperation(store).remember(long_text(), "conv-1")["success"]
 
 
-def test_sizes_come_from_the_settings(base: Path, clock: Clock) -> None:
+def test_sizes_come_from_the_settings(base: Path | str, clock: Clock) -> None:
     config = Config.load(
         ingest={"min_tokens": 20, "max_tokens": 80, "target_tokens": 40, "overlap_tokens": 0}
     )
@@ -223,7 +222,7 @@ def test_sizes_come_from_the_settings(base: Path, clock: Clock) -> None:
         assert all(20 <= chunk.tokens <= 80 for chunk in store.get_many(ids).values())
 
 
-def test_settings_that_contradict_each_other_are_one_sentence(base: Path, clock: Clock) -> None:
+def test_settings_that_contradict_each_other_are_one_sentence(base: Path | str, clock: Clock) -> None:
     config = Config.load(ingest={"min_tokens": 600})
     with ChunkStore(base, config=config, clock=clock) as store:
         result = RememberOperation(store).remember("text")
@@ -231,7 +230,7 @@ def test_settings_that_contradict_each_other_are_one_sentence(base: Path, clock:
         assert "min_tokens" in result["error"]
 
 
-def test_a_store_open_for_reading_says_so(store: ChunkStore, base: Path) -> None:
+def test_a_store_open_for_reading_says_so(store: ChunkStore, base: Path | str) -> None:
     store.create_chunk("something")
     with ChunkStore(base, read_only=True) as readable:
         result = RememberOperation(readable).remember("text")

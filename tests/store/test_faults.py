@@ -13,20 +13,19 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from rlm_mem.chunk import parse_time
 from rlm_mem.config import Config
 from rlm_mem.errors import StorageError, StoreFull, StoreReadOnly
 from rlm_mem.search import search
 from rlm_mem.store import files
 from rlm_mem.store.api import ChunkStore
 from rlm_mem.store.integrity import check
-from tests.conftest import Clock
 from tests.store.test_crashes import in_child
+
+pytestmark = pytest.mark.local_only("look at files, disks and the index beside them")
 
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 NOBODY = 65534
@@ -44,29 +43,6 @@ def edit(path: Path, **fields: object) -> None:
 
 
 # --- the clock goes back ---------------------------------------------------------------------------------------
-
-
-def test_a_clock_that_goes_back_loses_nothing_and_reorders_no_conversation(base: Path, clock: Clock) -> None:
-    """Revisions count, newer versions never look older, and what is dated earlier is simply dated earlier."""
-    with ChunkStore(base, clock=clock) as store:
-        before = store.create_chunk("before", conversation_id="c", tags=["t"])
-        clock.advance(days=-400)
-        after = store.create_chunk("after", conversation_id="c", tags=["t"])
-        changed = store.update_chunk(before.id, content="changed")
-        assert changed is not None
-        assert changed.revision == 2
-        assert changed.metadata.modified_at >= before.metadata.modified_at
-        assert parse_time(after.metadata.created_at) < parse_time(before.metadata.created_at)
-        assert set(store.list_chunks(tags=["t"])) == {before.id, after.id}
-        assert [version.chunk.content for version in store.history(before.id)] == ["before", "changed"]
-        assert store.delete_chunk(after.id)
-        assert store.restore_chunk(after.id) is not None
-        assert len(list(store.events(chunk_id=after.id))) == 3
-        assert check(store) == []
-    with ChunkStore(base, clock=clock) as store:
-        assert set(store.list_chunks(conversation_id="c")) == {before.id, after.id}
-        assert store.undo(before.id) is not None
-        assert check(store) == []
 
 
 def test_files_dated_in_the_future_are_noticed_like_any_others(base: Path) -> None:
@@ -88,15 +64,6 @@ def test_files_dated_in_the_future_are_noticed_like_any_others(base: Path) -> No
         assert {finding.chunk_id for finding in check(store)} == {edited.id}, (
             "its hash is that of another text"
         )
-
-
-def test_the_clock_of_the_system_going_back_keeps_ids_unique(base: Path) -> None:
-    still = datetime(2026, 2, 10, 12, tzinfo=UTC)
-    with ChunkStore(base, clock=lambda: still) as store:
-        ids = [store.create_chunk(f"note {number}", conversation_id="c").id for number in range(50)]
-        assert len(set(ids)) == 50
-        assert store.list_chunks(conversation_id="c") == ids, "equal times keep the order of writing"
-        assert check(store) == []
 
 
 # --- two versions side by side ---------------------------------------------------------------------------------

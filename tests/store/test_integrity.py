@@ -13,6 +13,8 @@ from rlm_mem.store.api import ChunkStore
 from rlm_mem.store.integrity import CODES, check, find_cycle
 from rlm_mem.store.repair import repair
 
+pytestmark = pytest.mark.local_only("look at files")
+
 
 def path_of(base: Path, chunk_id: str) -> Path:
     return next((base / "chunks").rglob(f"{chunk_id}.json"))

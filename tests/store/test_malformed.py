@@ -15,17 +15,14 @@ import pytest
 from rlm_mem.errors import InputError, RlmMemError, StorageError, StoreFull, StoreLocked, StoreReadOnly
 from rlm_mem.store import files
 from rlm_mem.store.api import ChunkStore
+from tests.stored import everything
 
 NAN = float("nan")
 
 
-def state(base: Path) -> dict[str, bytes]:
+def state(base: Path | str) -> dict[str, bytes]:
     """Everything that a write could change, except SQLite's own files."""
-    return {
-        path.relative_to(base).as_posix(): path.read_bytes()
-        for path in sorted(base.rglob("*"))
-        if path.is_file() and "index.sqlite" not in path.name
-    }
+    return {name: data for name, data in everything(base).items() if "index.sqlite" not in name}
 
 
 CREATE: dict[str, dict[str, Any]] = {
@@ -83,7 +80,7 @@ CREATE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", CREATE)
 def test_malformed_creates_give_one_error_and_change_nothing(
-    store: ChunkStore, base: Path, case: str
+    store: ChunkStore, base: Path | str, case: str
 ) -> None:
     store.create_chunk("kept")
     before = state(base)
@@ -114,7 +111,7 @@ UPDATE |= {
 
 @pytest.mark.parametrize("case", UPDATE)
 def test_malformed_updates_give_one_error_and_change_nothing(
-    store: ChunkStore, base: Path, case: str
+    store: ChunkStore, base: Path | str, case: str
 ) -> None:
     chunk = store.create_chunk("kept", tags=["a"])
     before = state(base)
@@ -148,8 +145,9 @@ def test_a_base_path_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
     assert blocked.read_text() == "not a folder"
 
 
+@pytest.mark.local_only("look at files")
 def test_an_unwritable_folder_gives_one_error_and_changes_nothing(
-    store: ChunkStore, base: Path, monkeypatch: pytest.MonkeyPatch
+    store: ChunkStore, base: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.create_chunk("kept")
     before = state(base)
@@ -167,8 +165,9 @@ def test_an_unwritable_folder_gives_one_error_and_changes_nothing(
     assert state(base) == before
 
 
+@pytest.mark.local_only("look at files")
 def test_a_full_disk_gives_one_error_and_changes_nothing(
-    store: ChunkStore, base: Path, monkeypatch: pytest.MonkeyPatch
+    store: ChunkStore, base: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chunk = store.create_chunk("kept")
     before = state(base)
@@ -189,6 +188,7 @@ def test_a_full_disk_gives_one_error_and_changes_nothing(
     assert store.create_chunk("after").id in store.list_chunks()
 
 
+@pytest.mark.local_only("look at files")
 def test_a_writer_that_waits_too_long_is_told_so(base: Path) -> None:
     from rlm_mem.config import Config
 
@@ -225,8 +225,13 @@ def test_a_read_only_store_reads_and_refuses_to_write(base: Path) -> None:
         with pytest.raises(StoreReadOnly):
             store.create_chunk("x")
     assert state(base) == before
+
+
+@pytest.mark.local_only("look at files")
+def test_a_folder_without_a_store_is_not_made_by_a_reader(base: Path) -> None:
     with pytest.raises(StorageError, match="no store"):
         ChunkStore(base / "nowhere", read_only=True)
+    assert not base.exists()
 
 
 def test_times_are_written_one_way_whatever_way_they_came(store: ChunkStore) -> None:
@@ -235,6 +240,7 @@ def test_times_are_written_one_way_whatever_way_they_came(store: ChunkStore) -> 
         assert chunk.metadata.occurred_at == "2025-12-24T00:00:00.000000Z"
 
 
+@pytest.mark.local_only("look at files")
 def test_a_read_only_store_whose_index_is_missing_or_behind_is_read_all_the_same(base: Path) -> None:
     import json
     import shutil

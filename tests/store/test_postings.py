@@ -19,6 +19,8 @@ from rlm_mem.store import schema
 from rlm_mem.store.api import ChunkStore
 from rlm_mem.store.postings import PostingsIndex
 
+pytestmark = pytest.mark.local_only("look at the index beside the files")
+
 
 def found(store: ChunkStore, query: str) -> list[str]:
     return [hit.snippet for hit in search(store, query)]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rlm_mem.store.api import ChunkStore
 from rlm_mem.store.integrity import check
+from tests.stored import stored
 
 
 def run_all(script: str, *arguments: list[str]) -> list[subprocess.CompletedProcess[str]]:
@@ -30,7 +31,9 @@ def run_all(script: str, *arguments: list[str]) -> list[subprocess.CompletedProc
     return done
 
 
-def test_four_processes_remember_two_hundred_each_and_none_is_missing(base: Path) -> None:
+def test_four_processes_remember_two_hundred_each_and_none_is_missing(
+    place: Path | str, base: Path | str
+) -> None:
     script = """
         import sys
         from rlm_mem.memory import Memory
@@ -43,7 +46,7 @@ def test_four_processes_remember_two_hundred_each_and_none_is_missing(base: Path
                 assert result["success"], result
                 print(*result["chunk_ids"])
     """
-    done = run_all(script, *[[str(base.parent), str(who)] for who in range(4)])
+    done = run_all(script, *[[str(place), str(who)] for who in range(4)])
     acknowledged = [line for process in done for line in process.stdout.split()]
     assert len(acknowledged) == len(set(acknowledged)) == 800
     with ChunkStore(base) as store:
@@ -54,11 +57,11 @@ def test_four_processes_remember_two_hundred_each_and_none_is_missing(base: Path
             assert len(store.list_chunks(conversation_id=f"conv-{who}")) == 200
         assert store.get_stats()["chunk_count"] == 800
         assert len(store.get_many(acknowledged)) == 800
-        assert len(list((base / "chunks").rglob("*.json"))) == 800
+        assert len(stored(base)) == 800
         assert check(store) == []
 
 
-def test_counters_raised_by_several_processes_lose_no_update(base: Path) -> None:
+def test_counters_raised_by_several_processes_lose_no_update(base: Path | str) -> None:
     with ChunkStore(base) as store:
         chunk = store.create_chunk("0", metadata={"count": 0})
     script = """
@@ -77,7 +80,7 @@ def test_counters_raised_by_several_processes_lose_no_update(base: Path) -> None
         assert (read.metadata.extra["count"], read.revision) == (150, 151)
 
 
-def test_a_write_of_another_process_is_seen_by_the_next_call(base: Path) -> None:
+def test_a_write_of_another_process_is_seen_by_the_next_call(base: Path | str) -> None:
     with ChunkStore(base) as store:
         assert store.list_chunks() == []
         script = """
@@ -89,7 +92,7 @@ def test_a_write_of_another_process_is_seen_by_the_next_call(base: Path) -> None
         assert len(store.list_chunks(tags=["t"])) == 1
 
 
-def test_threads_of_one_process_share_a_store(base: Path) -> None:
+def test_threads_of_one_process_share_a_store(base: Path | str) -> None:
     errors: list[BaseException] = []
     with ChunkStore(base) as store:
 

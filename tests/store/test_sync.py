@@ -14,6 +14,8 @@ from rlm_mem.errors import StorageError
 from rlm_mem.store.api import ChunkStore
 from rlm_mem.store.integrity import check
 
+pytestmark = pytest.mark.local_only("look at files")
+
 
 def only_file(base: Path) -> Path:
     (path,) = (base / "chunks").rglob("*.json")

@@ -1,0 +1,45 @@
+"""The clock goes back, on both backends: nothing is lost, no revision looks older than the one before it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rlm_mem.chunk import parse_time
+from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.integrity import check
+from tests.conftest import Clock
+
+
+def test_a_clock_that_goes_back_loses_nothing_and_reorders_no_conversation(
+    base: Path | str, clock: Clock
+) -> None:
+    """Revisions count, newer versions never look older, and what is dated earlier is simply dated earlier."""
+    with ChunkStore(base, clock=clock) as store:
+        before = store.create_chunk("before", conversation_id="c", tags=["t"])
+        clock.advance(days=-400)
+        after = store.create_chunk("after", conversation_id="c", tags=["t"])
+        changed = store.update_chunk(before.id, content="changed")
+        assert changed is not None
+        assert changed.revision == 2
+        assert changed.metadata.modified_at >= before.metadata.modified_at
+        assert parse_time(after.metadata.created_at) < parse_time(before.metadata.created_at)
+        assert set(store.list_chunks(tags=["t"])) == {before.id, after.id}
+        assert [version.chunk.content for version in store.history(before.id)] == ["before", "changed"]
+        assert store.delete_chunk(after.id)
+        assert store.restore_chunk(after.id) is not None
+        assert len(list(store.events(chunk_id=after.id))) == 3
+        assert check(store) == []
+    with ChunkStore(base, clock=clock) as store:
+        assert set(store.list_chunks(conversation_id="c")) == {before.id, after.id}
+        assert store.undo(before.id) is not None
+        assert check(store) == []
+
+
+def test_the_clock_of_the_system_going_back_keeps_ids_unique(base: Path | str) -> None:
+    still = datetime(2026, 2, 10, 12, tzinfo=UTC)
+    with ChunkStore(base, clock=lambda: still) as store:
+        ids = [store.create_chunk(f"note {number}", conversation_id="c").id for number in range(50)]
+        assert len(set(ids)) == 50
+        assert store.list_chunks(conversation_id="c") == ids, "equal times keep the order of writing"
+        assert check(store) == []
