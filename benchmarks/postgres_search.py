@@ -1,4 +1,4 @@
-"""Search on PostgreSQL beside the local store and beside PostgreSQL's own full text search, at 10,000 and 100,000 chunks.
+"""Search on PostgreSQL beside the local store and beside PostgreSQL's own full text search.
 
 All answer the same questions about the same made-up chunks, question by question in turn:
 

@@ -119,6 +119,7 @@ class TermIndex:
     def flush(self) -> None:
         """Write everything collected: from now on the connection sees it, but for the head."""
         self._write(last=True)
+        self._numbers = {}  # whoever flushes may be about to empty the dictionary
 
     def _write(self, *, last: bool) -> None:
         """Write what is collected; unless it is the `last` time, figures of conversations wait for their rows."""
