@@ -17,6 +17,7 @@ from rlm_mem.cli import (
     continuum,
     demo,
     interchange,
+    keep,
     look,
     machines,
     options,
@@ -56,6 +57,7 @@ review.add_to(app)
 traces.add_to(app)
 records.add_to(app)
 care.add_to(app)
+keep.add_to(app)
 machines.add_to(app)
 persona.add_to(app)
 settings.add_to(app)

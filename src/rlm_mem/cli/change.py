@@ -12,7 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
+from rlm_mem.chunk import is_chunk_id
 from rlm_mem.cli import options, sources
+from rlm_mem.cli.keep import restore_backup
 from rlm_mem.cli.opening import open_memory
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
@@ -162,7 +164,7 @@ def _update(
     changes: dict[str, Any],
     revision: int | None,
     as_json: bool,
-    brain: Path | None,
+    brain: str | None,
     namespace: str | None,
 ) -> None:
     with open_memory(ctx, brain, namespace) as memory:
@@ -216,12 +218,25 @@ def delete(
 
 def restore(
     ctx: typer.Context,
-    chunk_ids: options.ChunkIds,
+    ids_or_file: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ID... | FILE", help="Ids of chunks, or one file that backup made.", show_default=False
+        ),
+    ],
+    replace: Annotated[
+        bool,
+        options.flag("--replace", help="From a backup: also where a memory is; that one is kept aside."),
+    ] = False,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
 ) -> None:
-    """Bring deleted chunks back; rlm-mem list --archived names them."""
+    """Bring deleted chunks back (rlm-mem list --archived names them), or a whole memory from a backup."""
+    if len(ids_or_file) == 1 and not is_chunk_id(ids_or_file[0]):
+        restore_backup(ctx, Path(ids_or_file[0]), brain, replace=replace, as_json=as_json)
+        return
+    chunk_ids = ids_or_file
     with open_memory(ctx, brain, namespace) as memory:
         done = {chunk_id: memory.restore(chunk_id) is not None for chunk_id in chunk_ids}
     _report(done, "restored", "restored", as_json)

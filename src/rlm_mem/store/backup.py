@@ -43,7 +43,12 @@ _GROWING = (".jsonl",)  # added to in place: their length at that moment is what
 
 
 def back_up_folder(
-    store: ChunkStore, target: Path, *, progress: Progress | None = None, level: int = 6
+    store: ChunkStore,
+    target: Path,
+    *,
+    progress: Progress | None = None,
+    level: int = 6,
+    source: str = "local",
 ) -> BackupInfo:
     """Write everything of the brain around ``store``, all namespaces, to the new file ``target``.
 
@@ -52,6 +57,7 @@ def back_up_folder(
     Args:
         progress: called with (files packed, files in all).
         level: of the compression, 1-9.
+        source: what the folder is a copy of, for the description.
 
     Returns:
         what the file holds, after it was read back and compared.
@@ -88,7 +94,7 @@ def back_up_folder(
             made_at = format_time(store.clock())
             namespaces = [name for name, _ in backend.queries.namespaces()]
             chunks = int(backend.connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
-        info = BackupInfo(made_at, __version__, "local", chunks, namespaces)
+        info = BackupInfo(made_at, __version__, source, chunks, namespaces)
         staged = sorted(stage.staged)
         info.files = len(staged)
         with packing(target, info, level=level) as packer:

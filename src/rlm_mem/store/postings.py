@@ -45,7 +45,7 @@ from rlm_mem.store.snapshot import (
 )
 from rlm_mem.store.snapshot_build import make_snapshot
 
-__all__ = ["PostingsIndex", "View"]
+__all__ = ["PostingsIndex", "View", "folder_lock"]
 
 Progress = Callable[[int], None]
 
@@ -367,10 +367,16 @@ class PostingsIndex:
     @contextlib.contextmanager
     def _folder_lock(self, *, wait: bool) -> Iterator[bool]:
         """Hold the lock file of this namespace's folder; only its holder writes or removes snapshots."""
-        folder = self._directory / str(self._ns)
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("a+b") as file:
-            yield _locked(file, wait)  # closing the file lets go
+        with folder_lock(self._directory / str(self._ns), wait=wait) as held:
+            yield held
+
+
+@contextlib.contextmanager
+def folder_lock(folder: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold the lock file of the folder of a namespace's snapshots; whether it is held is what comes back."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+b") as file:
+        yield _locked(file, wait)  # closing the file lets go
 
 
 class _StateChanged(Exception):

@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -52,6 +52,7 @@ class Pool:
         self._closed = False
         self._pid = os.getpid()
         self._left_to_the_parent: list[object] = []
+        self._snapshots = threading.local()
 
     def __repr__(self) -> str:
         return f"Pool({self.shown!r})"
@@ -134,8 +135,37 @@ class Pool:
             time.sleep(pause)
             pause = min(1.0, pause * 2 or 0.05)
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Everything that this thread reads inside is of one moment; nests. The connection being lost is an error."""
+        if getattr(self._snapshots, "connection", None) is not None:
+            yield
+            return
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+        def open_snapshot(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+            connection.execute(begin)
+            connection.execute("SELECT 1")  # the moment is that of the first statement
+            return connection
+
+        connection = self.persist(open_snapshot, keep=True)
+        self._snapshots.connection = connection
+        try:
+            yield
+        finally:
+            self._snapshots.connection = None
+            undo(connection)
+            self.give_back(connection)
+
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of one reading statement."""
+        held: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
+        if held is not None:
+            try:
+                with held.cursor(binary=True) as cursor:
+                    return cursor.execute(statement, values or None).fetchall()
+            except psycopg.Error as error:
+                raise translated(error, self.shown) from error
 
         def ask(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
             with connection.cursor(binary=True) as cursor:

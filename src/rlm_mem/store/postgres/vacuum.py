@@ -1,0 +1,49 @@
+"""VACUUM and ANALYZE of the tables, where the role that is logged in may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from rlm_mem.store.postgres.failures import translated
+
+if TYPE_CHECKING:
+    from rlm_mem.store.postgres.backend import PostgresBackend
+
+__all__ = ["vacuum_tables"]
+
+_SIZES = (
+    "SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = 'rlm_mem' AND c.relkind IN ('r', 'p') ORDER BY 2 DESC, 1"
+)
+
+
+def vacuum_tables(
+    backend: PostgresBackend, namespace: str, progress: Callable[[int, int], None] | None = None
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Mark dead rows as free and refresh the planner's statistics in the database that holds a namespace.
+
+    Plain VACUUM: readers and writers go on. It frees room for new rows; files rarely become smaller.
+
+    Returns:
+        bytes of each table with its indexes, before and after.
+
+    Raises:
+        StorageError: the server refuses or went away. Tables of another owner are passed over with a notice.
+    """
+    pool = backend.pool(namespace)
+    before = {name: int(size) for name, size in pool.rows(_SIZES)}
+    for done, name in enumerate(before, 1):
+        connection = pool.take()
+        try:
+            connection.autocommit = True
+            connection.execute(f'VACUUM (ANALYZE) rlm_mem."{name}"')
+        except psycopg.Error as error:
+            raise translated(error, pool.shown) from error
+        finally:
+            pool.give_back(connection)
+        if progress is not None:
+            progress(done, len(before))
+    return before, {name: int(size) for name, size in pool.rows(_SIZES)}
