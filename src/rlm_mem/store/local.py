@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InvalidChunk, StoreReadOnly
-from rlm_mem.store import files, schema
+from rlm_mem.store import files, redo, schema
 from rlm_mem.store.brain_files import LocalBrainFiles
 from rlm_mem.store.events import EventLog
 from rlm_mem.store.healing import healed
@@ -117,7 +117,12 @@ class LocalBackend(LocalIndex):
 
     @healed
     def _begin(self) -> None:
-        schema.begin(self.connection)
+        connection = self.connection
+        schema.begin(connection)
+        while redo.waiting(self.layout):  # whoever held the lock before was killed in the middle of a write
+            connection.execute("ROLLBACK")
+            self.sync()
+            schema.begin(connection)
 
     def fold_reads(self) -> int:
         """Write access counts that only the index knows into the files; how many files were written."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, StorageError
-from rlm_mem.store import files, schema
+from rlm_mem.store import files, redo, schema
 from rlm_mem.store.connections import Connections
 from rlm_mem.store.healing import Healed, healed, shows_damage
 from rlm_mem.store.layout import Layout
@@ -221,6 +221,10 @@ class LocalIndex:
             if not folders and not stale and not leftovers:
                 return SyncReport()
             with self._index_transaction(connection):
+                finished = redo.finish(self.layout) if leftovers else []
+                if finished:
+                    changed = changed_folders(connection, self.layout, full=full)
+                    folders = sorted({*(folders or []), *changed, *finished}, reverse=True)
                 if stale and schema.analysis_changed(connection, self._analysis_name()):
                     report = self._reindex(connection, progress)
                 else:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
-from rlm_mem.store import files
+from rlm_mem.store import files, redo
 from rlm_mem.store.layout import Layout
 from rlm_mem.store.prepare import Prepared
 from rlm_mem.store.rows import ACTIVE, ARCHIVED, Row, RowWriter, find_row, row_at_path
@@ -237,10 +237,10 @@ def _finish_interrupted(connection: sqlite3.Connection, layout: Layout) -> None:
     """
     if not layout.unfinished.is_dir():
         return
+    way_back = redo.way_back(layout)
     for leftover in sorted(layout.unfinished.iterdir()):
-        name = leftover.name
-        chunk_id = name.split(".", 1)[0]
-        if name.endswith(".gone") and is_chunk_id(chunk_id):
+        chunk_id = leftover.name.split(".", 1)[0]
+        if leftover.suffix in way_back and is_chunk_id(chunk_id):
             row = find_row(connection, chunk_id)
             if row is not None and not layout.absolute(row.path).exists():
                 files.publish(leftover, layout.absolute(row.path))

@@ -19,7 +19,7 @@ from typing import Any
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import StorageError
-from rlm_mem.store import files
+from rlm_mem.store import files, redo
 from rlm_mem.store.layout import Layout
 from rlm_mem.store.rows import ACTIVE, ARCHIVED, Row, RowWriter, find_row
 from rlm_mem.store.schema import sqlite_error
@@ -71,6 +71,7 @@ class Transaction:
         self._gone: list[Path] = []
         self._emptied: list[Path] = []
         self._undo: list[Callable[[], None]] = []
+        self._record: Path | None = None
         self._folders: dict[Path, int] = {}
         self.recorded_folders: dict[str, int] = {}
 
@@ -169,6 +170,10 @@ class Transaction:
             if self._durable and publishes:
                 files.sync_files([item.temp for item in publishes])
             self._remember_folders(publishes)
+            if len(publishes) + len(self._moves) > 1:  # one alone is whole or not there by itself
+                self._moves = [(source, redo.erased(target)) for source, target in self._moves]
+                self._gone = [redo.erased(path) for path in self._gone]
+                self._record = redo.write(self._layout, self._namings(publishes), durable=self._durable)
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
             for source, target in self._moves:
                 self._move(source, target)
@@ -177,6 +182,9 @@ class Transaction:
             if self._durable:
                 for folder in self._folders:
                     files.sync_folder(folder)
+            if self._record is not None:
+                redo.forget(self._record, durable=self._durable)
+                self._record = None
             self._record_folders()
             self.connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -202,6 +210,8 @@ class Transaction:
 
     def rollback(self) -> None:
         """Undo every file operation done so far, then the index rows."""
+        if self._record is not None:  # first: whoever finds it would go on with the write
+            self._record = redo.abandon(self._record)
         for step in reversed(self._undo):
             try:
                 step()
@@ -212,9 +222,22 @@ class Transaction:
         self._undo.clear()
         for item in self._pending.values():
             files.remove(item.temp)
+        if self._record is not None:
+            files.remove(self._record)
+            self._record = None
         with contextlib.suppress(sqlite3.Error):  # a failed statement may have ended the transaction already
             self.connection.execute("ROLLBACK")
         self.rows.forget()
+
+    def _namings(self, publishes: list[_Publish]) -> list[redo.Naming]:
+        def name(path: Path) -> str:
+            return path.relative_to(self._layout.base).as_posix()
+
+        moved = [redo.Naming(name(source), name(target)) for source, target in self._moves]
+        return moved + [
+            redo.Naming(name(one.temp), name(one.target), name(one.version) if one.version else None)
+            for one in publishes
+        ]
 
     def _publish(self, item: _Publish) -> None:
         kept: Path | None = None
