@@ -26,7 +26,7 @@ from rlm_mem.store.postgres.term_lists import Rows, TermList, TermLists
 from rlm_mem.store.postgres.texts import shown, stored
 from rlm_mem.store.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
 
-__all__ = ["PostgresSource"]
+__all__ = ["PostgresSource", "Remembered"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -44,11 +44,11 @@ _NONE = np.zeros(0, np.int64)
 
 _HEAD = """
 SELECT n.next_doc, n.segments, n.length, n.conversations + n.loose,
-    (SELECT coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.totals t WHERE t.ns = n.ns AND t.status = 0),
-    ARRAY(SELECT a.text FROM rlm_mem.terms a
-        WHERE a.ns = n.ns AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text),
-    ARRAY(SELECT a.term FROM rlm_mem.terms a
-        WHERE a.ns = n.ns AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text)
+    (SELECT coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.totals t WHERE t.ns = n.ns AND t.status = 0), n.modified,
+    CASE WHEN n.modified <> %s THEN ARRAY(SELECT a.text FROM rlm_mem.terms a
+        WHERE a.ns = n.ns AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text) END,
+    CASE WHEN n.modified <> %s THEN ARRAY(SELECT a.term FROM rlm_mem.terms a
+        WHERE a.ns = n.ns AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text) END
 FROM rlm_mem.namespaces n WHERE n.ns = %s
 """
 _FIGURES = "SELECT text, term, df, segment_df, conversation_df FROM rlm_mem.terms WHERE ns = %s AND"
@@ -89,6 +89,24 @@ SELECT v.conversation, v.length, p.first, p.entries FROM rlm_mem.conversations v
 
 
 @dataclass(frozen=True, slots=True)
+class _Speakers:
+    """Who speaks in a namespace by number of the entry, and as of which change."""
+
+    modified: int
+    authors: dict[int, str]
+
+
+class Remembered:
+    """What searches of one namespace remember from one to the next: who speaks, until something is written.
+
+    Safe to share between threads; not to be used inside a transaction, which sees what is not yet counted as a change.
+    """
+
+    def __init__(self) -> None:
+        self.speakers = _Speakers(-1, {})
+
+
+@dataclass(frozen=True, slots=True)
 class _Head:
     """Figures of the namespace at the beginning of the search, and who speaks in it."""
 
@@ -106,11 +124,13 @@ class PostgresSource:
     Args:
         rows: runs one statement and gives every row of its answer.
         ns: key of the namespace.
+        remembered: kept by the backend between searches.
     """
 
-    def __init__(self, rows: Rows, ns: int) -> None:
+    def __init__(self, rows: Rows, ns: int, remembered: Remembered | None = None) -> None:
         self._rows = rows
         self._ns = ns
+        self._remembered = remembered or Remembered()
         self._known_head: _Head | None = None
         self._known_lists: TermLists | None = None
         self._numbers: dict[str, int] = {}
@@ -139,12 +159,12 @@ class PostgresSource:
         wanted = ids.tolist()
         names = self._head.authors
         missing = [number for number in wanted if number not in names]
-        if missing:
+        if missing:  # said by somebody who was not here yet when the search began
             found = self._rows(
                 "SELECT term, text FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])",
                 (self._ns, missing),
             )
-            names.update((number, _author(text)) for number, text in found)
+            names = names | {number: _author(text) for number, text in found}
         return {number: names[number] for number in wanted if number in names}
 
     def statistics(self, terms: Ints) -> CorpusStatistics:
@@ -279,12 +299,16 @@ class PostgresSource:
     @property
     def _head(self) -> _Head:
         if self._known_head is None:
+            known = self._remembered.speakers
             self._known_head = _Head(0, 0, 0, 0, 0, {})
-            for size, segments, length, conversations, chunks, names, numbers in self._rows(
-                _HEAD, (self._ns,)
+            values = (known.modified, known.modified, self._ns)
+            for size, segments, length, conversations, chunks, modified, names, numbers in self._rows(
+                _HEAD, values
             ):
-                authors = {n: _author(name) for n, name in zip(numbers, names, strict=True)}
-                self._known_head = _Head(size, segments, length, conversations, chunks, authors)
+                if names is not None:
+                    authors = {n: _author(name) for n, name in zip(numbers, names, strict=True)}
+                    self._remembered.speakers = known = _Speakers(modified, authors)
+                self._known_head = _Head(size, segments, length, conversations, chunks, known.authors)
         return self._known_head
 
     @property
