@@ -18,6 +18,7 @@ psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not insta
 from rlm_mem.search import search  # noqa: E402 - below what may skip the module
 from rlm_mem.store.api import ChunkStore  # noqa: E402
 from rlm_mem.store.lookup import CandidateSource, Filters  # noqa: E402
+from rlm_mem.store.postgres.lookup import PostgresSource, Remembered  # noqa: E402
 from rlm_mem.store.postgres.parts import PART  # noqa: E402
 from rlm_mem.store.postgres.recount import Recount, recount  # noqa: E402
 from rlm_mem.store.postgres.schema import namespace_key  # noqa: E402
@@ -467,6 +468,30 @@ def test_another_connection_sees_every_write_at_once(dsn: str) -> None:
         assert [hit.chunk_id for hit in search(reader, "walnut")] == [chunk.id]
         writer.delete_chunk(chunk.id)
         assert search(reader, "walnut") == []
+
+
+def test_searches_remember_who_speaks_until_something_is_written(dsn: str) -> None:
+    remembered = Remembered()
+
+    def authors() -> set[str]:
+        with psycopg.connect(dsn) as connection:
+
+            def rows(statement: str, values: Any) -> list[Any]:
+                return connection.cursor(binary=True).execute(statement, values).fetchall()
+
+            return set(PostgresSource(rows, namespace_key("default"), remembered).authors())
+
+    with ChunkStore(dsn) as store:
+        assert authors() == set()
+        chunk = store.create_chunk("Ann: A walnut.")
+        assert authors() == {"Ann"}
+        known = remembered.speakers
+        assert authors() == {"Ann"}
+        assert remembered.speakers is known
+        store.delete_chunk(chunk.id)
+        assert authors() == set()
+        store.restore_chunk(chunk.id)
+        assert authors() == {"Ann"}
 
 
 def test_namespaces_share_neither_hits_nor_figures(dsn: str) -> None:
