@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
-from rlm_mem.store.events import parse_event
 from rlm_mem.store.history import Version
+from rlm_mem.store.postgres import audit
+from rlm_mem.store.postgres.collected import touching
 from rlm_mem.store.postgres.queries import PostgresQueries
 from rlm_mem.store.postgres.routes import Routes
-from rlm_mem.store.postgres.rows import FIND, touching
+from rlm_mem.store.postgres.rows import FIND
 from rlm_mem.store.postgres.schema import namespace_key
-from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, event_statement, plain
+from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction
 from rlm_mem.store.reads import ReadBuffer, Reads
 from rlm_mem.store.rows import ACTIVE, Row
 from rlm_mem.store.sync import SyncReport
@@ -36,7 +37,6 @@ __all__ = ["PostgresBackend"]
 _logger = logging.getLogger("rlm_mem.store")
 _audit = logging.getLogger("rlm_mem.audit")
 
-_PAGE = 500
 _HOLD_BACK = 5.0  # seconds that closing waits for the lock to write access counts
 
 
@@ -360,7 +360,7 @@ class PostgresBackend:
         """Add lines to the audit log; failures are logged, not raised: what they tell of is done."""
         if not events:
             return
-        statements, _ = event_statement(events)
+        statements, _ = audit.event_statement(events)
         transaction = self._mine.transaction
         try:
             if transaction is not None:
@@ -376,48 +376,14 @@ class PostgresBackend:
         self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None
     ) -> Iterator[dict[str, Any]]:
         """Lines of the audit log, oldest first, a few hundred at a time."""
-        ns = namespace_key(namespace)
-        where = ["e.ns = %s", "e.seq > %s"]
-        values: list[object] = []
-        source = "rlm_mem.events e"
-        if chunk_id is not None:
-            source += " JOIN rlm_mem.event_chunks m ON m.ns = e.ns AND m.seq = e.seq"
-            where.append("m.chunk_id = %s")
-            values.append(plain(chunk_id))
-        if since is not None:
-            where.append("e.ts >= %s")
-            values.append(plain(since))
-        if op is not None:
-            where.append("e.op = %s")
-            values.append(plain(op))
-        last = 0
-        while True:
-            rows = self.rows(
-                namespace,
-                f"SELECT e.seq, e.payload FROM {source} WHERE {' AND '.join(where)} ORDER BY e.seq LIMIT {_PAGE}",
-                (ns, last, *values),
-            )
-            for seq, payload in rows:
-                last = seq
-                event = parse_event(payload.encode())
-                if event is not None:
-                    yield event
-            if len(rows) < _PAGE:
-                return
+        return audit.read(self._about(namespace), namespace, since=since, op=op, chunk_id=chunk_id)
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
         """The newest line of the audit log of these operations."""
-        ns = namespace_key(namespace)
-        newest = [
-            row
-            for op in sorted(operations)
-            for row in self.rows(
-                namespace,
-                "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND op = %s ORDER BY seq DESC LIMIT 1",
-                (ns, plain(op)),
-            )
-        ]
-        return parse_event(max(newest)[1].encode()) if newest else None
+        return audit.latest(self._about(namespace), namespace, operations)
+
+    def _about(self, namespace: str) -> Callable[[str, Sequence[object]], list[tuple[Any, ...]]]:
+        return lambda statement, values: self.rows(namespace, statement, values)
 
     # --- care -------------------------------------------------------------------------------------------
 

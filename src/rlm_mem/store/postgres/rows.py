@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,16 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError
-from rlm_mem.store.rows import ACTIVE, Row, entry_of, repeated_prefix
+from rlm_mem.store.postgres.collected import CHUNK_COLUMNS, COLLECT, Collected, touching
+from rlm_mem.store.postgres.head import Head
+from rlm_mem.store.rows import ACTIVE, Entry, Row, entry_of, repeated_prefix
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.terms import TermIndex
     from rlm_mem.store.reads import Reads
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = ["FIND", "Analyse", "Former", "Head", "RowWriter", "touching"]
+__all__ = ["FIND", "Analyse", "Former", "Head", "RowWriter"]
 
 Analyse = Callable[[str, int], "Sequence[AnalysedSegment]"]
 """From content and the length of its repeated prefix to its segments."""
@@ -28,57 +30,7 @@ FIND = (
     " ON r.ns = c.ns AND r.doc = c.doc WHERE c.ns = %s AND c.id = %s"
 )
 
-_HEAD = (
-    "name", "state", "moved_to", "next_doc", "next_term", "next_conversation", "analysis", "modified",
-    "segments", "length", "conversations", "loose",
-)  # fmt: skip
-_COUNTERS = (
-    "next_doc", "next_term", "next_conversation", "analysis", "modified", "segments", "length",
-    "conversations", "loose",
-)  # fmt: skip
-
-#: From so many new chunks on they are sent by COPY.
-COPY_FROM = 50
-#: So many new chunks are collected at most, then they are sent: memory stays bounded in a batch of any size.
-COLLECT = 500
-
-_CHUNK = (
-    "ns, doc, id, conversation, type, status, at, created_at, modified_at, occurred_at, valid_from, valid_to,"
-    " superseded_by, confidence, tokens, revision, source, content_hash, norm_hash, size, length, segment_count"
-)
-
-
-@dataclass
-class Head:
-    """The row of a namespace while its lock is held: counters and figures, written back with the changes."""
-
-    ns: int
-    name: str
-    state: str
-    moved_to: str | None
-    next_doc: int
-    next_term: int
-    next_conversation: int
-    analysis: str
-    modified: int
-    segments: int
-    length: int
-    conversations: int
-    loose: int
-
-    @staticmethod
-    def columns() -> str:
-        """What to select, in order."""
-        return ", ".join(_HEAD)
-
-    def counters(self) -> tuple[Any, ...]:
-        """What ``write`` writes, to see whether anything changed."""
-        return tuple(getattr(self, name) for name in _COUNTERS)
-
-    def write(self) -> tuple[str, tuple[Any, ...]]:
-        """The statement that writes it back."""
-        columns = ", ".join(f"{name} = %s" for name in _COUNTERS)
-        return f"UPDATE rlm_mem.namespaces SET {columns} WHERE ns = %s", (*self.counters(), self.ns)
+_SET = ", ".join(f"{name.strip()} = %s" for name in CHUNK_COLUMNS.split(",")[3:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +78,7 @@ class RowWriter:
         self._absent: set[str] = set()
         self._kept: set[str] = set()
         self._conversations: dict[str, int] = {}
-        self._new_conversations: list[tuple[int, int, str]] = []
-        self._chunks: dict[str, tuple[Any, ...]] = {}
-        self._bodies: list[tuple[Any, ...]] = []
-        self._tags: list[tuple[int, float, str]] = []
-        self._talked: set[int] = set()
-        self._links: list[tuple[Any, ...]] = []
-        self._counts: list[tuple[int, int, str]] = []
-        self._totals: dict[tuple[int, str], list[int]] = {}
-        self._queue: list[tuple[str, tuple[Any, ...], str | None]] = []
+        self._new = Collected(head.ns)
         self._written = head.counters()
         self._changed = False
         self._touched = False
@@ -145,10 +89,9 @@ class RowWriter:
         """The row of a chunk; what is not there cannot come while the lock is held, and is not asked for twice."""
         if chunk_id in self._absent:
             return None
-        new = self._chunks.get(chunk_id)
+        new = self._new.find(chunk_id)
         if new is not None:
-            count = next((count for count in self._counts if count[0] == new[1]), (0, 0, ""))
-            return Row(new[1], chunk_id, new[0], new[5], new[15], new[17], count[2], count[1], new[14])
+            return new
         found = self._rows(FIND, (self.head.ns, chunk_id))
         if found:
             return Row(*found[0])
@@ -161,34 +104,26 @@ class RowWriter:
         conversation = self._conversation(chunk.metadata.conversation_id)
         doc = former.doc if former else self._next_doc()
         blob, length, count = self._index(chunk, doc, conversation, status, former)
-        body = encode_chunk(chunk)
-        entry = entry_of(chunk)
-        row = (
-            self.head.ns, doc, chunk.id, conversation, entry.type, status, entry.at, entry.created_at,
-            entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to, entry.superseded_by,
-            entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash, entry.norm_hash,
-            len(body), length, count,
-        )  # fmt: skip
+        body, entry = encode_chunk(chunk), entry_of(chunk)
+        row = self._columns_of(doc, conversation, status, entry, len(body), length, count)
         if former is None:
-            self._chunks[chunk.id] = row
+            self._new.chunk(row, body.decode(), blob)
             self._absent.discard(chunk.id)
             self._kept.add(chunk.id)  # its states within this transaction are no former versions
-            self._bodies.append((self.head.ns, doc, body.decode(), blob))
         else:
             if keep_version and self._keep_versions and chunk.id not in self._kept:
                 self._keep_present(former, chunk.id)
             self._change(chunk.id, former, row, body, blob)
         if status == ACTIVE:
-            self._tags += [(doc, entry.at, tag) for tag in entry.tags]
-            self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
+            self._new.describe(doc, entry)
         if former or entry.access_count:
-            self._counts.append((doc, entry.access_count, entry.accessed_at))
+            self._new.count(doc, entry.access_count, entry.accessed_at)
         if former:
-            self._total(former.status, former.type, -1, -former.tokens, -former.size)
-        self._total(status, entry.type, 1, entry.tokens, len(body))
-        self._talk(conversation, former.conversation if former else None)
+            self._new.total(former.status, former.type, -1, -former.tokens, -former.size)
+        self._new.total(status, entry.type, 1, entry.tokens, len(body))
+        self._new.talk(conversation, former.conversation if former else None)
         self._changed = self._touched = True
-        if len(self._chunks) >= COLLECT:
+        if self._new.new_chunks >= COLLECT:
             self.send()
 
     def move(self, chunk: Chunk, status: int) -> None:
@@ -197,25 +132,23 @@ class RowWriter:
         if former is None:
             raise ConflictError(f"{chunk.id} is not there any more", hint="read it again")
         blob, length, count = self._index(chunk, former.doc, former.conversation, status, former)
-        self._run(
+        self._new.run(
             "UPDATE rlm_mem.chunks SET status = %s, length = %s, segment_count = %s"
             " WHERE ns = %s AND doc = %s AND revision = %s",
             (status, length, count, self.head.ns, former.doc, former.revision),
             chunk.id,
         )
         if blob is not former.segments:
-            self._run(
+            self._new.run(
                 "UPDATE rlm_mem.bodies SET segments = %s WHERE ns = %s AND doc = %s",
                 (blob, self.head.ns, former.doc),
             )
-        self._drop_tags_and_links(former.doc)
+        self._new.forget(former.doc)
         if status == ACTIVE:
-            entry = entry_of(chunk)
-            self._tags += [(former.doc, entry.at, tag) for tag in entry.tags]
-            self._links += [(former.doc, position, *link) for position, link in enumerate(entry.links)]
-        self._total(former.status, former.type, -1, -former.tokens, -former.size)
-        self._total(status, former.type, 1, former.tokens, former.size)
-        self._talk(former.conversation)
+            self._new.describe(former.doc, entry_of(chunk))
+        self._new.total(former.status, former.type, -1, -former.tokens, -former.size)
+        self._new.total(status, former.type, 1, former.tokens, former.size)
+        self._new.talk(former.conversation)
         self._changed = self._touched = True
 
     def erase(self, chunk_id: str) -> None:
@@ -225,17 +158,19 @@ class RowWriter:
             return
         if former.status == ACTIVE:
             self._terms.take_out(former.doc, former.conversation, former.segments)
-        self._drop_tags_and_links(former.doc)
+        self._new.forget(former.doc)
         for table in ("chunks", "bodies", "reads"):
-            self._run(f"DELETE FROM rlm_mem.{table} WHERE ns = %s AND doc = %s", (self.head.ns, former.doc))
-        self._run("DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s", (self.head.ns, chunk_id))
-        self._total(former.status, former.type, -1, -former.tokens, -former.size)
-        self._talk(former.conversation)
+            self._new.run(
+                f"DELETE FROM rlm_mem.{table} WHERE ns = %s AND doc = %s", (self.head.ns, former.doc)
+            )
+        self._new.run("DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s", (self.head.ns, chunk_id))
+        self._new.total(former.status, former.type, -1, -former.tokens, -former.size)
+        self._new.talk(former.conversation)
         self._changed = self._touched = True
 
     def keep(self, chunk: Chunk) -> None:
         """Record a former version as it is, in place of the one with its revision."""
-        self._run(
+        self._new.run(
             "INSERT INTO rlm_mem.versions(ns, id, revision, body) VALUES (%s, %s, %s, %s)"
             " ON CONFLICT (ns, id, revision) DO UPDATE SET body = excluded.body",
             (self.head.ns, chunk.id, chunk.revision, encode_chunk(chunk).decode()),
@@ -248,23 +183,17 @@ class RowWriter:
         conversation = self._conversation(chunk.metadata.conversation_id)
         blob, length, count = self._index(chunk, doc, conversation, status, None)
         body, entry = encode_chunk(chunk), entry_of(chunk)
-        columns = ", ".join(f"{name.strip()} = %s" for name in _CHUNK.split(",")[3:])
-        self._run(
-            f"UPDATE rlm_mem.chunks SET {columns} WHERE ns = %s AND doc = %s",
-            (
-                conversation, entry.type, status, entry.at, entry.created_at, entry.modified_at, entry.occurred_at,
-                entry.valid_from, entry.valid_to, entry.superseded_by, entry.confidence, entry.tokens, entry.revision,
-                entry.source, entry.content_hash, entry.norm_hash, len(body), length, count, self.head.ns, doc,
-            ),
-        )  # fmt: skip
-        self._run(
+        row = self._columns_of(doc, conversation, status, entry, len(body), length, count)
+        self._new.run(
+            f"UPDATE rlm_mem.chunks SET {_SET} WHERE ns = %s AND doc = %s", (*row[3:], self.head.ns, doc)
+        )
+        self._new.run(
             "UPDATE rlm_mem.bodies SET segments = %s WHERE ns = %s AND doc = %s", (blob, self.head.ns, doc)
         )
         if status == ACTIVE:
-            self._tags += [(doc, entry.at, tag) for tag in entry.tags]
-            self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
-        self._total(status, entry.type, 1, entry.tokens, len(body))
-        self._talk(conversation)
+            self._new.describe(doc, entry)
+        self._new.total(status, entry.type, 1, entry.tokens, len(body))
+        self._new.talk(conversation)
         self._changed = self._touched = True
 
     def renew_unreadable(
@@ -273,19 +202,21 @@ class RowWriter:
         """Count a chunk whose text does not validate as what its columns say it is, without any words."""
         if status == ACTIVE:
             self._terms.put_back(doc, conversation, b"")
-        self._run("UPDATE rlm_mem.bodies SET segments = '' WHERE ns = %s AND doc = %s", (self.head.ns, doc))
-        self._run(
+        self._new.run(
+            "UPDATE rlm_mem.bodies SET segments = '' WHERE ns = %s AND doc = %s", (self.head.ns, doc)
+        )
+        self._new.run(
             "UPDATE rlm_mem.chunks SET length = 0, segment_count = 0 WHERE ns = %s AND doc = %s",
             (self.head.ns, doc),
         )
-        self._total(status, kind, 1, tokens, size)
-        self._talk(conversation)
+        self._new.total(status, kind, 1, tokens, size)
+        self._new.talk(conversation)
         self._changed = self._touched = True
 
     def touch(self, reads: Reads) -> None:
         """Add reads (count, last time) by chunk id."""
         statement, values = touching(self.head.ns, reads)
-        self._run(statement, values)
+        self._new.run(statement, values)
 
     # --- the parts of a change --------------------------------------------------------------------------
 
@@ -293,7 +224,7 @@ class RowWriter:
         """What is written of a chunk, changes of this transaction included."""
         if chunk_id in self._absent:
             return None
-        if chunk_id in self._chunks:
+        if self._new.find(chunk_id) is not None:
             self.send()
         found = self._rows(
             "SELECT c.doc, c.status, c.conversation, c.type, c.tokens, c.size, c.revision, c.content_hash, c.length,"
@@ -307,7 +238,7 @@ class RowWriter:
         return Former(*(*found[0][:-1], found[0][-1] or b""))
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        if self._queue:
+        if self._new.queued:
             self.send()
         with self._connection.cursor(binary=True) as cursor:
             return cursor.execute(statement, values).fetchall()
@@ -348,13 +279,13 @@ class RowWriter:
             else:
                 number = self.head.next_conversation
                 self.head.next_conversation += 1
-                self._new_conversations.append((self.head.ns, number, conversation_id))
+                self._new.conversation(number, conversation_id)
             self._conversations[conversation_id] = number
         return number
 
     def _keep_present(self, former: Former, chunk_id: str) -> None:
         self._kept.add(chunk_id)
-        self._run(
+        self._new.run(
             "INSERT INTO rlm_mem.versions(ns, id, revision, body) SELECT b.ns, %s, %s, b.body FROM rlm_mem.bodies b"
             " WHERE b.ns = %s AND b.doc = %s ON CONFLICT (ns, id, revision) DO UPDATE SET body = excluded.body",
             (chunk_id, former.revision, self.head.ns, former.doc),
@@ -362,48 +293,40 @@ class RowWriter:
         self._trim(chunk_id)
 
     def _trim(self, chunk_id: str) -> None:
-        self._run(
+        self._new.run(
             "DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s AND revision <= (SELECT v.revision"
             " FROM rlm_mem.versions v WHERE v.ns = %s AND v.id = %s ORDER BY v.revision DESC OFFSET %s LIMIT 1)",
             (self.head.ns, chunk_id, self.head.ns, chunk_id, self._keep_versions),
         )
 
     def _change(self, chunk_id: str, former: Former, row: tuple[Any, ...], body: bytes, blob: bytes) -> None:
-        columns = ", ".join(f"{name.strip()} = %s" for name in _CHUNK.split(",")[3:])
-        self._run(
-            f"UPDATE rlm_mem.chunks SET {columns} WHERE ns = %s AND doc = %s AND revision = %s",
+        self._new.run(
+            f"UPDATE rlm_mem.chunks SET {_SET} WHERE ns = %s AND doc = %s AND revision = %s",
             (*row[3:], self.head.ns, former.doc, former.revision),
             chunk_id,
         )
-        self._run(
+        self._new.run(
             "UPDATE rlm_mem.bodies SET body = %s, segments = %s WHERE ns = %s AND doc = %s",
             (body.decode(), blob, self.head.ns, former.doc),
         )
-        self._drop_tags_and_links(former.doc)
+        self._new.forget(former.doc)
 
-    def _drop_tags_and_links(self, doc: int) -> None:
-        # What was collected for the document belongs to a state that is over.
-        self._tags = [tag for tag in self._tags if tag[0] != doc]
-        self._links = [link for link in self._links if link[0] != doc]
-        self._run(
-            "WITH gone AS (DELETE FROM rlm_mem.tags WHERE ns = %s AND doc = %s RETURNING tag)"
-            " UPDATE rlm_mem.tag_totals t SET chunks = t.chunks - 1 FROM gone WHERE t.ns = %s AND t.tag = gone.tag",
-            (self.head.ns, doc, self.head.ns),
-        )
-        self._run("DELETE FROM rlm_mem.links WHERE ns = %s AND doc = %s", (self.head.ns, doc))
-
-    def _total(self, status: int, kind: str, chunks: int, tokens: int, size: int) -> None:
-        total = self._totals.setdefault((status, kind), [0, 0, 0])
-        for position, more in enumerate((chunks, tokens, size)):
-            total[position] += more
-
-    def _talk(self, *conversations: int | None) -> None:
-        """Note conversations whose newest chunk may be another one now."""
-        self._talked.update(number for number in conversations if number is not None)
-
-    def _run(self, statement: str, values: tuple[Any, ...], changes: str | None = None) -> None:
-        """Queue a statement; ``changes`` names the chunk of which it must find a row."""
-        self._queue.append((statement, values, changes))
+    def _columns_of(
+        self,
+        doc: int,
+        conversation: int | None,
+        status: int,
+        entry: Entry,
+        size: int,
+        length: int,
+        segments: int,
+    ) -> tuple[Any, ...]:
+        return (
+            self.head.ns, doc, entry.id, conversation, entry.type, status, entry.at, entry.created_at,
+            entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to, entry.superseded_by,
+            entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash, entry.norm_hash,
+            size, length, segments,
+        )  # fmt: skip
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -430,115 +353,4 @@ class RowWriter:
 
     def send(self) -> None:
         """Write the collected rows, but for those of the search half."""
-        collected = (
-            self._queue,
-            self._chunks,
-            self._totals,
-            self._new_conversations,
-            self._counts,
-            self._tags,
-        )
-        if not any(collected) and not self._links:
-            return
-        if len(self._chunks) >= COPY_FROM:
-            self._copy()
-        queue, self._queue = self._queue, []
-        with self._connection.pipeline():
-            results = [
-                (self._connection.execute(statement, values), changes) for statement, values, changes in queue
-            ]
-            for statement, values in self._collected():
-                self._connection.execute(statement, values)
-        for cursor, changes in results:
-            if changes is not None and cursor.rowcount != 1:
-                raise ConflictError(
-                    f"{changes} was changed by somebody else meanwhile: nothing was changed",
-                    hint="read it again and repeat the change",
-                )
-
-    def _collected(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        ns = self.head.ns
-        marks = ", ".join(["%s"] * 22)
-        for row in self._chunks.values():
-            yield f"INSERT INTO rlm_mem.chunks({_CHUNK}) VALUES ({marks})", row
-        for body in self._bodies:
-            yield "INSERT INTO rlm_mem.bodies(ns, doc, body, segments) VALUES (%s, %s, %s, %s)", body
-        if self._new_conversations:
-            yield (
-                "INSERT INTO rlm_mem.conversations(ns, conversation, id) SELECT %s, * FROM"
-                " unnest(%s::integer[], %s::text[])",
-                (ns, *_columns([row[1:] for row in self._new_conversations])),
-            )
-        if self._tags:
-            yield (
-                "WITH new AS (INSERT INTO rlm_mem.tags(ns, doc, at, tag) SELECT %s, * FROM"
-                " unnest(%s::integer[], %s::double precision[], %s::text[]) ON CONFLICT DO NOTHING RETURNING tag)"
-                " INSERT INTO rlm_mem.tag_totals AS t (ns, tag, chunks) SELECT %s, tag, count(*) FROM new GROUP BY tag"
-                " ON CONFLICT (ns, tag) DO UPDATE SET chunks = t.chunks + excluded.chunks",
-                (ns, *_columns(self._tags), ns),
-            )
-        if self._links:
-            yield (
-                "INSERT INTO rlm_mem.links(ns, doc, position, dst_id, type, strength, created_at, reasoning)"
-                " SELECT %s, * FROM unnest(%s::integer[], %s::integer[], %s::text[], %s::text[],"
-                " %s::double precision[], %s::text[], %s::bytea[])",
-                (ns, *_columns([_link(link) for link in self._links])),
-            )
-        if self._counts:
-            yield (
-                "INSERT INTO rlm_mem.reads(ns, doc, access_count, accessed_at) SELECT %s, * FROM"
-                " unnest(%s::integer[], %s::integer[], %s::text[]) ON CONFLICT (ns, doc) DO UPDATE"
-                " SET access_count = excluded.access_count, accessed_at = excluded.accessed_at",
-                (ns, *_columns(list({count[0]: count for count in self._counts}.values()))),
-            )
-        if self._totals:
-            rows = [(*key, *total) for key, total in sorted(self._totals.items()) if any(total)]
-            if rows:
-                yield (
-                    "INSERT INTO rlm_mem.totals AS t (ns, status, type, chunks, tokens, bytes) SELECT %s, * FROM"
-                    " unnest(%s::smallint[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[])"
-                    " ON CONFLICT (ns, status, type) DO UPDATE SET chunks = t.chunks + excluded.chunks,"
-                    " tokens = t.tokens + excluded.tokens, bytes = t.bytes + excluded.bytes",
-                    (ns, *_columns(rows)),
-                )
-        if self._talked:
-            yield (
-                "UPDATE rlm_mem.conversations v SET last_at = (SELECT max(c.at) FROM rlm_mem.chunks c WHERE c.ns = v.ns"
-                " AND c.conversation = v.conversation AND c.status = 0) WHERE v.ns = %s AND v.conversation = ANY(%s)",
-                (ns, sorted(self._talked)),
-            )
-        self._chunks, self._bodies, self._tags, self._links = {}, [], [], []
-        self._talked = set()
-        self._new_conversations, self._counts, self._totals = [], [], {}
-
-    def _copy(self) -> None:
-        with self._connection.cursor() as cursor:
-            with cursor.copy(f"COPY rlm_mem.chunks({_CHUNK}) FROM STDIN") as copy:
-                for row in self._chunks.values():
-                    copy.write_row(row)
-            with cursor.copy("COPY rlm_mem.bodies(ns, doc, body, segments) FROM STDIN") as copy:
-                for row in self._bodies:
-                    copy.write_row(row)
-        self._chunks, self._bodies = {}, []
-
-
-def touching(ns: int, reads: Reads) -> tuple[str, tuple[Any, ...]]:
-    """The statement that adds reads; what a chunk's own text counts is where its row begins."""
-    ids = sorted(reads)
-    return (
-        "INSERT INTO rlm_mem.reads AS r (ns, doc, access_count, accessed_at)"
-        " SELECT c.ns, c.doc, g.n, g.at FROM unnest(%s::text[], %s::integer[], %s::text[]) AS g(id, n, at)"
-        " JOIN rlm_mem.chunks c ON c.ns = %s AND c.id = g.id ORDER BY c.doc"
-        " ON CONFLICT (ns, doc) DO UPDATE SET access_count = r.access_count + excluded.access_count,"
-        " accessed_at = greatest(r.accessed_at, excluded.accessed_at)",
-        (ids, [reads[chunk_id][0] for chunk_id in ids], [reads[chunk_id][1] for chunk_id in ids], ns),
-    )
-
-
-def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _link(link: tuple[Any, ...]) -> tuple[Any, ...]:
-    # Reasoning may hold any character, also the one that no text of PostgreSQL can hold.
-    return (*link[:-1], None if link[-1] is None else link[-1].encode())
+        self._new.send(self._connection)

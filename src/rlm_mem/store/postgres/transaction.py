@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import psycopg
 from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
+from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, translated
 from rlm_mem.store.postgres.pool import undo
 from rlm_mem.store.postgres.rows import FIND, Analyse, Head, RowWriter
@@ -23,7 +23,7 @@ from rlm_mem.store.rows import Row
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
 
-__all__ = ["Moved", "PostgresTransaction", "event_statement", "plain"]
+__all__ = ["Moved", "PostgresTransaction"]
 
 _LOCK = (
     f"SELECT {Head.columns()}, pg_current_xact_id()::text FROM rlm_mem.namespaces"
@@ -323,56 +323,3 @@ def _committed(pool: Pool, xid: str | None, proof: tuple[str, tuple[Any, ...]] |
         time.sleep(0.1)
     # Numbers of transactions can be used again by a server that took over: the line in the log is the proof.
     return bool(pool.rows(*proof)) if proof is not None else state == "committed"
-
-
-def event_statement(
-    events: Iterable[dict[str, Any]],
-) -> tuple[list[tuple[str, tuple[Any, ...]]], tuple[str, tuple[Any, ...]]]:
-    """Statements that write lines of the audit log, and a question that tells whether the last one is there."""
-    by_namespace: dict[int, list[dict[str, Any]]] = {}
-    for event in events:
-        by_namespace.setdefault(namespace_key(str(event["ns"])), []).append(event)
-    statements: list[tuple[str, tuple[Any, ...]]] = []
-    proof: tuple[str, tuple[Any, ...]] = ("", ())
-    for ns, lines in by_namespace.items():
-        payloads = [msgspec.json.encode(line).decode() for line in lines]
-        mentioned = [(number, chunk) for number, line in enumerate(lines, 1) for chunk in _mentions(line)]
-        statements.append(
-            (
-                "WITH given AS MATERIALIZED (SELECT nextval('rlm_mem.event_numbers') AS seq, g.* FROM"
-                " unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS g(ts, op, payload, number)),"
-                " lines AS (INSERT INTO rlm_mem.events(ns, seq, ts, op, payload)"
-                " SELECT %s, seq, ts, op, payload FROM given ORDER BY number)"
-                " INSERT INTO rlm_mem.event_chunks(ns, chunk_id, seq) SELECT %s, m.chunk_id, given.seq"
-                " FROM given JOIN unnest(%s::bigint[], %s::text[]) AS m(number, chunk_id) USING (number)"
-                " ON CONFLICT DO NOTHING",
-                (
-                    [str(line["ts"]) for line in lines],
-                    [plain(str(line["op"])) for line in lines],
-                    payloads,
-                    ns,
-                    ns,
-                    [number for number, _ in mentioned],
-                    [chunk for _, chunk in mentioned],
-                ),
-            )
-        )
-        proof = (
-            "SELECT 1 FROM rlm_mem.events WHERE ns = %s AND ts = %s AND payload = %s LIMIT 1",
-            (ns, str(lines[-1]["ts"]), payloads[-1]),
-        )
-    return statements, proof
-
-
-def _mentions(event: dict[str, Any]) -> Iterable[str]:
-    several = event.get("chunk_ids")
-    listed: Sequence[object] = several if isinstance(several, list | tuple) else ()
-    return dict.fromkeys(plain(item) for item in (event.get("chunk_id"), *listed) if isinstance(item, str))
-
-
-_UNSTORABLE = {0: "\x01", **dict.fromkeys(range(0xD800, 0xE000), "\x01")}
-
-
-def plain(text: str) -> str:
-    """A text as PostgreSQL can compare it: what no column can hold becomes what no column does hold."""
-    return text if text.isprintable() else text.translate(_UNSTORABLE)

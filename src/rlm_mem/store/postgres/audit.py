@@ -1,0 +1,115 @@
+"""The audit log as rows: lines written with the change they tell of, and read a few hundred at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from rlm_mem.store.events import parse_event
+from rlm_mem.store.postgres.schema import namespace_key
+
+__all__ = ["event_statement", "latest", "plain", "read"]
+
+Ask = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+_PAGE = 500
+
+
+def event_statement(
+    events: Iterable[dict[str, Any]],
+) -> tuple[list[tuple[str, tuple[Any, ...]]], tuple[str, tuple[Any, ...]]]:
+    """Statements that write lines of the audit log, and a question that tells whether the last one is there."""
+    by_namespace: dict[int, list[dict[str, Any]]] = {}
+    for event in events:
+        by_namespace.setdefault(namespace_key(str(event["ns"])), []).append(event)
+    statements: list[tuple[str, tuple[Any, ...]]] = []
+    proof: tuple[str, tuple[Any, ...]] = ("", ())
+    for ns, lines in by_namespace.items():
+        payloads = [msgspec.json.encode(line).decode() for line in lines]
+        mentioned = [(number, chunk) for number, line in enumerate(lines, 1) for chunk in _mentions(line)]
+        statements.append(
+            (
+                "WITH given AS MATERIALIZED (SELECT nextval('rlm_mem.event_numbers') AS seq, g.* FROM"
+                " unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS g(ts, op, payload, number)),"
+                " lines AS (INSERT INTO rlm_mem.events(ns, seq, ts, op, payload)"
+                " SELECT %s, seq, ts, op, payload FROM given ORDER BY number)"
+                " INSERT INTO rlm_mem.event_chunks(ns, chunk_id, seq) SELECT %s, m.chunk_id, given.seq"
+                " FROM given JOIN unnest(%s::bigint[], %s::text[]) AS m(number, chunk_id) USING (number)"
+                " ON CONFLICT DO NOTHING",
+                (
+                    [str(line["ts"]) for line in lines],
+                    [plain(str(line["op"])) for line in lines],
+                    payloads,
+                    ns,
+                    ns,
+                    [number for number, _ in mentioned],
+                    [chunk for _, chunk in mentioned],
+                ),
+            )
+        )
+        proof = (
+            "SELECT 1 FROM rlm_mem.events WHERE ns = %s AND ts = %s AND payload = %s LIMIT 1",
+            (ns, str(lines[-1]["ts"]), payloads[-1]),
+        )
+    return statements, proof
+
+
+def _mentions(event: dict[str, Any]) -> Iterable[str]:
+    several = event.get("chunk_ids")
+    listed: Sequence[object] = several if isinstance(several, list | tuple) else ()
+    return dict.fromkeys(plain(item) for item in (event.get("chunk_id"), *listed) if isinstance(item, str))
+
+
+_UNSTORABLE = {0: "\x01", **dict.fromkeys(range(0xD800, 0xE000), "\x01")}
+
+
+def plain(text: str) -> str:
+    """A text as PostgreSQL can compare it: what no column can hold becomes what no column does hold."""
+    return text if text.isprintable() else text.translate(_UNSTORABLE)
+
+
+def read(
+    ask: Ask, namespace: str, *, since: str | None, op: str | None, chunk_id: str | None
+) -> Iterator[dict[str, Any]]:
+    """Lines in the order they were written; ``since`` is an ISO time or a prefix of one."""
+    ns = namespace_key(namespace)
+    where = ["e.ns = %s", "e.seq > %s"]
+    values: list[object] = []
+    source = "rlm_mem.events e"
+    if chunk_id is not None:
+        source += " JOIN rlm_mem.event_chunks m ON m.ns = e.ns AND m.seq = e.seq"
+        where.append("m.chunk_id = %s")
+        values.append(plain(chunk_id))
+    if since is not None:
+        where.append("e.ts >= %s")
+        values.append(plain(since))
+    if op is not None:
+        where.append("e.op = %s")
+        values.append(plain(op))
+    last = 0
+    while True:
+        rows = ask(
+            f"SELECT e.seq, e.payload FROM {source} WHERE {' AND '.join(where)} ORDER BY e.seq LIMIT {_PAGE}",
+            (ns, last, *values),
+        )
+        for seq, payload in rows:
+            last = seq
+            event = parse_event(payload.encode())
+            if event is not None:
+                yield event
+        if len(rows) < _PAGE:
+            return
+
+
+def latest(ask: Ask, namespace: str, operations: Iterable[str]) -> dict[str, Any] | None:
+    """The newest line of these operations; None where there is none."""
+    newest = [
+        row
+        for op in sorted(operations)
+        for row in ask(
+            "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND op = %s ORDER BY seq DESC LIMIT 1",
+            (namespace_key(namespace), plain(op)),
+        )
+    ]
+    return parse_event(max(newest)[1].encode()) if newest else None
