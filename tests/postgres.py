@@ -32,6 +32,9 @@ QUICK: dict[str, str] = {
 }
 """For servers whose data nobody needs after a power cut. Everything else about them is as in real life."""
 
+REPLICATED: dict[str, str] = {"wal_level": "replica", "max_wal_senders": "8", "hot_standby": "on"}
+"""For a server that others follow; commits are durable."""
+
 ALWAYS: dict[str, str] = {
     "listen_addresses": "127.0.0.1",
     "shared_buffers": "64MB",
@@ -216,17 +219,30 @@ class Server:
 
     # --- standby ------------------------------------------------------------------------------------------
 
-    def standby(self, name: str) -> Server:
-        """A server that follows this one under a name, started."""
-        made = Server(self.settings)
-        made.port = 0
+    def standby(self, name: str, port: int = 0) -> Server:
+        """A server that follows this one under a name, started; on a free port unless one is given."""
+        made = Server(self.settings | {"synchronous_standby_names": ""})
+        made.port = port
         made.folder.rmdir()
         made.folder.mkdir(0o700)
         if account():
             shutil.chown(made.folder, account())
         source = f"host=127.0.0.1 port={self.port} user={SUPERUSER} application_name={name}"
         made._run("pg_basebackup", "-D", str(made.folder), "-d", source, "-R", "-X", "stream", "-c", "fast")
+        (made.folder / "server.log").unlink(missing_ok=True)
         return made.start()
+
+    def wait_for_standby(self, name: str) -> None:
+        """From now on a commit is acknowledged only once this standby has it, too."""
+        self.configure(synchronous_standby_names=name)
+        self.reload()
+        state: list[tuple[object, ...]] = []
+        end = time.monotonic() + 60
+        while state != [("sync",)]:
+            if time.monotonic() > end:
+                raise NoServer(f"the standby {name} does not follow: {state}")
+            time.sleep(0.05)
+            state = self.sql("SELECT sync_state FROM pg_stat_replication WHERE application_name = %s", name)
 
     def promote(self) -> None:
         """Make a standby the primary; returns when it takes writes."""

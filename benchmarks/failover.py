@@ -1,0 +1,60 @@
+"""A PostgreSQL primary is killed (SIGKILL, every process of it) under load, its standby takes over; several times.
+
+Two real servers on loopback, streaming replication, commits acknowledged once both have them; writers reach them by
+one DSN with two hosts and `target_session_attrs=read-write`. The standby is promoted as soon as the primary is dead, as
+an operator's tool would after noticing: the time to notice is that tool's and comes on top. Rows: one per kill, seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from support import Report, arguments
+
+
+def main() -> None:
+    """Kill, promote, count; exits 1 if anything acknowledged is missing or anything denied is there."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from tests.failover import fail_over
+    from tests.postgres import NoServer
+
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--writers", type=int, default=8, help="processes that write all the time")
+    parser.add_argument("--kills", type=int, default=5, help="how many primaries are killed")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="of load before each kill, and after the last"
+    )
+    options = parser.parse_args()
+    kills, seconds = (2, 3.0) if options.quick else (options.kills, options.seconds)
+    try:
+        outcome = fail_over(options.writers, kills, seconds)
+    except NoServer as error:
+        print(error)
+        return
+    report = Report("failover", f"{options.writers} writers while {kills} primaries are killed (seconds)")
+    for number, (promoted, gap) in enumerate(
+        zip(outcome.promote_seconds, outcome.gap_seconds, strict=True), 1
+    ):
+        report.add(kill=number, promotion=promoted, without_writes=gap)
+    bad = {
+        "acknowledged writes lost": len(outcome.lost),
+        "writes there twice": len(outcome.twice),
+        "writes that are there though the writer was told otherwise": len(outcome.denied),
+        "integrity findings": len(outcome.findings),
+    }
+    report.facts = {
+        "acknowledged writes": outcome.writes,
+        **bad,
+        "writes refused, rightly": outcome.refused,
+        "writes of which nobody knows": outcome.undecided,
+    }
+    report.finish(options.output)
+    for line in (*outcome.lost[:10], *outcome.twice[:10], *outcome.denied[:10], *outcome.findings[:10]):
+        print(line, file=sys.stderr)
+    if any(bad.values()):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
