@@ -1,0 +1,80 @@
+"""backup, restore from a backup, vacuum."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+
+from .conftest import Run
+
+Notes = dict[str, str]
+
+
+def test_a_memory_is_backed_up_verified_and_restored(
+    run: Run, notes: Notes, brain: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "b.tar.gz"
+    made = run("backup", str(file), "--json").json
+    assert (made["file"], made["chunks"]) == (str(file), len(notes))
+    assert run("backup", "--verify", str(file)).code == 0
+    elsewhere = tmp_path / "elsewhere"
+    assert run("restore", str(file), "--brain", str(elsewhere)).code == 0
+    with Memory.open(elsewhere) as memory:
+        assert set(memory.list_chunks()) == set(notes.values())
+
+
+def test_a_backup_without_a_name_is_called_after_the_brain_and_the_time(run: Run, notes: Notes) -> None:
+    assert run("backup").code == 0
+    (file,) = Path().glob("brain-*.tar.gz")
+    assert run("backup", "--verify", str(file), "--json").json["chunks"] == len(notes)
+
+
+def test_restore_refuses_to_replace_a_memory_unless_told(
+    run: Run, notes: Notes, brain: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "b.tar.gz"
+    run("backup", str(file))
+    later = run("remember", "Written later.", "--json").json["chunk_ids"][0]
+    refused = run("restore", str(file))
+    assert (refused.code, "--replace" in refused.err) == (2, True)
+    assert run("show", later).code == 0
+    restored = run("restore", str(file), "--replace", "--json").json
+    assert restored["chunks"] == len(notes)
+    assert run("show", later).code == 1
+    assert run("show", later, "--brain", restored["kept"]).code == 0
+
+
+@pytest.mark.parametrize("damage", ["cut off", "no backup", "missing"])
+def test_what_is_no_whole_backup_is_told_in_one_line(
+    run: Run, notes: Notes, tmp_path: Path, damage: str
+) -> None:
+    file = tmp_path / "b.tar.gz"
+    if damage == "cut off":
+        run("backup", str(file))
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    elif damage == "no backup":
+        file.write_text("something else")
+    for command in (
+        ("backup", "--verify", str(file)),
+        ("restore", str(file), "--brain", str(tmp_path / "new")),
+    ):
+        ran = run(*command)
+        assert ran.code == (1 if damage == "cut off" else 2)
+        assert "Traceback" not in ran.err
+        assert not (tmp_path / "new").exists()
+
+
+def test_restore_still_brings_chunks_back(run: Run, notes: Notes) -> None:
+    chunk_id = next(iter(notes.values()))
+    run("delete", chunk_id)
+    assert run("restore", chunk_id, "--json").json["restored"] == [chunk_id]
+
+
+def test_vacuum_says_sizes_before_and_after(run: Run, notes: Notes) -> None:
+    done = run("vacuum", "--json").json
+    assert done["before"]["index"] > 0
+    assert done["after"]["index"] > 0
+    assert "before" in run("vacuum").out

@@ -1,0 +1,97 @@
+"""Vacuum: room comes back, nothing else changes, and others may be at work."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.errors import StoreReadOnly
+from rlm_mem.memory import Memory
+from rlm_mem.store.integrity import check
+from rlm_mem.store.local import LocalBackend
+from rlm_mem.store.vacuum import vacuum_folder
+
+
+def backend_of(memory: Memory) -> LocalBackend:
+    assert isinstance(memory.store.backend, LocalBackend)
+    return memory.store.backend
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Path:
+    """A brain from which much was erased, with what killed processes and damage left in its index."""
+    place = tmp_path / "brain"
+    with Memory.open(place) as memory:
+        with memory.batch():
+            ids = [
+                memory.store.create_chunk(f"note {n} " + "word " * 200, tags=["all"]).id for n in range(300)
+            ]
+        backend_of(memory).postings("default").merge(backend_of(memory).connection)
+        with memory.batch():
+            for one in ids[10:]:
+                memory.delete(one, permanent=True)
+    postings = next((place / "memory" / "index" / "postings").iterdir())
+    current = next(path for path in postings.iterdir() if path.is_dir())
+    shutil.copytree(current, postings / "0123456789abcdef")
+    shutil.copytree(current, postings.with_name("77") / "fedcba9876543210")
+    (place / "memory" / "index" / "index.sqlite.damaged-20260101-000000").write_bytes(b"x" * 100_000)
+    return place
+
+
+def test_it_gives_room_back_and_changes_no_answer(brain: Path) -> None:
+    with Memory.open(brain) as memory:
+        ids, hits = memory.list_chunks(), [hit.chunk_id for hit in memory.search("note word")]
+        steps: list[tuple[int, int]] = []
+        done = vacuum_folder(backend_of(memory), progress=lambda now, of: steps.append((now, of)))
+        assert done.freed > 100_000
+        assert done.after["index"] < done.before["index"]
+        assert done.after["set aside"] == 0
+        assert steps[-1][0] == steps[-1][1]
+        assert [now for now, _ in steps] == sorted(now for now, _ in steps)
+        assert memory.list_chunks() == ids
+        assert [hit.chunk_id for hit in memory.search("note word")] == hits
+        assert check(memory.store) == []
+    left = [path.name for path in (brain / "memory" / "index" / "postings").rglob("*") if path.is_dir()]
+    assert not {"0123456789abcdef", "fedcba9876543210"} & set(left)
+    with Memory.open(brain) as memory:
+        assert memory.list_chunks() == ids
+
+
+def test_a_second_time_there_is_nothing_to_give_back(brain: Path) -> None:
+    with Memory.open(brain) as memory:
+        first = vacuum_folder(backend_of(memory))
+        assert vacuum_folder(backend_of(memory)).before == first.after
+
+
+def test_others_write_and_search_meanwhile(brain: Path) -> None:
+    script = (
+        "import sys\nfrom rlm_mem.memory import Memory\n"
+        "with Memory.open(sys.argv[1]) as memory:\n"
+        "    for n in range(40):\n"
+        "        made = memory.remember(f'needle{n} in the hay')\n"
+        "        assert made['success'], made\n"
+        "        assert memory.search(f'needle{n}')[0].chunk_id == made['chunk_ids'][0]\n"
+        "        print(n, flush=True)\n"
+    )
+    other = subprocess.Popen([sys.executable, "-c", script, str(brain)], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    other.stdout.readline()
+    with Memory.open(brain) as memory:
+        rounds = 0
+        while other.poll() is None:
+            vacuum_folder(backend_of(memory))
+            rounds += 1
+        assert other.returncode == 0, other.stdout.read()
+        assert rounds > 1
+        assert len(memory.search("hay", limit=100)) == 40
+        assert check(memory.store) == []
+    other.stdout.close()
+
+
+def test_a_store_opened_for_reading_is_left_alone(brain: Path) -> None:
+    with Memory.open(brain, read_only=True) as memory, pytest.raises(StoreReadOnly):
+        vacuum_folder(backend_of(memory))
