@@ -128,6 +128,24 @@ def test_many_files_are_read_in_the_order_asked_for(files: BrainFiles) -> None:
     assert list(files.contents(asked)) == wanted
 
 
+def test_the_last_files_come_first_and_page_by_page(files: BrainFiles) -> None:
+    names = sorted(
+        f"trajectories/2026-0{month}/t{number:02}.jsonl" for month in (1, 2, 3) for number in range(7)
+    )
+    for name in names:
+        files.create(name, name.encode())
+    files.write("system/memory_log.md", b"in no such folder")
+    assert files.last("trajectories", 3) == {name: files.signature(name) for name in names[:-4:-1]}
+    assert list(files.last("trajectories", 3)) == names[:-4:-1]
+    assert list(files.last("trajectories/2026-01", 100)) == names[6::-1]
+    assert files.last("trajectories", 5, before="trajectories/2026-01/t00.jsonl") == {}
+    seen: list[str] = []
+    while found := files.last("trajectories", 4, before=seen[-1] if seen else None):
+        seen += found
+    assert seen == names[::-1]
+    assert files.last("gauges", 5) == {}
+
+
 def test_every_change_shows_in_the_signature(files: BrainFiles) -> None:
     seen = set()
     for work in (

@@ -18,7 +18,8 @@ from rlm_mem.persona.documents import document_text
 from rlm_mem.persona.gauges import Gauge, parse_gauge
 from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
-from rlm_mem.store.brain_files import BrainFiles, LocalBrainFiles
+from rlm_mem.store.brain_files import BrainFiles
+from rlm_mem.store.local_files import LocalBrainFiles
 
 __all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider", "located_files"]
 

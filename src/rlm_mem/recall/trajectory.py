@@ -183,7 +183,7 @@ def trajectories(
     """Yield the trajectories of the store's namespace whole, newest first; bounds as in ``list_trajectories``."""
     stored = store.backend.files(store.namespace)
     oldest = "traj-" + re.sub(r"[-:]", "", since or "")[:15]
-    for name in _files(stored):
+    for name in _newest_first(stored):
         # The id begins with the time: nothing after this one can be young enough.
         if PurePosixPath(name).name[: len(oldest)] < oldest:
             return
@@ -200,9 +200,8 @@ def recent(store: ChunkStore, limit: int) -> list[tuple[str, int]]:
 
     In a brain folder those of other namespaces are among them.
     """
-    found = store.backend.files(store.namespace).signatures(FOLDER, recursive=True)
-    newest = sorted((name for name in found if _FILE.fullmatch(name)), reverse=True)[:limit]
-    return [(PurePosixPath(name).stem, found[name].size) for name in newest]
+    found = store.backend.files(store.namespace).last(FOLDER, limit)
+    return [(PurePosixPath(name).stem, one.size) for name, one in found.items() if _FILE.fullmatch(name)]
 
 
 def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
@@ -232,7 +231,7 @@ def prune_trajectories(store: ChunkStore, days: int) -> int:
         return 0
     stored = store.backend.files(store.namespace)
     oldest = trajectory_file(f"traj-{store.clock().astimezone(UTC) - timedelta(days=days):%Y%m%dT%H%M%S}")
-    old = [name for name in _files(stored) if name < oldest]
+    old = list(_newest_first(stored, oldest))
     return sum(stored.remove(name) for name in old)
 
 
@@ -242,10 +241,15 @@ def trajectory_file(trajectory_id: str) -> str:
     return f"{FOLDER}/{month[:4]}-{month[4:6]}/{trajectory_id}.jsonl"
 
 
-def _files(stored: BrainFiles) -> list[str]:
-    """All trajectory files, newest first."""
-    found = stored.names(FOLDER, recursive=True)
-    return sorted((name for name in found if _FILE.fullmatch(name)), reverse=True)
+def _newest_first(stored: BrainFiles, before: str | None = None) -> Iterator[str]:
+    """Trajectory files, a few at a time: mostly the first ones will do."""
+    lot = 8
+    while True:
+        found = stored.last(FOLDER, lot, before=before)
+        yield from (name for name in found if _FILE.fullmatch(name))
+        if len(found) < lot:
+            return
+        before, lot = next(reversed(found)), min(lot * 4, 1024)
 
 
 def _lines(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:

@@ -14,11 +14,11 @@ from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InvalidChunk, StoreReadOnly
 from rlm_mem.store import files, redo, schema
-from rlm_mem.store.brain_files import LocalBrainFiles
 from rlm_mem.store.events import EventLog
 from rlm_mem.store.healing import healed
 from rlm_mem.store.history import Version, former_versions
 from rlm_mem.store.layout import Layout
+from rlm_mem.store.local_files import LocalBrainFiles
 from rlm_mem.store.local_index import LocalIndex
 from rlm_mem.store.reads import ReadBuffer, fold_reads, unsaved_reads
 from rlm_mem.store.rows import ACTIVE, Row, find_row

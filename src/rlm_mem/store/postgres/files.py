@@ -76,6 +76,7 @@ _LISTED = """
 SELECT name, size, modified_at, revision FROM rlm_mem.files
 WHERE ns = %s AND name >= %s AND name < %s ORDER BY name
 """
+_FALLING = _LISTED.replace("ORDER BY name", "ORDER BY name DESC LIMIT %s")
 
 
 class PostgresFiles:
@@ -151,6 +152,12 @@ class PostgresFiles:
             for name, *more in self._rows(_LISTED, self._ns, *bounds)
             if (recursive or "/" not in name[len(start) :]) and (folder or not name.startswith("index/"))
         }
+
+    def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
+        """The last files."""
+        first, end = f"{_checked(folder)}/", folder + chr(ord("/") + 1)
+        rows = self._rows(_FALLING, self._ns, first, end if before is None else min(end, before), limit)
+        return {name: _signature(*more) for name, *more in rows}
 
     # --- writing ---------------------------------------------------------------------------------------
 
