@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, cast
 
 import psycopg
@@ -46,7 +47,7 @@ def store(dsn: str) -> Iterator[ChunkStore]:
 def sql(dsn: str, statement: str, *values: object) -> list[tuple[Any, ...]]:
     """Run a statement as somebody else would, by hand."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        cursor = connection.execute(statement, values)
+        cursor = connection.execute(statement, values or None)
         return cursor.fetchall() if cursor.description else []
 
 
@@ -85,6 +86,45 @@ def test_no_table_refers_to_another_and_all_are_known(store: ChunkStore, dsn: st
         "SELECT conname FROM pg_constraint WHERE contype = 'f' AND connamespace = 'rlm_mem'::regnamespace"
     )
     assert sql(dsn, foreign) == [], "foreign keys across a distribution would have to be colocated"
+
+
+def documented(heading: str) -> str:
+    """The SQL below a heading of docs/schema.md."""
+    text = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
+    return text.split(f"### {heading}\n")[1].split("```sql\n")[1].split("```")[0]
+
+
+def test_the_statements_for_citus_name_every_table_and_colocate_it() -> None:
+    statements = documented("Citus").splitlines()
+    first, *rest = (f"SELECT create_distributed_table('rlm_mem.{name}', 'ns'" for name in TABLES)
+    expected = {f"{first});", *(f"{one}, colocate_with => 'rlm_mem.namespaces');" for one in rest)}
+    assert set(statements) == expected | {f"SELECT create_reference_table('rlm_mem.{LOCAL_TABLES[0]}');"}
+
+
+def test_tables_partitioned_as_documented_work_like_whole_ones(databases: Databases) -> None:
+    name = databases.make()
+    dsn = databases.server.dsn(name)
+    try:
+        with ChunkStore(dsn, config=QUICK) as store:
+            kept = store.create_chunk("A walnut from before.", tags=["nut"], conversation_id="c")
+            store.get_chunk(kept.id)
+        sql(dsn, documented("Partitions"))
+        for namespace in ("default", "a", "b/c"):
+            with ChunkStore(dsn, namespace=namespace, config=QUICK) as store:
+                with store.batch():
+                    ids = [store.create_chunk(f"Walnut number {n}.", tags=["nut"]).id for n in range(60)]
+                store.update_chunk(ids[0], content="No nut.")
+                store.delete_chunk(ids[1])
+                store.restore_chunk(ids[1])
+                store.delete_chunk(ids[2], permanent=True)
+                store.get_chunk(ids[3])
+                with Memory(store) as memory:
+                    assert len(memory.search("walnut", limit=5)) == 5
+                assert check(ChunkStore(dsn, namespace=namespace, config=QUICK)) == []
+        spread = sql(dsn, "SELECT count(DISTINCT tableoid) FROM rlm_mem.chunks")
+        assert spread[0][0] > 1, "namespaces lie in different partitions"
+    finally:
+        databases.drop(name)
 
 
 def test_the_key_of_a_namespace_is_made_of_its_name_alone() -> None:

@@ -29,6 +29,7 @@ from rlm_mem.telemetry import operation, waiting
 if TYPE_CHECKING:
     from rlm_mem.store.brain_files import BrainFiles
     from rlm_mem.store.lookup import CandidateSource
+    from rlm_mem.store.postgres.lookup import Remembered
     from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.text.analysis import AnalysedSegment
 
@@ -67,6 +68,7 @@ class PostgresBackend:
         self._guard = threading.Lock()
         self._closed = False
         self._analysed: set[str] = set()
+        self._remembered: dict[tuple[str, str], Remembered] = {}
         self._routes.home()
 
     @property
@@ -277,17 +279,18 @@ class PostgresBackend:
 
     def candidate_source(self, namespace: str) -> CandidateSource:
         """What search asks of this backend, at this moment."""
-        from rlm_mem.store.postgres.lookup import PostgresSource
+        from rlm_mem.store.postgres.lookup import PostgresSource, Remembered
 
         self._prepare(namespace)
-
-        def ask(statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-            transaction = self._mine.transaction
-            if transaction is not None:
-                return transaction.rows(statement, values, terms=True)
-            return self._routes.of(namespace).rows(statement, values)
-
-        return PostgresSource(ask, namespace_key(namespace))
+        transaction = self._mine.transaction
+        if transaction is not None:
+            open_ = transaction  # what this search sees is nobody else's to remember
+            return PostgresSource(
+                lambda statement, values: open_.rows(statement, values, terms=True), namespace_key(namespace)
+            )
+        pool = self._routes.of(namespace)
+        remembered = self._remembered.setdefault((pool.shown, namespace), Remembered())
+        return PostgresSource(pool.rows, namespace_key(namespace), remembered)
 
     def version(self, namespace: str) -> int:
         """A number that grows with every change of a chunk."""
