@@ -20,7 +20,7 @@ from rlm_mem.store.healing import Healed, healed, shows_damage
 from rlm_mem.store.layout import Layout
 from rlm_mem.store.namespace_postings import NamespacePostings
 from rlm_mem.store.queries import Queries
-from rlm_mem.store.rebuild import emptied
+from rlm_mem.store.rebuild import emptied, holds_nothing_of
 from rlm_mem.store.sync import SyncReport, changed_folders, sync_folders
 from rlm_mem.store.transaction import RACY_NS
 
@@ -225,7 +225,8 @@ class LocalIndex:
                 if finished:
                     changed = changed_folders(connection, self.layout, full=full)
                     folders = sorted({*(folders or []), *changed, *finished}, reverse=True)
-                if stale and schema.analysis_changed(connection, self._analysis_name()):
+                stale = stale and schema.analysis_changed(connection, self._analysis_name())
+                if stale or holds_nothing_of(connection, self.layout):
                     report = self._reindex(connection, progress)
                 else:
                     report = self._sync_locked(connection, folders or [], progress)

@@ -7,12 +7,14 @@ failure leaves that one as it was.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Iterator
 
+from rlm_mem.store.layout import Layout
 from rlm_mem.store.schema import SUMS
 
-__all__ = ["emptied"]
+__all__ = ["emptied", "holds_nothing_of"]
 
 _TABLES = (
     "chunks",
@@ -26,6 +28,21 @@ _TABLES = (
     "tag_totals",
 )
 _CACHE_KIB = 64_000
+_MANY = 500
+
+
+def holds_nothing_of(connection: sqlite3.Connection, layout: Layout) -> bool:
+    """Whether the index is empty though there are many files: a copied or cloned store, or its index was removed."""
+    if connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is not None:
+        return False
+    count = 0
+    for folder in layout.folders():
+        with contextlib.suppress(FileNotFoundError), os.scandir(layout.absolute(folder)) as entries:
+            for _ in entries:
+                count += 1
+                if count >= _MANY:
+                    return True
+    return False
 
 
 @contextlib.contextmanager
