@@ -136,6 +136,7 @@ class PostgresSource:
         self._numbers: dict[str, int] = {}
         self._figures: dict[int, tuple[int, int, int]] = {}
         self._masks: dict[Filters, Bools | None] = {}
+        self._in_force: set[int] = set()  # known not to be superseded
 
     # -- terms and statistics --------------------------------------------------------------------------------------
 
@@ -235,11 +236,12 @@ class PostgresSource:
     ) -> tuple[Ints, Floats]:
         """The best of these that are there (and pass), best first and equal ones newest first."""
         found = self._rows(
-            "SELECT c.doc, c.at FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[])"
-            + sql,
+            "SELECT c.doc, c.at, c.superseded_by IS NOT NULL FROM rlm_mem.chunks c"
+            f" WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[]){sql}",
             (self._ns, docs.tolist(), *values),
         )
-        at: dict[int, float] = dict(found)
+        at: dict[int, float] = {doc: when for doc, when, _ in found}
+        self._in_force.update(doc for doc, _, superseded in found if not superseded)
         there = np.fromiter((doc in at for doc in docs.tolist()), np.bool_, len(docs))
         left, scores = docs[there].astype(np.int64), scores[there]
         when = np.fromiter((at[doc] for doc in left.tolist()), np.float64, len(left))
@@ -256,10 +258,11 @@ class PostgresSource:
 
     def successors(self, docs: Ints) -> Ints:
         """See `CandidateSource.successors`."""
-        if not len(docs):
+        open_ = [doc for doc in docs.tolist() if doc not in self._in_force]
+        if not open_:
             return _NONE
         ns = self._ns
-        return _ints(row[0] for row in self._rows(_SUCCESSORS, (ns, docs.tolist(), ns, _STEPS, ns)))
+        return _ints(row[0] for row in self._rows(_SUCCESSORS, (ns, open_, ns, _STEPS, ns)))
 
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
         """See `CandidateSource.accepts`."""

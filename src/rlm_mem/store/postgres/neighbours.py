@@ -75,13 +75,12 @@ class _Line:
 
     def __init__(self, rows: list[tuple[int, int | None, int, int, float, int]]) -> None:
         count = len(rows)
-        asked = np.fromiter((row[0] for row in rows), np.int64, count)
+        anchors, groups, windows, docs, moments, sizes = zip(*rows, strict=True)
+        asked, doc, size = np.array(anchors, np.int64), np.array(docs, np.int64), np.array(sizes, np.int64)
+        at = np.array(moments, np.float64)
         # A chunk without a conversation stands alone: numbers below zero are such conversations.
-        group = np.fromiter((-row[0] if row[1] is None else row[1] for row in rows), np.int64, count)
-        limit = np.fromiter((row[2] for row in rows), np.int64, count)
-        doc = np.fromiter((row[3] for row in rows), np.int64, count)
-        at = np.fromiter((row[4] for row in rows), np.float64, count)
-        size = np.fromiter((row[5] for row in rows), np.int64, count)
+        group = np.array([-a if g is None else g for g, a in zip(groups, anchors, strict=True)], np.int64)
+        limit = np.array(windows, np.int64)
 
         order = np.lexsort((doc, at, group))
         new = np.ones(count, np.bool_)
