@@ -30,10 +30,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The revision of a file is the number of its last part, so that an append needs to know nothing but the row.
 _PUT = """
-INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, %s, %s)
-ON CONFLICT (ns, name) DO UPDATE SET revision = files.revision + excluded.revision, size = excluded.size,
-    modified_at = clock_timestamp()
-RETURNING revision
+WITH file AS (
+    INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, %s, %s)
+    ON CONFLICT (ns, name) DO UPDATE SET revision = files.revision + excluded.revision, size = excluded.size,
+        modified_at = clock_timestamp()
+    RETURNING ns, name, revision
+), former AS (DELETE FROM rlm_mem.file_parts WHERE ns = %s AND name = %s)
+INSERT INTO rlm_mem.file_parts(ns, name, part, data)
+SELECT file.ns, file.name, file.revision - %s + fresh.number, fresh.data
+FROM file, unnest(%s::bytea[]) WITH ORDINALITY AS fresh(data, number)
 """
 _APPEND = """
 WITH file AS (
@@ -225,13 +230,9 @@ class PostgresFiles:
 
     def _write(self, name: str, data: bytes) -> None:
         parts = list(_parts(data))
-        ((last,),) = self._change(_PUT, self._ns, name, len(parts), len(data))
-        self._change("DELETE FROM rlm_mem.file_parts WHERE ns = %s AND name = %s", self._ns, name)
-        for number, part in enumerate(parts, last - len(parts) + 1):
-            self._change(
-                "INSERT INTO rlm_mem.file_parts(ns, name, part, data) VALUES (%s, %s, %s, %s)",
-                self._ns, name, number, part,
-            )  # fmt: skip
+        self._change(
+            _PUT, self._ns, name, len(parts), len(data), self._ns, name, len(parts), parts
+        )  # under the lock of the namespace: what is deleted is all there is
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return self._backend.rows(self.namespace, statement, values)
