@@ -81,6 +81,56 @@ PARTS: dict[str, tuple[Table, ...]] = {
             },
         ),
     ),
+    "postgres_search": (
+        Table(
+            "One search, milliseconds: whole, and its ids alone; the local store beside it; PostgreSQL's own full"
+            " text search with the question as asked, and with its four best words picked out for it",
+            {
+                "chunks": "chunks",
+                "search_p50": "search p50",
+                "search_p95": "p95",
+                "ids_p50": "ids p50",
+                "ids_p95": "p95",
+                "local_ids_p50": "local ids p50",
+                "local_ids_p95": "p95",
+                "peer_p50": "own full text p50",
+                "peer_p95": "p95",
+                "peer_picked_p50": "own, words picked, p50",
+                "peer_picked_p95": "p95",
+                "same_as_local": "same hits and scores as local",
+                "statements": "statements a search",
+            },
+        ),
+        Table(
+            "Searches with a filter, and durable writes; milliseconds",
+            {
+                "chunks": "chunks",
+                "typed_p50": "of one type p50",
+                "typed_p95": "p95",
+                "period_p50": "of a period p50",
+                "period_p95": "p95",
+                "insert_p50": "one insert p50",
+                "insert_p95": "p95",
+                "archive_p50": "archive p50",
+                "batch_chunks_per_s": "in batches, chunks/s",
+            },
+        ),
+        Table(
+            "Space, and making the lists anew",
+            {
+                "chunks": "chunks",
+                "postings_mb": "postings and dictionary MB",
+                "words_mb": "words of conversations MB",
+                "bodies_mb": "chunks' texts MB",
+                "chunks_mb": "rows MB",
+                "peer_index_mb": "own full text index MB",
+                "peer_mb": "own, whole MB",
+                "rows_s": "rows loaded s",
+                "recount_s": "lists made s",
+                "peer_build_s": "own index built s",
+            },
+        ),
+    ),
     "growth": (
         Table(
             "Writing and reading, milliseconds, p50; the floor is one synced file and one synced commit of SQLite",

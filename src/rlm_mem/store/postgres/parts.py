@@ -4,7 +4,7 @@ A list belongs to an *owner* (a term, a conversation) and holds entries sorted b
 cut into parts of at most `PART` entries; a part is one row `(ns, owner, first, entries)` that holds the keys from
 `first` up to the `first` of the next part. So a write rewrites a few hundred bytes per list, and a whole list is read
 from few rows that lie side by side in the index: one row per entry takes five times the space and a hundred times as
-long to read (measured: docs/postgres.md). An entry is three little-endian 32-bit words: its key and two figures.
+long to read (measured: docs/many-machines.md). An entry is three little-endian 32-bit words: its key and two figures.
 """
 
 from __future__ import annotations
