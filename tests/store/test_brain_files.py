@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
 from rlm_mem.store.api import ChunkStore
 from rlm_mem.store.brain_files import BrainFiles, name_at, own_lines, place_of
+from rlm_mem.store.integrity import check
 
 
 @pytest.fixture
@@ -225,6 +226,26 @@ def test_rows_written_in_a_transaction_share_its_fate_and_trajectories_do_not(ds
         assert files.read("system/memory_log.md") == b"former"
         assert files.names("log") == []
         assert files.read("trajectories/2026-02/x.jsonl") == b"seen\ntoo\n"
+
+
+def test_check_finds_files_whose_rows_were_lost(dsn: str) -> None:
+    import psycopg
+
+    with ChunkStore(dsn) as store:
+        files = store.backend.files("default")
+        for name in ("system/a.md", "system/b.md", "system/c.md", "system/empty.md"):
+            files.write(name, b"" if "empty" in name else b"some text")
+            files.append(name, b" and more")
+        files.rename("system/a.md", "system/d.md")
+        files.create("trajectories/2026-02/x.jsonl", b"")
+        assert check(store) == []
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("DELETE FROM rlm_mem.file_parts WHERE name = 'system/b.md' AND part = 1")
+            connection.execute("DELETE FROM rlm_mem.files WHERE name = 'system/c.md'")
+        assert [(one.code, one.file) for one in check(store)] == [
+            ("damaged-file", "system/b.md"),
+            ("damaged-file", "system/c.md"),
+        ]
 
 
 def test_unfinished_files_stand_in_no_folder_that_people_work_in(tmp_path: Path) -> None:

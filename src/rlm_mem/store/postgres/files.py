@@ -7,7 +7,7 @@ fate is not that of the batch around it, so each line is one statement on a conn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from rlm_mem.store.postgres.schema import namespace_key
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.backend import PostgresBackend
 
-__all__ = ["PostgresFiles"]
+__all__ = ["PostgresFiles", "damaged_files"]
 
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
@@ -82,6 +82,15 @@ SELECT name, size, modified_at, revision FROM rlm_mem.files
 WHERE ns = %s AND name >= %s AND name < %s ORDER BY name
 """
 _FALLING = _LISTED.replace("ORDER BY name", "ORDER BY name DESC LIMIT %s")
+_DAMAGED = """
+SELECT coalesce(files.name, parts.name), files.size, parts.size, files.revision, parts.last
+FROM (SELECT * FROM rlm_mem.files WHERE ns = %s) AS files
+FULL JOIN (
+    SELECT name, sum(octet_length(data)) AS size, max(part) AS last FROM rlm_mem.file_parts WHERE ns = %s GROUP BY name
+) AS parts ON parts.name = files.name
+WHERE files.size IS DISTINCT FROM parts.size OR files.revision IS DISTINCT FROM parts.last
+ORDER BY 1 LIMIT 100
+"""
 
 
 class PostgresFiles:
@@ -244,6 +253,21 @@ class PostgresFiles:
         _checked(name)
         if self._backend.read_only:
             raise StoreReadOnly(f"the store {self._backend.location} was opened read-only")
+
+
+def damaged_files(
+    rows: Callable[[str, Sequence[object]], list[tuple[Any, ...]]], namespace: str
+) -> Iterator[tuple[str, str]]:
+    """Files (100 at most) whose parts are not all there, or more than there should be: name, and what is wrong."""
+    ns = namespace_key(namespace)
+    for name, size, there, _, _ in rows(_DAMAGED, (ns, ns)):
+        if size is None:
+            yield name, "its parts are there, but no file of this name"
+        else:
+            yield (
+                name,
+                f"{int(there or 0):,} bytes of {int(size):,} are there, or other parts than were written last",
+            )
 
 
 def _checked(name: str) -> str:

@@ -11,6 +11,7 @@ import psycopg
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.store.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_fields
+from rlm_mem.store.postgres.files import damaged_files
 from rlm_mem.store.postgres.pool import undo
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.rows import ACTIVE, entry_of
@@ -54,6 +55,10 @@ def check_database(store: ChunkStore, progress: Callable[[int, int], None] | Non
         findings += _terms(connection, ns)
         findings += _ownerless(rows, ns)
         findings += _versions(rows, ns)
+        findings += [
+            Finding("damaged-file", f"{name}: {what}", name)
+            for name, what in damaged_files(rows, store.namespace)
+        ]
     return findings
 
 
