@@ -275,6 +275,18 @@ def test_a_body_that_does_not_fit_is_refused_with_the_name_of_the_part(
         assert client.get("stats").json()["chunk_count"] == 0
 
 
+def test_a_period_that_ends_before_it_begins_does_not_fit(tmp_path: Path) -> None:
+    with client_of(tmp_path / "brain") as client:
+        period = {"valid_from": "2026-02-01", "valid_to": "2026-01-01"}
+        refused(client.post("chunks", json={"content": "x", **period}), 409)
+        path = f"chunks/{create(client, valid_from='2026-02-01')['id']}"
+        refused(client.patch(path, json={"valid_to": "2026-01-01"}), 409)
+        assert (
+            client.patch(path, json={"valid_to": "2026-03-01"}).json()["valid_to"]
+            == "2026-03-01T00:00:00.000000Z"
+        )
+
+
 def test_numbers_are_taken_as_json_knows_them(tmp_path: Path) -> None:
     """5.0 is a whole number in JSON, "5" is none; what is kept as plain data is kept as it came."""
     with client_of(tmp_path / "brain") as client:

@@ -78,6 +78,7 @@ class ChangeFeed:
         self._thread: ThreadPoolExecutor | None = None
         self._seq = 0
         self._last_event = ""
+        self._looked = asyncio.Event()
         self._closed = False
 
     @property
@@ -92,6 +93,7 @@ class ChangeFeed:
     async def stop(self) -> None:
         """End every listener and the watching."""
         self._closed = True
+        self._looked.set()  # nobody waits any longer
         for listener in self._listeners:
             listener.ring.set()
         task = self._task
@@ -103,17 +105,21 @@ class ChangeFeed:
             self._thread.shutdown(wait=True)
             self._thread = None
 
-    async def follow(self, *, events: bool = False) -> AsyncIterator[Change]:
+    async def follow(self, *, events: bool = False, ready: bool = False) -> AsyncIterator[Change]:
         """Yield what changes from now on, until the feed stops or the caller does.
 
         Args:
             events: also read the new lines of the audit log.
+            ready: first yield a change without topics, as soon as nothing is missed any more.
         """
         listener = _Listener(events)
         self._listeners.add(listener)
         try:
             if self._task is None:
                 self._task = asyncio.create_task(self._watch())
+            if ready:
+                await self._looked.wait()
+                yield Change(self._seq, format_time(datetime.now(UTC)), frozenset())
             while not self._closed:
                 await listener.ring.wait()
                 listener.ring.clear()
@@ -145,9 +151,11 @@ class ChangeFeed:
                     if topics or news:
                         self._tell(topics, news, now["memories"])
                 seen = now
+                self._looked.set()
                 await asyncio.sleep(self._interval)
         finally:
             self._task = None
+            self._looked.clear()
 
     def _tell(self, topics: frozenset[str], news: tuple[dict[str, Any], ...], version: object) -> None:
         self._seq += 1

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
 
-from rlm_mem.server.guard import LOOPBACK, Guard, Keys, login_routes
+from rlm_mem.server.guard import API, LOOPBACK, Guard, Keys, login_routes
 from rlm_mem.server.observed import Observed
 
 if TYPE_CHECKING:
@@ -79,8 +80,17 @@ def create_app(
                 running.push_async_callback(state.stop)
             yield
 
+    async def missing(request: Request, _: Exception) -> Response:
+        # What no pattern of an address takes, such as a line break; the parts answer for themselves.
+        if not request.url.path.startswith(API):
+            return PlainTextResponse("Not Found", 404)
+        from rlm_mem.server.api.app import nothing_there
+
+        return nothing_there()
+
     app = Starlette(
         routes=routes,
+        exception_handlers={404: missing},
         middleware=[
             Middleware(Observed),
             Middleware(Guard, keys=keys, port=port, login_page=login_page),

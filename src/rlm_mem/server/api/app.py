@@ -14,11 +14,12 @@ from rlm_mem.server.api.table import ENDPOINTS
 from rlm_mem.server.problems import problem
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from rlm_mem.server.state import ServerState
 
-__all__ = ["MAX_BODY_BYTES", "api_app"]
+__all__ = ["MAX_BODY_BYTES", "api_app", "nothing_there"]
 
 #: Most bytes of a JSON body: the largest text that one remember takes.
 MAX_BODY_BYTES = 16 * 1024 * 1024
@@ -51,9 +52,14 @@ def api_app(
     return _Api(Router(routes, redirect_slashes=False, default=_nothing), Buckets(rate, burst))
 
 
-async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+def nothing_there() -> Response:
+    """The answer at an address that is none."""
     why = problem(404, "there is nothing at this address", hint="/api/v1/openapi.json names every one.")
-    await problem_response(why)(scope, receive, send)
+    return problem_response(why, _HEADERS)
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    await nothing_there()(scope, receive, send)
 
 
 class _Api:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.server.api.endpoint import Ask, Endpoint, Reply
 from rlm_mem.server.api.etags import etag, matched, not_modified
@@ -26,6 +27,7 @@ from rlm_mem.server.api.types import (
     Time,
     TypeFilter,
 )
+from rlm_mem.server.problems import Refused, problem
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -202,8 +204,15 @@ def _remember(ask: Ask) -> Remembered:
     )
 
 
+def _check_period(valid_from: str | None, valid_to: str | None) -> None:
+    """Two times that are each in order may not fit each other: that is no matter of the schema."""
+    if valid_from and valid_to and parse_time(valid_from) > parse_time(valid_to):
+        raise Refused(problem(409, f"valid_from {valid_from} is after valid_to {valid_to}"))
+
+
 def _create(ask: Ask) -> Reply:
     given: NewChunk = ask.body
+    _check_period(given.valid_from, given.valid_to)
     chunk = ask.memory.store.create_chunk(
         given.content,
         type=given.type,
@@ -243,6 +252,9 @@ def _change(ask: Ask) -> Reply:
         if (value := getattr(given, name)) is not None
     }
     with matched(ask, chunk_id):
+        if given.valid_from or given.valid_to:
+            present = _found(ask.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
+            _check_period(given.valid_from or present.valid_from, given.valid_to or present.valid_to)
         chunk = ask.memory.update(
             chunk_id,
             content=given.content,

@@ -201,9 +201,10 @@ async def _changes(exchange: Exchange) -> Response:
     changes = exchange.state.changes
 
     async def told() -> AsyncIterator[bytes]:
-        # Said at once, so that a client knows from when on nothing is missed.
-        yield event("ready", {"listening": True})
-        async for change in changes.follow(events=True):
+        async for change in changes.follow(events=True, ready=True):
+            if not change.topics and not change.events:
+                yield event("ready", {"at": change.at})
+                continue
             yield event(
                 "change",
                 {"at": change.at, "topics": sorted(change.topics), "events": list(change.events)},
@@ -233,7 +234,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", "/changes", "followChanges", "What is written, by any process, as it happens.", _GROUP,
         serve=_changes, gives=None, media={EVENT_STREAM: {"type": "string"}},
-        description="Events: `ready` at the start, then `change` with the time, the topics (memories, recalls, tiers, "
-        "persona) and the new lines of the audit log. The stream has no end.",
+        description="Events: `ready` as soon as nothing is missed any more, then `change` with the time, the topics "
+        "(memories, recalls, tiers, persona) and the new lines of the audit log. The stream has no end.",
     ),
 )  # fmt: skip

@@ -1,0 +1,290 @@
+"""Who comes in over HTTP, and what is refused before any memory is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from rlm_mem.server.api.limits import Buckets
+from rlm_mem.server.guard import Keys
+from tests.server.api import API, BASE, BEARER, PORT, TOKEN, client_of, serving
+from tests.server.test_api_chunks import refused
+
+SECRET = "the heron server stands in the cellar"
+PAGE = {"Accept": "text/html,application/xhtml+xml"}
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[tuple[TestClient, Keys]]:
+    """A browser that has not logged in, before a server with pages."""
+    with serving(tmp_path / "brain", dashboard=True) as (app, state, keys):
+        state.memory.remember(SECRET)
+        with TestClient(app, BASE, headers=PAGE, follow_redirects=False) as client:
+            yield client, keys
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": ""}, 401),
+        ({"Authorization": "Bearer"}, 401),
+        ({"Authorization": f"Bearer {TOKEN}x"}, 401),
+        ({"Authorization": f"Basic {TOKEN}"}, 401),
+        ({"Authorization": "Bearer \u00fc"}, 401),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": f"127.0.0.1:{PORT + 1}"}, 421),
+        ({"Host": f"127.0.0.1.evil.example:{PORT}"}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": f"http://localhost:{PORT + 1}"}, 403),
+    ],
+)
+def test_strangers_are_refused_whatever_they_ask(
+    tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
+    encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+    with client_of(tmp_path / "brain") as client:
+        client.post("remember", json={"text": SECRET})
+        for method, path in (
+            ("GET", "chunks"),
+            ("POST", "search"),
+            ("GET", "openapi.json"),
+            ("PUT", "nothing"),
+        ):
+            answer = client.request(method, path, json={"query": "heron"}, headers=encoded)  # type: ignore[arg-type]
+            refused(answer, status)
+            assert "heron" not in answer.text
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+def test_the_token_lets_in(tmp_path: Path, scheme: str) -> None:
+    with client_of(tmp_path / "brain") as client:
+        headers = {"Authorization": f"{scheme} {TOKEN}", "Origin": BASE, "Host": f"localhost:{PORT}"}
+        assert client.get("stats", headers=headers).status_code == 200
+
+
+def test_no_answer_opens_the_interface_to_other_origins(tmp_path: Path) -> None:
+    with client_of(tmp_path / "brain") as client:
+        asks = {"Origin": BASE, "Access-Control-Request-Method": "POST"}
+        for answer in (
+            client.get("stats", headers={"Origin": BASE}),
+            client.options("stats", headers=asks),
+            client.get("stats", headers={"Origin": "https://evil.example"}),
+        ):
+            assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+
+
+def test_every_answer_says_that_it_is_no_page_and_not_to_be_kept(tmp_path: Path) -> None:
+    with client_of(tmp_path / "brain") as client:
+        for path in ("stats", "nothing", "chunks/chunk-none", "openapi.json"):
+            headers = client.get(path).headers
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            assert headers["Cache-Control"] == "no-store"
+            assert "default-src 'none'" in headers["Content-Security-Policy"]
+            assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
+# --- what is malformed ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff\xfe", b'{"content": "\\ud800"}', b'{"content": "x", "extra": {"a": ' + b"[" * 100_000],
+)
+def test_a_body_that_is_no_json_is_refused(tmp_path: Path, body: bytes) -> None:
+    with client_of(tmp_path / "brain") as client:
+        headers = {"Content-Type": "application/json"}
+        refused(client.post("chunks", content=body, headers=headers), 400)
+
+
+@pytest.mark.parametrize(
+    "media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
+def test_a_body_of_another_media_type_is_refused(tmp_path: Path, media: str) -> None:
+    """A form is what a foreign page can send without being asked for permission."""
+    with client_of(tmp_path / "brain") as client:
+        body = b'{"text": "x"}'
+        refused(client.post("remember", content=body, headers={"Content-Type": media}), 415)
+
+
+def test_a_method_that_an_address_does_not_have_is_named_with_those_it_has(tmp_path: Path) -> None:
+    with client_of(tmp_path / "brain") as client:
+        answer = client.put("chunks/chunk-x")
+        refused(answer, 405)
+        assert answer.headers["Allow"] == "DELETE, GET, HEAD, PATCH"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "nothing",
+        "chunks/",
+        "chunks/a/b/c/d",
+        "../../etc/passwd",
+        "chunks/%2e%2e%2fconfig",
+        "chunks/chunk-x%00",
+    ],
+)
+def test_an_address_that_leads_nowhere_is_no_file(tmp_path: Path, path: str) -> None:
+    with client_of(tmp_path / "brain") as client:
+        answer = client.get(path)
+        assert answer.status_code in (404, 422)
+        if answer.url.path.startswith("/api/"):
+            refused(answer, answer.status_code)
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [("limit=0", "limit"), ("limit=501", "limit"), ("limit=x", "limit"), ("limit=1&limit=2", "limit"),
+     ("order=up", "order"), ("start=2026-13-01", "start"), ("limits=5", "limits"), ("tag=", "tag")],
+)  # fmt: skip
+def test_a_parameter_that_does_not_fit_is_refused_by_its_name(tmp_path: Path, query: str, named: str) -> None:
+    with client_of(tmp_path / "brain") as client:
+        problem = refused(client.get(f"chunks?{query}"), 422)
+        assert named in problem["detail"]
+
+
+def test_a_fault_of_ours_says_nothing_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path / "brain") as (app, state, _), TestClient(app, API, headers=BEARER) as client:
+        monkeypatch.setattr(state.memory.store, "get_stats", lambda: {}["/root/secret"])
+        problem = refused(client.get("stats"), 500)
+        assert "secret" not in str(problem)
+        assert "Traceback" not in str(problem)
+
+
+# --- limits -----------------------------------------------------------------------------------------------
+
+
+def test_a_body_beyond_the_limit_is_refused_by_what_it_says_and_by_what_comes(tmp_path: Path) -> None:
+    def parts() -> Iterator[bytes]:
+        for _ in range(17):
+            yield b" " * 1024 * 1024
+
+    with client_of(tmp_path / "brain") as client:
+        headers = {"Content-Type": "application/json"}
+        refused(client.post("remember", content=b" " * (16 * 1024 * 1024 + 1), headers=headers), 413)
+        refused(client.post("remember", content=parts(), headers=headers), 413)
+
+
+def test_a_flood_is_held_to_the_rate_and_told_when_to_come_again(tmp_path: Path) -> None:
+    with client_of(tmp_path / "brain", rate=0.5, burst=3) as client:
+        answers = [client.get("about") for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+        refused(answers[3], 429)
+        assert answers[3].headers["Retry-After"] == "2"
+
+
+def test_a_bucket_fills_again_with_time_and_each_client_has_its_own() -> None:
+    now = [0.0]
+    buckets = Buckets(rate=2, burst=4, clock=lambda: now[0])
+    assert [buckets.take("a") for _ in range(5)] == [0, 0, 0, 0, 1]
+    assert buckets.take("b") == 0
+    now[0] = 0.5
+    assert [buckets.take("a"), buckets.take("a")] == [0, 1]
+    now[0] = 1000.0
+    assert [buckets.take("a") for _ in range(5)] == [0, 0, 0, 0, 1]
+    assert all(Buckets(rate=0, burst=1).take("a") == 0 for _ in range(9))
+    for number in range(5000):
+        buckets.take(f"client {number}")
+    assert len(buckets._buckets) <= 1024
+
+
+def test_a_read_only_server_changes_nothing(tmp_path: Path) -> None:
+    with client_of(tmp_path / "brain") as client:
+        (chunk_id,) = client.post("remember", json={"text": SECRET}).json()["chunk_ids"]
+    with client_of(tmp_path / "brain", read_only=True) as client:
+        assert client.get("about").json()["read_only"] is True
+        assert client.get(f"chunks/{chunk_id}").json()["content"] == SECRET
+        document = client.get("openapi.json").json()
+        for path, methods in document["paths"].items():
+            for method in set(methods) & {"put", "patch", "delete"}:
+                filled = re.sub(r"{(\w+)}", "chunk-x", path)
+                if not path.startswith("/sessions"):
+                    refused(client.request(method.upper(), filled[1:], json={}), 403)
+        refused(client.post("remember", json={"text": "More."}), 403)
+        refused(
+            client.post(
+                "import", params={"name": "a.md"}, content=b"x", headers={"Content-Type": "text/plain"}
+            ),
+            403,
+        )
+        assert client.post("recall", json={"question": "Where is the heron?"}).status_code == 200
+        assert client.get("stats").json()["chunk_count"] == 1
+
+
+# --- browsers ---------------------------------------------------------------------------------------------
+
+
+def test_a_browser_sees_a_page_to_log_in_on_and_nothing_else(browser: tuple[TestClient, Keys]) -> None:
+    client, _ = browser
+    for path in ("/", "/memories", "/nothing"):
+        answer = client.get(path)
+        assert answer.status_code == 401
+        assert 'name="token"' in answer.text
+        assert "heron" not in answer.text
+    refused(client.get("/api/v1/chunks"), 401)
+    assert (
+        client.get("/memories", headers={"Accept": "application/json"}).headers["WWW-Authenticate"]
+        == "Bearer"
+    )
+
+
+def test_a_login_link_works_once(browser: tuple[TestClient, Keys]) -> None:
+    client, keys = browser
+    link = f"/login?code={keys.new_code()}"
+    answer = client.get(link)
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/")
+    cookie = answer.headers["Set-Cookie"]
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
+    assert TOKEN not in cookie
+    assert SECRET in client.get("/memories").text
+    client.cookies.clear()
+    again = client.get(link)
+    assert again.status_code == 401
+    assert "Set-Cookie" not in again.headers
+    assert client.get("/login?code=").status_code == 401
+
+
+def test_the_token_is_taken_from_the_form_and_from_no_address(browser: tuple[TestClient, Keys]) -> None:
+    client, _ = browser
+    assert client.get("/login", params={"token": TOKEN}).status_code == 401
+    wrong = client.post("/login", data={"token": "wrong"})
+    assert (wrong.status_code, "Set-Cookie" in wrong.headers) == (401, False)
+    assert client.post("/login", content=b"token=" + b"x" * 100_000).status_code == 401
+    assert client.post("/login", data={"token": TOKEN}).status_code == 303
+    assert client.get("/memories").status_code == 200
+    assert client.post("/logout", headers={"Origin": BASE}).headers["Location"] == "/login"
+    assert client.get("/memories").status_code == 401
+
+
+def test_with_a_cookie_only_our_own_pages_change_anything(browser: tuple[TestClient, Keys]) -> None:
+    """A page of another port of this machine is the same site: the browser sends the cookie with what it asks."""
+    client, keys = browser
+    client.get(f"/login?code={keys.new_code()}")
+    body = {"text": "planted"}
+    for headers in ({}, {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "cross-site"}):
+        refused(client.post("/api/v1/remember", json=body, headers=headers), 403)
+    assert client.get("/api/v1/stats").json()["chunk_count"] == 1
+    for headers in ({"Origin": BASE}, {"Sec-Fetch-Site": "same-origin"}):
+        assert client.post("/api/v1/remember", json=body, headers=headers).status_code == 200
+    evil: dict[str, Any] = {"Origin": f"http://localhost:{PORT + 1}", "Sec-Fetch-Site": "same-origin"}
+    refused(client.post("/api/v1/remember", json=body, headers=evil), 403)
+
+
+def test_a_cookie_of_another_start_opens_nothing(browser: tuple[TestClient, Keys]) -> None:
+    client, keys = browser
+    other = Keys(TOKEN, PORT)
+    client.cookies.set(keys.cookie_name, other._cookie)
+    assert client.get("/memories").status_code == 401
+
+
+def test_without_a_dashboard_no_browser_logs_in(tmp_path: Path) -> None:
+    with serving(tmp_path / "brain") as (app, _, keys), TestClient(app, BASE, headers=PAGE) as client:
+        client.cookies.set(keys.cookie_name, keys._cookie)
+        assert client.get("/login").status_code == 401
+        refused(client.get("/api/v1/stats"), 401)

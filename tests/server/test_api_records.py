@@ -1,0 +1,283 @@
+"""Tiers, review, persona, records, care, import and export over HTTP, and the news of what others write."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from rlm_mem import Memory
+from rlm_mem.server.state import ServerState
+from tests.continuum.conftest import learning, rewrite
+from tests.server.api import API, BEARER, client_of, serving
+from tests.server.test_api_chunks import create, pages, refused
+
+CORE = {"usage_count": 100, "success_count": 99, "success_rate": 0.99, "confidence_score": 0.995}
+STEPS = [{"tool": "WebFetch", "call": "https://example.org", "validation": "status 200", "result": "a page"}]
+
+
+@pytest.fixture(params=["folder", "postgresql"])
+def brain(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return tmp_path / "brain" if request.param == "folder" else request.getfixturevalue("dsn")
+
+
+@pytest.fixture
+def served(brain: Any) -> Iterator[tuple[TestClient, ServerState]]:
+    with serving(brain) as (app, state, _), TestClient(app, API, headers=BEARER) as client:
+        yield client, state
+
+
+@pytest.fixture
+def client(served: tuple[TestClient, ServerState]) -> TestClient:
+    return served[0]
+
+
+# --- tiers and review -------------------------------------------------------------------------------------
+
+
+def test_a_trace_is_recorded_used_found_promoted_and_undone(client: TestClient) -> None:
+    body = {
+        "goal": "Fetch and summarise a page",
+        "steps": STEPS,
+        "success": True,
+        "indicators": ["five lines"],
+    }
+    made = client.post("continuum/traces", json={**body, "project": "alpha"})
+    assert made.status_code == 201
+    key = made.json()["key"]
+    assert made.json()["tier"] == "high"
+    used = client.post("continuum/uses", json={"key": key, "success": True, "project": "beta"}).json()
+    assert used["usage_count"] == 2
+    assert client.get("continuum/memory", params={"key": key}).json()["fields"]["usage_count"] == 2
+    found = client.post("continuum/query", json={"goal": "summarise pages", "kind": "recent"}).json()["items"]
+    assert [one["file"] for one in found] == [key]
+    assert client.post("continuum/consolidate", json={}).json()["dry_run"] is True
+    assert client.get("continuum/health").json()["tiers"]["high"] == 1
+    done = client.post("continuum/consolidate", json={"dry_run": False}).json()
+    assert [one["key"] for one in done["promoted"]] == [key]
+    assert client.get("continuum/memories", params={"tier": "mid"}).json()["items"][0]["tier"] == "mid"
+    weighted = client.post(
+        "continuum/query", json={"goal": "summarise pages", "weights": {"high": 1, "mid": 1}}
+    )
+    assert weighted.json()["items"][0]["parts"]["tier_weight"] > 0
+    steps = pages(client, "continuum/journal", limit=1)
+    assert [one["op"] for one in steps] == ["record", "use", "promote"]
+    undone = client.post(f"continuum/transitions/{steps[-1]['id']}/undo", json={"reason": "too early"})
+    assert undone.json()["op"] == "undo"
+    assert client.get("continuum/health").json()["tiers"] == {"high": 1, "mid": 0, "low": 0, "ultra-low": 0}
+    refused(client.post(f"continuum/transitions/{steps[-1]['id']}/undo"), 409)
+    assert client.post("continuum/prune").json()["dry_run"] is True
+    assert client.get("continuum/problems").json()["items"] == []
+    assert client.post("continuum/sync").json()["files"] >= 0
+    assert client.get("continuum/hints", params={"goal": "summarise a page"}).status_code == 200
+
+
+def test_a_plain_chunk_proves_itself_too(client: TestClient) -> None:
+    chunk_id = create(client)["id"]
+    used = client.post("continuum/uses", json={"key": chunk_id, "success": True}).json()
+    assert (used["key"], used["usage_count"], used["success_rate"]) == (chunk_id, 1, 1.0)
+
+
+@pytest.mark.parametrize(
+    "key", ["chunk-none", "nothing.md", "../../etc/passwd", "memory/long_term/pattern_x.md", "a b"]
+)
+def test_a_memory_that_is_not_there_is_not_found(client: TestClient, key: str) -> None:
+    refused(client.get("continuum/memory", params={"key": key}), 404)
+    refused(client.post("continuum/uses", json={"key": key, "success": True}), 404)
+
+
+def test_working_state_is_put_read_and_cleared(client: TestClient) -> None:
+    put = client.put("continuum/state", json={"plan": "First look, then leap.", "constraints": "By noon."})
+    assert put.json()["plan"].strip() == "First look, then leap."
+    assert client.get("continuum/state").json() == put.json()
+    assert "workspace/state/plan.md" in client.delete("continuum/state").json()["removed"]
+    assert client.get("continuum/state").json()["plan"] == ""
+
+
+@pytest.mark.parametrize(
+    ("verb", "status", "more"),
+    [("approve", "approved", {}), ("reject", "rejected", {}), ("defer", "deferred", {"days": 3})],
+)
+def test_a_named_reviewer_decides(
+    served: tuple[TestClient, ServerState], verb: str, status: str, more: dict[str, int]
+) -> None:
+    client, state = served
+    continuum = state.memory.continuum
+    rewrite(continuum, learning(continuum), **CORE)
+    client.post("continuum/consolidate", json={"dry_run": False})
+    (case,) = client.get("review").json()["items"]
+    assert client.get(f"review/{case['id']}").json() == case
+    path = f"review/{case['id']}/{verb}"
+    refused(client.post(path, json={"reviewer": "agent", "reason": "I like it."}), 422)
+    refused(client.post(path, json={"reviewer": "Maya"}), 422)
+    done = client.post(path, json={"reviewer": "Maya", "reason": "Seen it.", **more}).json()
+    assert (done["case"]["status"], done["case"]["decisions"][0]["reviewer"]) == (status, "Maya")
+    if verb != "defer":
+        refused(client.post(path, json={"reviewer": "Maya", "reason": "Again."}), 409)
+    assert client.get("review").json()["items"] == []
+    assert len(client.get("review", params={"status": "all"}).json()["items"]) == 1
+    refused(client.post("review/promote-0000000000/approve", json={"reviewer": "M", "reason": "x"}), 404)
+
+
+# --- persona ----------------------------------------------------------------------------------------------
+
+
+def test_mode_and_sliders_are_set_kept_and_let_go(client: TestClient) -> None:
+    assert client.put("persona/mode", json={"mode": "concise"}).json()["mode"] == "CONCISE"
+    assert client.put("persona/sliders/humor", json={"value": 20}).json()["by_hand"] == {"humor": 20}
+    assert client.get("persona").json()["sliders"]["humor"] == 20
+    said = client.post("persona/say", json={"message": "Set verbosity to 80%"}).json()
+    assert (said["changed"], said["persona"]["sliders"]["verbosity"]) == (["set"], 80)
+    assert client.post("persona/say", json={"message": "What a day."}).json()["changed"] == []
+    assert client.delete("persona/sliders/humor").json()["by_hand"] == {"verbosity": 80}
+    assert client.delete("persona/sliders").json()["by_hand"] == {}
+    assert "# Persona" in client.get("persona/prompt").json()["prompt"]
+    library = client.get("persona/library").json()
+    assert "CONCISE" in library["modes"]
+    assert {one["name"] for one in library["sliders"]} == set(client.get("persona").json()["sliders"])
+    refused(client.put("persona/mode", json={"mode": "NONE_SUCH"}), 404)
+    refused(client.put("persona/sliders/nothing", json={"value": 1}), 404)
+    refused(client.put("persona/sliders/humor", json={"value": 101}), 422)
+    assert client.get("hud").json()["figures"]["mode"]["name"] == "CONCISE"
+
+
+# --- records ----------------------------------------------------------------------------------------------
+
+
+def test_recalls_and_what_they_cost_are_on_record(client: TestClient) -> None:
+    create(client)
+    ids = [
+        client.post("recall", json={"question": f"What did Ana choose {number}?"}).json()["trajectory_id"]
+        for number in range(5)
+    ]
+    assert {one["id"] for one in pages(client, "trajectories", limit=2)} == set(ids)
+    assert client.get("trajectories", params={"operation": "reason"}).json()["items"] == []
+    assert client.get("trajectories", params={"since": "2999-01-01"}).json()["items"] == []
+    one = client.get(f"trajectories/{ids[0]}").json()
+    assert one["steps"][0]["programs"]
+    assert "path" not in one
+    refused(client.get("trajectories/traj-20200101T000000-00000000"), 404)
+    costs = client.get("costs").json()
+    assert (sum(line["runs"] for line in costs["items"]), costs["unpriced_calls"]) == (5, 0)
+    assert client.get("costs", params={"until": "2020-01-01"}).json()["items"] == []
+
+
+def test_the_audit_log_comes_in_pages_that_do_not_move(client: TestClient) -> None:
+    made = create(client)
+    for number in range(6):
+        client.patch(f"chunks/{made['id']}", json={"tags": [f"t{number}"]})
+    listed = pages(client, "events", lambda: create(client, "More."), limit=2)
+    mine = [one["op"] for one in listed if one.get("chunk_id") == made["id"]]
+    assert mine == ["create", *["update"] * 6]
+    keys = [(one["ts"], one["op"], one.get("revision")) for one in listed]
+    assert len(keys) == len(set(keys))
+    only = client.get("events", params={"chunk_id": made["id"], "op": "update"}).json()["items"]
+    assert [one["revision"] for one in only] == [2, 3, 4, 5, 6, 7]
+    assert only[0]["actor"] == "mcp"
+
+
+# --- care -------------------------------------------------------------------------------------------------
+
+
+def test_damage_is_found_and_mended_only_when_asked(tmp_path: Path) -> None:
+    with client_of(tmp_path / "brain") as client:
+        one, two = create(client)["id"], create(client, "Ben drinks tea.")["id"]
+        client.put(f"chunks/{one}/links/supports/{two}", json={})
+        (path,) = (tmp_path / "brain" / "memory" / "chunks").rglob(f"{two}.json")
+        path.unlink()
+        codes = {finding["code"] for finding in client.post("check").json()["findings"]}
+        assert "index-missing-file" in codes
+        planned = client.post("repair").json()
+        assert planned["dry_run"] and planned["repairs"]
+        assert not any(repair["done"] for repair in planned["repairs"])
+        done = client.post("repair", json={"dry_run": False}).json()
+        assert any(repair["done"] for repair in done["repairs"])
+        assert "index-missing-file" not in {one["code"] for one in client.post("check").json()["findings"]}
+
+
+def test_a_memory_is_kept_in_order(client: TestClient) -> None:
+    create(client)
+    assert client.post("checkpoint").json()["figures"] is not None
+    assert client.post("sync").json()["unreadable"] == []
+    assert client.post("rebuild").status_code == 200
+    assert client.post("check").json()["findings"] == []
+    assert client.get("stats").json()["chunk_count"] == 1
+
+
+# --- in and out -------------------------------------------------------------------------------------------
+
+
+def send(client: TestClient, name: str, data: bytes, **query: Any) -> Any:
+    headers = {"Content-Type": "application/octet-stream"}
+    return client.post("import", params={"name": name, **query}, content=data, headers=headers)
+
+
+def test_what_is_exported_comes_in_again_elsewhere(client: TestClient, tmp_path: Path) -> None:
+    one, two = create(client, tags=["t"])["id"], create(client, "Rows need policies.")["id"]
+    client.put(f"chunks/{two}/links/supports/{one}", json={"strength": 0.8})
+    client.delete(f"chunks/{create(client, 'To go.')['id']}")
+    lines = client.get("export")
+    assert lines.headers["Content-Type"].startswith("application/x-ndjson")
+    assert "attachment" in lines.headers["Content-Disposition"]
+    zipped = client.get("export", params={"format": "zip", "archive": False})
+    names = zipfile.ZipFile(BytesIO(zipped.content)).namelist()
+    assert len([name for name in names if name.startswith("chunks/")]) == 2
+    assert "supports" in client.get(f"chunks/{two}/markdown").json()["markdown"]
+    with client_of(tmp_path / "other", namespace="else/where") as other:
+        would = send(other, "export.jsonl", lines.content, dry_run=True).json()
+        assert (would["created"], other.get("stats").json()["chunk_count"]) == (3, 0)
+        assert send(other, "export.jsonl", lines.content).json()["problems"] == []
+        there = other.get(f"chunks/{two}").json()
+        assert (there["namespace"], there["links"][0]["target_id"]) == ("else/where", one)
+        assert other.get("stats").json()["archived_count"] == 1
+        assert send(other, "export.jsonl", lines.content).json()["created"] == 0
+
+
+def test_another_file_of_the_same_name_replaces_nothing(client: TestClient) -> None:
+    assert send(client, "notes.md", b"# Monday\n\nThe ferry leaves at nine.\n").json()["created"] == 1
+    done = send(client, "notes.md", b"# Tuesday\n\nThe ferry leaves at ten.\n").json()
+    assert (done["created"], done["archived"]) == (1, 0)
+    assert client.get("stats").json()["chunk_count"] == 2
+    assert "/tmp" not in json.dumps(client.get("chunks").json())
+
+
+@pytest.mark.parametrize("name", ["../x.md", "a/b.md", "", ".x", "x" * 200, "c:\\x.md"])
+def test_an_upload_has_a_bare_name(client: TestClient, name: str) -> None:
+    assert "name" in refused(send(client, name, b"A note."), 422)["detail"]
+
+
+def test_an_archive_that_is_none_is_refused(client: TestClient) -> None:
+    refused(send(client, "export.zip", b"PK\x03\x04 no archive"), 422)
+
+
+def test_an_upload_beyond_the_limit_is_refused_before_it_is_read(client: TestClient) -> None:
+    headers = {"Content-Type": "application/zip", "Content-Length": str(300 * 1024 * 1024)}
+    refused(client.post("import", params={"name": "a.zip"}, content=iter([b"x"]), headers=headers), 413)
+
+
+# --- news -------------------------------------------------------------------------------------------------
+
+
+def test_what_another_process_writes_is_told_within_a_moment(tmp_path: Path) -> None:
+    """Over a real connection: the stream has no end."""
+    import httpx
+
+    from tests.server.test_api_serve import running
+
+    brain = tmp_path / "brain"
+    with running(brain, "--no-dashboard") as address, httpx.Client(base_url=address, headers=BEARER) as http:
+        with http.stream("GET", "/api/v1/changes", timeout=30) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "event: ready"
+            with Memory.open(brain) as other:
+                other.remember("The heron came back.", conversation_id="birds")
+            # Comments keep the connection alive for ever: after a few of them nothing will come any more.
+            told = next(line for line, _ in zip(lines, range(40), strict=False) if "memories" in line)
+        change = json.loads(told.removeprefix("data: "))
+        assert "create" in {event["op"] for event in change["events"]}
