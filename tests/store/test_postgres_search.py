@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -492,6 +493,30 @@ def test_searches_remember_who_speaks_until_something_is_written(dsn: str) -> No
         assert authors() == set()
         store.restore_chunk(chunk.id)
         assert authors() == {"Ann"}
+
+
+def test_searches_beside_a_writer_never_fail(dsn: str) -> None:
+    with ChunkStore(dsn) as writer, ChunkStore(dsn) as reader:
+        with writer.batch():
+            kept = [
+                writer.create_chunk(f"Ann: Walnut {number} of the garden.", conversation_id="c").id
+                for number in range(30)
+            ]
+
+        def write() -> None:
+            for number in range(12):
+                chunk = writer.create_chunk(f"Bob: Another walnut, {number}.", conversation_id="c")
+                writer.update_chunk(chunk.id, content=f"Cem: Not that walnut, {number}.")
+                writer.delete_chunk(chunk.id, permanent=bool(number % 2))
+
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(write)
+            while not writing.done():
+                found = {hit.chunk_id for hit in search(reader, "Which walnut of the garden?", limit=1000)}
+                assert set(kept) <= found
+            writing.result()
+        assert {hit.chunk_id for hit in search(reader, "walnut", limit=1000)} == set(kept)
+    assert recounted(dsn).sound
 
 
 def test_namespaces_share_neither_hits_nor_figures(dsn: str) -> None:
