@@ -85,7 +85,7 @@ def _check_version(version: int, place: str) -> None:
 
 
 def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: float) -> None:
-    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     connection.execute(f"SET LOCAL lock_timeout = {max(1, round(wait_seconds * 1000))}")
     if connection.execute("SELECT to_regnamespace('rlm_mem')").fetchone() == (None,):
         connection.execute("CREATE SCHEMA rlm_mem")

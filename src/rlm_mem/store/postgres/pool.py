@@ -191,7 +191,7 @@ class Pool:
                     with connection.cursor(binary=True) as cursor:
                         with connection.pipeline():
                             if number == 0:
-                                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+                                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                             cursor.execute(statement, values or None)
                         # A pipeline knows the results only at its end.
                         if number == 0 and cursor.description:

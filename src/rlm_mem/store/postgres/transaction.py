@@ -109,7 +109,7 @@ class PostgresTransaction:
         def start(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
             try:
                 with connection.pipeline():
-                    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+                    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                     connection.execute(f"SET LOCAL lock_timeout = {_milliseconds(until)}")
                     if not self._durable:
                         connection.execute("SET LOCAL synchronous_commit = off")
