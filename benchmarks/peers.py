@@ -4,8 +4,9 @@ Peers are what installs from the package registries without an account: LangGrap
 the official MCP memory server and basic-memory, each in an environment of its own (`make bench-peers`). No model is
 anywhere: what a peer would ask a model for is left out or replaced, and the table says so.
 
-At each size: filling by the quickest way a peer offers, then in a fresh process opening, 100 durable adds one by one,
-reads by id, searches for a note by a question with three of its words, all notes of a tag, and the space on disk. Once
+At each size: filling by the quickest way a peer offers, then in a fresh process opening, 100 adds one by one, reads by
+id, searches for a note by a question with three of its words, all notes of a tag, and the space on disk. The peers take
+turns, ten times, so that all meet the same mood of the machine; the first call of each kind is left out. Once
 for each peer: fsyncs for each add (counted with strace, where it is installed), a process killed (SIGKILL) in the
 midst of adding and what of the acknowledged is there afterwards, and two processes adding at once and what is lost.
 
@@ -35,7 +36,7 @@ from support import Report, arguments, spread
 
 WORKER = Path(__file__).parent / "peer_worker.py"
 ENVIRONMENTS = Path(__file__).parents[1] / "build" / "peers"
-ADDS, READS, QUESTIONS, TAGS = 100, 200, 60, 10
+ADDS, READS, QUESTIONS, ROUNDS = 100, 200, 60, 10
 MANY_TAGS = 40
 WRITERS_EACH = 150
 
@@ -90,7 +91,10 @@ WHAT = {
 }
 
 
-def notes(count: int) -> list[dict[str, str]]:
+Notes = list[dict[str, str]]
+
+
+def notes(count: int) -> Notes:
     """Notes of some 50 words in five sentences; each holds one word that no other has."""
     random_ = random.Random(3)
     made = []
@@ -244,19 +248,21 @@ def versions() -> dict[str, str]:
     return found
 
 
-def at_size(
-    peer: str, size: int, place: Path, file: Path, all_notes: list[dict[str, str]], limit: float
-) -> dict[str, Any]:
-    """Timings of one peer at one size."""
-    folder = place / f"{peer}-{size}"
-    worker = Worker(peer, folder, file)
-    try:
+class Side:
+    """One peer at one size, filled and opened anew, asked in turn with the others."""
+
+    def __init__(self, peer: str, size: int, place: Path, file: Path, all_notes: Notes, limit: float) -> None:
+        self._limit, self._size = limit, size
+        self.peer, self.folder = peer, place / f"{peer}-{size}"
+        worker = Worker(peer, self.folder, file)
         filled = worker.ask("fill", limit, first=0, last=size)
         worker.close()
-        worker = Worker(peer, folder, file)
+        self.worker = Worker(peer, self.folder, file)
+        self.pace = size / filled["seconds"]
         random_ = random.Random(5)
         chosen = random_.sample(range(size), min(size, READS))
-        questions = [
+        self._keys = [filled["keys"][n] for n in chosen]
+        self._questions = [
             {
                 "text": f"What does {all_notes[n]['who']} call the matter {all_notes[n]['word']} of day {n % 365}?",
                 "word": all_notes[n]["word"],
@@ -264,35 +270,87 @@ def at_size(
             }
             for n in chosen[:QUESTIONS]
         ]
-        tags = [f"topic{n:02}x" for n in range(TAGS)]
-        added = worker.ask("add", limit, first=size, last=size + ADDS)
-        got = worker.ask("get", limit, keys=[filled["keys"][n] for n in chosen])
-        worker.ask("search", limit, questions=questions[:3])
-        found = worker.ask("search", limit, questions=questions)
-        tagged = worker.ask(
-            "tagged", limit, tags=tags, wanted=[len(range(n, size, MANY_TAGS)) for n in range(TAGS)]
-        )
-        worker.close()
-    except Closed:
-        worker.kill()
-        raise
-    add, get = spread(added["ms"]), spread(got["ms"])
-    row: dict[str, Any] = {
-        "what": WHAT[peer][0],
-        "memories": size,
-        "fill_per_s": round(size / filled["seconds"]),
-        "open_ms": round(worker.opened_ms),
-        "add_p50": add["p50"],
-        "add_p95": add["p95"],
-        "get_p50": get["p50"],
-    }
-    row |= _searched(found, "search", len(questions))
-    if peer == "mem0":
-        row["search_right"] = "its model's"  # what hashed words find says nothing about it
-    row |= _searched(tagged, "tag", len(tags))
-    row["disk_mb"] = round(space(folder) / 1e6, 1)
-    shutil.rmtree(folder, ignore_errors=True)
-    return row
+        self._found: dict[str, dict[str, Any]] = {}
+
+    def round(self, number: int) -> None:
+        """A tenth of everything."""
+        first = self._size + number * ADDS // ROUNDS
+        self._ask("add", number, first=first, last=first + ADDS // ROUNDS)
+        self._ask("get", number, keys=self._keys[number::ROUNDS])
+        self._ask("search", number, questions=self._questions[number::ROUNDS])
+        tag = f"topic{number:02}x"
+        self._ask("tagged", number, tags=[tag], wanted=[len(range(number, self._size, MANY_TAGS))])
+
+    def _ask(self, do: str, number: int, **given: Any) -> None:
+        done = self.worker.ask(do, self._limit, **given)
+        known = self._found.setdefault(do, {"ms": [], "right": 0})
+        if done.get("unsupported"):
+            known["unsupported"] = True
+            return
+        # What a first call loads is part of opening, not of every call.
+        known["ms"] += done["ms"][1:] if number == 0 and len(done["ms"]) > 1 else done["ms"]
+        known["right"] += done.get("right", 0)
+
+    def row(self) -> dict[str, Any]:
+        """The row of the report; ends the peer."""
+        self.worker.close()
+        add, get = spread(self._found["add"]["ms"]), spread(self._found["get"]["ms"])
+        row: dict[str, Any] = {
+            "what": WHAT[self.peer][0],
+            "memories": self._size,
+            "fill_per_s": round(self.pace),
+            "open_ms": round(self.worker.opened_ms),
+            "add_p50": add["p50"],
+            "add_p95": add["p95"],
+            "get_p50": get["p50"],
+        }
+        row |= _searched(self._found["search"], "search", len(self._questions))
+        if self.peer == "mem0":
+            row["search_right"] = "its model's"  # what hashed words find says nothing about it
+        row |= _searched(self._found["tagged"], "tag", ROUNDS)
+        row["disk_mb"] = round(space(self.folder) / 1e6, 1)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return row
+
+
+def at_size(
+    peers: list[str],
+    size: int,
+    place: Path,
+    file: Path,
+    all_notes: Notes,
+    limit: float,
+    pace: dict[str, float],
+) -> list[dict[str, Any]]:
+    """Rows of all peers at one size: first each is filled, then all are asked in turn, ten times."""
+    sides: dict[str, Side] = {}
+    missing: dict[str, str] = {}
+    for peer in peers:
+        why = installed(peer)
+        if why is None and size / pace.get(peer, 1e9) > limit:
+            why = f"not measured: {size / pace[peer] / 60:.0f} minutes at its pace"
+        try:
+            if why is None:
+                sides[peer] = Side(peer, size, place, file, all_notes, limit)
+                pace[peer] = sides[peer].pace
+                print(f"  {peer}: filled with {size:,}", file=sys.stderr, flush=True)
+        except Closed as ended:
+            why = str(ended)
+        if why is not None:
+            missing[peer] = why
+    for number in range(ROUNDS):
+        for peer in list(sides):
+            try:
+                sides[peer].round(number)
+            except Closed as ended:
+                missing[peer] = str(ended)
+                sides.pop(peer).worker.kill()
+    return [
+        sides[peer].row()
+        if peer in sides
+        else {"what": WHAT[peer][0], "memories": size, "fill_per_s": missing[peer]}
+        for peer in peers
+    ]
 
 
 def _searched(found: dict[str, Any], name: str, count: int) -> dict[str, Any]:
@@ -379,7 +437,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=None, help="numbers of memories")
     parser.add_argument("--only", nargs="+", choices=list(WHAT), default=None, help="these peers only")
     parser.add_argument(
-        "--limit", type=float, default=300.0, help="most seconds for filling one peer at one size"
+        "--limit", type=float, default=600.0, help="most seconds for filling one peer at one size"
     )
     options = parser.parse_args()
     sizes = options.sizes or ([300] if options.quick else [1_000, 10_000])
@@ -391,19 +449,8 @@ def main() -> None:
         peers = options.only or list(WHAT)
         pace: dict[str, float] = {}
         for size in sizes:
-            for peer in peers:
-                missing = installed(peer)
-                if missing is None and size / pace.get(peer, 1e9) > options.limit:
-                    missing = f"not measured: {size / pace[peer] / 60:.0f} minutes at its pace"
-                if missing is not None:
-                    report.add(what=WHAT[peer][0], memories=size, fill_per_s=missing)
-                    continue
-                try:
-                    row = at_size(peer, size, place, file, all_notes, options.limit)
-                    pace[peer] = max(row["fill_per_s"], 0.1)
-                    report.add(**row)
-                except Closed as ended:
-                    report.add(what=WHAT[peer][0], memories=size, fill_per_s=str(ended))
+            for row in at_size(peers, size, place, file, all_notes, options.limit, pace):
+                report.add(**row)
         safety = []
         for peer in peers:
             if installed(peer) is not None:

@@ -186,6 +186,15 @@ PARTS: dict[str, tuple[Table, ...]] = {
 }
 
 
+#: Plots above the tables of a result, by the names of their files.
+PICTURES: dict[str, dict[str, str]] = {
+    "growth": {"growth": "A memory as it grows"},
+    "links": {"links": "Links by size of the store"},
+    "peers": {"peers_add": "Adding one memory", "peers_search": "One search"},
+    "search_scale": {"search": "One search by size of the store"},
+}
+
+
 def main() -> int:
     """Fill every marked place of the page and draw every plot; or say what is not as it should be."""
     parser = argparse.ArgumentParser(
@@ -230,9 +239,17 @@ def read_results(folder: Path) -> dict[str, Result]:
 def filled(page: str, results: dict[str, Result]) -> str:
     """The page with the figures of these results."""
 
+    there = drawn(results)
+
     def put(found: re.Match[str]) -> str:
         name = found[1]
         inside = rendered(results[name]) if name in results else "\nNot measured yet.\n\n"
+        pictures = "".join(
+            f"\n![{title}](plots/{plot}.svg)\n"
+            for plot, title in PICTURES.get(name, {}).items()
+            if plot in there
+        )
+        inside = pictures + inside
         return f"<!-- figures: {name} -->\n{inside}<!-- end of figures -->"
 
     return PLACE.sub(put, page)

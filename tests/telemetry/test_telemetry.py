@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
+from pytest_httpserver import HTTPServer
 
 from rlm_mem import Memory, telemetry
 from rlm_mem.config import Config, TelemetryConfig
@@ -75,8 +78,8 @@ def watched() -> Watched:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory.open(tmp_path / "brain") as opened:
+def memory(place: Path | str) -> Iterator[Memory]:
+    with Memory.open(place) as opened:
         yield opened
 
 
@@ -97,9 +100,9 @@ def model() -> ScriptedLLM:
 
 
 def test_a_recall_is_one_trace_of_its_turns_model_calls_searches_and_reads(
-    watched: Watched, tmp_path: Path
+    watched: Watched, place: Path | str
 ) -> None:
-    with Memory.open(tmp_path / "brain", llm=model()) as memory:
+    with Memory.open(place, llm=model()) as memory:
         memory.remember(SECRET)
         watched.exporter.clear()
         assert memory.recall("What is the harbour code?").content == "heronblue"
@@ -141,7 +144,7 @@ def test_parallel_sub_calls_belong_to_their_recall(watched: Watched, tmp_path: P
 
 
 def test_remember_tells_what_it_stored_and_how_long_it_waited_for_the_lock(
-    watched: Watched, memory: Memory
+    watched: Watched, memory: Memory, backend: str
 ) -> None:
     memory.remember(SECRET)
     memory.remember(SECRET)
@@ -153,7 +156,9 @@ def test_remember_tells_what_it_stored_and_how_long_it_waited_for_the_lock(
     assert [point.value for point in watched.points("rlm_mem.chunks.repeated")] == [1]
     waits = watched.points("rlm_mem.store.lock.wait")
     assert sum(point.count for point in waits) >= 2
-    assert {point.attributes["rlm_mem.backend"] for point in waits} == {"local"}
+    assert {point.attributes["rlm_mem.backend"] for point in waits} == {
+        "local" if backend == "local" else "postgresql"
+    }
     writes = watched.named("rlm_mem.write")
     assert writes[0].parent is not None
     assert writes[0].parent.span_id == first.context.span_id
@@ -194,9 +199,9 @@ def everything(watched: Watched) -> str:
 
 
 def test_no_content_query_answer_tag_or_namespace_leaves_unless_it_is_switched_on(
-    watched: Watched, tmp_path: Path
+    watched: Watched, place: Path | str
 ) -> None:
-    with Memory.open(tmp_path / "brain", llm=model(), namespace="agent/margit") as memory:
+    with Memory.open(place, llm=model(), namespace="agent/margit") as memory:
         memory.remember(SECRET, tags=["moorings"], conversation_id="skipper")
         memory.search("harbour code")
         memory.recall("What is the harbour code?")
@@ -395,3 +400,24 @@ def test_a_collector_that_is_not_there_costs_a_command_no_more_than_its_time_out
     )
     assert ran.returncode == 0
     assert '"success": true' in ran.stdout
+
+
+def test_a_command_delivers_its_spans_and_metrics_to_a_collector_before_it_ends(
+    httpserver: HTTPServer, tmp_path: Path
+) -> None:
+    httpserver.expect_request(re.compile("/v1/(traces|metrics)"), method="POST").respond_with_data(b"")
+    ran = script(
+        "import sys\nfrom rlm_mem.cli import main\n"
+        f"sys.exit(main(['--brain', {str(tmp_path / 'brain')!r}, 'remember', {SECRET!r}, '--json']))",
+        OTEL_EXPORTER_OTLP_ENDPOINT=httpserver.url_for(""),
+    )
+    assert ran.returncode == 0, ran.stderr
+    bodies: dict[str, bytes] = {}
+    for request, _ in httpserver.log:
+        body = request.get_data()
+        plain = gzip.decompress(body) if request.headers.get("Content-Encoding") == "gzip" else body
+        bodies[request.path] = bodies.get(request.path, b"") + plain
+    assert b"rlm_mem.remember" in bodies["/v1/traces"]
+    assert b"rlm_mem.operation.duration" in bodies["/v1/metrics"]
+    assert b"rlm-mem" in bodies["/v1/traces"]
+    assert b"heronblue" not in bodies["/v1/traces"] + bodies["/v1/metrics"]

@@ -1,0 +1,107 @@
+"""The benchmarks page holds what the recorded results say, and its plots can be read by day and by night."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+PLOTS = sorted((ROOT / "docs" / "plots").glob("*.svg"))
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import figures
+
+    return figures
+
+
+def test_tables_and_plots_are_those_of_the_results() -> None:
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "figures.py"), "--check"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, f"run `make figures`:\n{ran.stdout}{ran.stderr}"
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_a_result_says_when_where_and_at_which_load_it_was_measured(path: Path) -> None:
+    result = json.loads(path.read_text(encoding="utf-8"))
+    assert result["name"] == path.stem
+    assert re.match(r"\d{4}-\d\d-\d\dT", result["started"])
+    assert {"python", "system", "cores"} <= set(result["machine"])
+    assert result["rows"]
+
+
+def test_no_column_of_a_result_is_left_out(figures: ModuleType) -> None:
+    result = {
+        "name": "search_scale",
+        "started": "2026-01-01T00:00:00Z",
+        "machine": {"system": "Linux", "cores": 2, "python": "3.11"},
+        "rows": [{"chunks": 10, "recipe_p50": 1.5, "new_figure": 77}],
+        "facts": {"goal": "held", "by size": {"10": 1.25}, "cases": [{"what": "a|b", "kept": "2/2"}]},
+    }
+    text = figures.rendered(result)
+    assert "| 10 | 1.50 |" in text
+    assert "new figure" in text
+    assert "77" in text
+    assert "Goal: held." in text
+    assert "By size: 10 1.25." in text
+    assert "| a\\|b | 2/2 |" in text
+
+
+def test_what_was_not_measured_says_so(figures: ModuleType) -> None:
+    page = "<!-- figures: failover -->\n| old |\n<!-- end of figures -->"
+    assert "Not measured yet." in figures.filled(page, {})
+    assert "old" not in figures.filled(page, {})
+
+
+def test_a_curve_leaves_out_what_no_logarithm_has(figures: ModuleType) -> None:
+    drawing = figures.plots.curves("T", "x", "y", {"one": [(1000, 2.0), (10_000, 0)], "none": []})
+    ET.fromstring(drawing)
+    assert drawing.count("<circle") == 2  # one in the plot, one beside the name
+
+
+@pytest.mark.parametrize("path", PLOTS, ids=lambda path: path.stem)
+def test_the_text_of_a_plot_can_be_read_on_a_light_and_on_a_dark_page(path: Path) -> None:
+    drawing = path.read_text(encoding="utf-8")
+    root = ET.fromstring(drawing)
+    assert "prefers-color-scheme:dark" in drawing
+    assert root.get("aria-label")
+    width = float(root.get("width", "0"))
+    for text in root.iter(f"{SVG}text"):
+        assert text.get("class") in ("text", "faint"), "its colour follows the page"
+        assert 0 <= float(text.get("x", "-1")) <= width
+    day, night = drawing.split("@media", 1)[0], drawing.split("@media", 1)[1].split("</style>")[0]
+    for scheme in (day, night):
+        paper = luminance(re.search(r"\.page\{fill:(#\w{6})", scheme))
+        for kind in ("text", "faint"):
+            ink = luminance(re.search(rf"\.{kind}\{{fill:(#\w{{6}})", scheme))
+            high, low = max(ink, paper), min(ink, paper)
+            assert (high + 0.05) / (low + 0.05) >= 4.5, f"{kind} is too faint"
+
+
+def luminance(found: re.Match[str] | None) -> float:
+    """How bright a colour is, 0 to 1 (WCAG)."""
+    assert found is not None
+    parts = [int(found[1][place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_there_are_results_and_plots() -> None:
+    assert len(RESULTS) > 5
+    assert PLOTS
