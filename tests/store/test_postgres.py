@@ -114,7 +114,7 @@ def test_tables_partitioned_as_documented_work_like_whole_ones(databases: Databa
             kept = store.create_chunk("A walnut from before.", tags=["nut"], conversation_id="c")
             store.get_chunk(kept.id)
         sql(dsn, documented("Partitions").replace(":= 8", ":= 3"))  # fewer, for a quick test
-        for namespace in ("default", "b/c"):
+        for namespace in ("default", "a"):
             with ChunkStore(dsn, namespace=namespace, config=QUICK) as store:
                 with store.batch():
                     ids = [store.create_chunk(f"Walnut number {n}.", tags=["nut"]).id for n in range(55)]

@@ -127,15 +127,13 @@ def _extras() -> Iterator[Finding]:
 def _store(memory: Memory) -> Finding:
     figures = memory.stats()
     unreadable = figures.get("unreadable_files", 0)
-    message = (
-        f"{figures['chunk_count']:,} memories in namespace {memory.store.namespace}, "
-        f"index of {figures.get('index_size_mb', 0)} MB"
-    )
+    kept = figures.get("database") or f"index of {figures.get('index_size_mb', 0)} MB"
+    message = f"{figures['chunk_count']:,} memories in namespace {memory.store.namespace}, {kept}"
     if unreadable:
         return Finding(
             "store", FAIL, f"{message}; {unreadable} files cannot be read", "rlm-mem check names them."
         )
-    return Finding("store", OK, f"{message} (rlm-mem check looks at every file)")
+    return Finding("store", OK, f"{message} (rlm-mem check looks at every one)")
 
 
 def _search(memory: Memory) -> Finding:
