@@ -176,7 +176,9 @@ def _listening(port: int) -> Iterator[socket.socket]:
     """A socket that listens on the loopback interface: from here on clients may connect, and wait."""
     from rlm_mem.server.guard import LOOPBACK
 
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+    # The protocol is named, since asyncio sets TCP_NODELAY only then: without it each answer waits 40 ms for the
+    # client's acknowledgement of its headers.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((LOOPBACK, port))
