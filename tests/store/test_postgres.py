@@ -113,8 +113,8 @@ def test_tables_partitioned_as_documented_work_like_whole_ones(databases: Databa
         with ChunkStore(dsn, config=QUICK) as store:
             kept = store.create_chunk("A walnut from before.", tags=["nut"], conversation_id="c")
             store.get_chunk(kept.id)
-        sql(dsn, documented("Partitions").replace(":= 8", ":= 3"))  # fewer, for a quick test
-        for namespace in ("default", "a"):
+        sql(dsn, documented("Partitions").replace(":= 8", ":= 4"))  # fewer, for a quick test
+        for namespace in ("default", "a", "b"):
             with ChunkStore(dsn, namespace=namespace, config=QUICK) as store:
                 with store.batch():
                     ids = [store.create_chunk(f"Walnut number {n}.", tags=["nut"]).id for n in range(55)]
