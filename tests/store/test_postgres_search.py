@@ -17,8 +17,10 @@ import pytest
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 from rlm_mem.search import search  # noqa: E402 - below what may skip the module
+from rlm_mem.store import best_match  # noqa: E402
 from rlm_mem.store.api import ChunkStore  # noqa: E402
 from rlm_mem.store.lookup import CandidateSource, Filters  # noqa: E402
+from rlm_mem.store.postgres import lookup, parts, term_lists, terms  # noqa: E402
 from rlm_mem.store.postgres.lookup import PostgresSource, Remembered  # noqa: E402
 from rlm_mem.store.postgres.parts import PART  # noqa: E402
 from rlm_mem.store.postgres.recount import Recount, recount  # noqa: E402
@@ -355,6 +357,27 @@ def test_both_backends_answer_alike_after_any_history(both: Both) -> None:
         both.wander(50)
         compare(both)
         compare_hits(both)
+
+
+def test_answers_are_alike_where_every_list_is_long_and_every_filter_wide(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name, bound in (
+        (parts, "PART", 4), (lookup, "PART", 1), (term_lists, "PART", 4), (term_lists, "_AHEAD", 30),
+        (lookup, "_FEW", 3), (lookup, "_SPARE", 1), (lookup, "_MOST_TRIED", 12),
+        (best_match, "_FEW", 5), (best_match, "_SHORT", 0), (terms, "_MOST_BYTES", 900),
+    ):  # fmt: skip
+        assert hasattr(module, name)
+        monkeypatch.setattr(module, name, bound)
+    for _ in range(3):
+        both.wander(60)
+        compare(both)
+        for words in (["walnut", "compass", "quilt"], ["harbour", "orchid"], ["lisbon", "violin", "walnut"]):
+            found = [
+                side.best(words, [1.0, 0.2, 0.01][: len(words)], 1, Filters()) for side in both.sources()
+            ]
+            assert found[0] == found[1]
+    compare_hits(both)
 
 
 # --- figures ------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.arrays import union
-from rlm_mem.store.best_match import Collection, best, scorers, top
+from rlm_mem.store.best_match import Collection, Scorer, best, scorers, top
 from rlm_mem.store.filtering import has_surrogate
 from rlm_mem.store.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood
 from rlm_mem.store.postgres.filtering import conditions
@@ -37,8 +37,9 @@ _NO_CONVERSATION = -1
 _STEPS = 5
 #: Chunks that pass a filter are listed up to this many; where more pass, the best ones are tried against it first.
 _FEW = 10_000
-#: So many times the wanted number of best chunks are tried against a filter that lets many pass.
+#: So many times the wanted number of best chunks are tried against a filter that lets many pass, and so many at most.
 _SPARE = 4
+_MOST_TRIED = 10_000
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 _NONE = np.zeros(0, np.int64)
 
@@ -211,20 +212,32 @@ class PostgresSource:
         if not order or limit < 1:
             return _NONE, np.zeros(0)
         self._lists.expect([scorer.postings for scorer in order])
-        sql, values = conditions(self._ns, filters)
         mask = self._few(filters)
-        if mask is None and (sql or filters.speaker is not None):
-            # Many pass: most likely enough of the very best ones do.
-            spare = limit * _SPARE
-            docs, scores = best(collection, order, spare)
-            keep = top(scores, spare)
-            found = self._ordered(docs[keep], scores[keep], limit, sql, values)
-            if len(found[0]) == limit or len(keep) < spare:
+        if mask is None and filters.speaker is None:
+            found = self._tried(collection, order, limit, filters)
+            if found is not None:
                 return found
             mask = self._mask(filters)
         docs, scores = best(collection, order, limit, admitted=mask)
         keep = top(scores, limit)
         return self._ordered(docs[keep], scores[keep], limit)
+
+    def _tried(
+        self, collection: Collection, order: list[Scorer[TermList]], limit: int, filters: Filters
+    ) -> tuple[Ints, Floats] | None:
+        """The best that pass, out of more than are wanted; None where too few of these pass to know them all."""
+        sql, values = conditions(self._ns, filters)
+        wanted = limit * _SPARE if sql else limit
+        while wanted <= _MOST_TRIED:
+            docs, scores = best(collection, order, wanted)
+            keep = top(scores, wanted)
+            found = self._ordered(docs[keep], scores[keep], limit, sql, values)
+            passing = len(found[0])
+            if not sql or passing == limit or len(keep) < wanted:
+                return found
+            # Half as many again as should do, if those further down pass as often.
+            wanted = max(2 * wanted, len(keep) * limit * 3 // (2 * passing)) if passing else _MOST_TRIED + 1
+        return None
 
     def _ordered(
         self,
@@ -352,11 +365,11 @@ class PostgresSource:
         return spoken
 
     def _few(self, filters: Filters) -> Bools | None:
-        """Mask over the documents that pass; None where nothing restricts, or very many pass."""
+        """Mask over the documents that pass; None where nothing restricts, or very many pass or seem to."""
         if filters not in self._masks:
             sql, values = conditions(self._ns, filters)
             mask = None
-            if sql:
+            if sql and (filters.speaker is not None or _is_indexed(filters)):
                 docs = self._docs(sql, values, _FEW + 1)
                 mask = None if len(docs) > _FEW else self._masked(docs)
             if filters.speaker is not None:
@@ -402,6 +415,12 @@ class PostgresSource:
 
 def _ints(values: Iterable[Any]) -> Ints:
     return np.array(list(values), np.int64)
+
+
+def _is_indexed(filters: Filters) -> bool:
+    """Whether what passes can be listed without looking at everything."""
+    named = filters.tags_all, filters.tags_any, filters.conversation_id, filters.start, filters.end
+    return any(value not in ((), None) for value in named)
 
 
 def _author(text: str) -> str:
