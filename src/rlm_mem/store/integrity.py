@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +15,15 @@ from rlm_mem.chunk import Chunk, content_hash, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk
 from rlm_mem.store.healing import shows_damage
 from rlm_mem.store.rows import ACTIVE, ARCHIVED, find_row
-from rlm_mem.store.sync import read_chunk_file, read_version_file
+from rlm_mem.store.sync import read_chunk_file
+from rlm_mem.store.workers import examined
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from rlm_mem.store.api import ChunkStore
     from rlm_mem.store.layout import Layout
     from rlm_mem.store.local import LocalBackend
+    from rlm_mem.store.prepare import Examined
 
 __all__ = ["CODES", "Finding", "check", "find_cycle", "wrong_fields"]
 
@@ -89,6 +93,10 @@ CODES: dict[str, tuple[str, str]] = {
     "tiered-undated": (
         "a tiered memory has no created_at: the time of its file stands in",
         "left: write one into its frontmatter",
+    ),
+    "damaged-file": (
+        "parts of a file of the brain are missing in the database, or too many",
+        "left: bring it back from a backup or an export",
     ),
     "change-interrupted": ("a change of tiered memories was begun and not finished", "finishes the change"),
     "unreadable-version": ("a kept former version does not validate", "left in place for a person"),
@@ -206,20 +214,24 @@ def _findings(
         yield Finding("index-damaged", f"index.sqlite: {damage[0]}")
         return  # whatever else it says means nothing
     layout = backend.layout
-    paths = [
-        f"{folder}/{entry.name}"
-        for folder in layout.folders()
-        for entry in sorted(os.scandir(layout.absolute(folder)), key=lambda entry: entry.name)
-        if entry.name.endswith(".json") and not entry.name.startswith(".") and entry.is_file()
-    ]
-    seen: dict[str, str] = {}
-    for done, path in enumerate(paths, 1):
-        yield from _file(store, layout, connection, path, seen)
-        if progress is not None and (done % 100 == 0 or done == len(paths)):
-            progress(done, len(paths))
-    present = set(paths)
+    versions = layout.archive / "versions"
+    total = sum(1 for _ in _listed(layout)) + sum(1 for _ in _version_files(versions))
+    of_chunks = examined(str(layout.base), chain(_listed(layout), _version_files(versions)), total,
+                         processes=store.config.store.processes)  # fmt: skip
+    damaged_versions: list[Finding] = []
+    unknown: dict[str, str] = {}
+    for done, found in enumerate(of_chunks, 1):
+        if not found.path.startswith("archive/versions/"):
+            yield from _file(store, layout, connection, found, unknown)
+        elif found.problem is not None:
+            where = found.path
+            damaged_versions.append(
+                Finding("unreadable-version", f"{where}: {found.problem}", where, where.split("/")[2])
+            )
+        if progress is not None and (done % 100 == 0 or done == total):
+            progress(done, max(done, total))
     for chunk_id, path in connection.execute("SELECT id, path FROM chunks"):
-        if path not in present and not layout.absolute(path).exists():
+        if not layout.absolute(path).exists():
             yield Finding("index-missing-file", f"{path} is gone, the index lists {chunk_id}", path, chunk_id)
     for doc_id in connection.execute(
         "SELECT id FROM chunks LEFT JOIN segments USING(doc) WHERE status = ? AND segments.doc IS NULL",
@@ -228,40 +240,71 @@ def _findings(
         yield Finding("index-terms", f"{doc_id[0]} has no search terms in the index", None, doc_id[0])
     yield from _cycles(connection)
     yield from _leftovers(layout.unfinished)
-    yield from _versions(layout.archive / "versions", layout.base)
+    yield from damaged_versions
+
+
+def _listed(layout: Layout) -> Iterator[str]:
+    """The files of chunks, folder by folder, by name."""
+    for folder in layout.folders():
+        with os.scandir(layout.absolute(folder)) as entries:
+            names = sorted(
+                entry.name
+                for entry in entries
+                if entry.name.endswith(".json") and not entry.name.startswith(".") and entry.is_file()
+            )
+        for name in names:
+            yield f"{folder}/{name}"
+
+
+def _version_files(folder: Path) -> Iterator[str]:
+    """The files of former versions, chunk by chunk."""
+    for of_chunk in sorted(folder.iterdir()) if folder.is_dir() else []:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for name in sorted(path.name for path in of_chunk.iterdir()):
+                if name.endswith(".json") and not name.startswith("."):
+                    yield f"archive/versions/{of_chunk.name}/{name}"
 
 
 def _file(
-    store: ChunkStore, layout: Layout, connection: sqlite3.Connection, path: str, seen: dict[str, str]
+    store: ChunkStore,
+    layout: Layout,
+    connection: sqlite3.Connection,
+    found: Examined,
+    unknown: dict[str, str],
 ) -> Iterator[Finding]:
-    absolute = layout.absolute(path)
-    stem = absolute.stem
-    try:
-        chunk, sig = read_chunk_file(absolute)
-    except FileNotFoundError:
+    path = found.path
+    if found.problem is not None:
+        stem = path.rpartition("/")[2].removesuffix(".json")
+        if found.invalid:
+            yield _unreadable(layout, path, stem, found.problem)
+        else:
+            known = stem if is_chunk_id(stem) else None
+            yield Finding("unreadable-file", f"{path}: {found.problem}", path, known)
+        return
+    if not found.id:
         return  # deleted or moved since the folder was listed
-    except OSError as error:
-        yield Finding(
-            "unreadable-file", f"{path}: {error.strerror}", path, stem if is_chunk_id(stem) else None
-        )
+    row = find_row(connection, found.id)
+    twin = unknown.get(found.id) if row is None else row.path
+    if twin is not None and twin != path and layout.absolute(twin).exists():
+        yield Finding("duplicate-id", f"{found.id} is in {twin} and in {path}", path, found.id)
         return
-    except InvalidChunk as error:
-        yield _unreadable(layout, path, stem, error.message)
-        return
-    if chunk.id in seen:
-        yield Finding("duplicate-id", f"{chunk.id} is in {seen[chunk.id]} and in {path}", path, chunk.id)
-        return
-    seen[chunk.id] = path
-    yield from wrong_fields(store, chunk, path)
-    row = find_row(connection, chunk.id)
+    yield from _wrong(
+        store,
+        found.id,
+        path,
+        type_=found.type,
+        tokens=(found.tokens, found.counted),
+        hash_is_right=found.hash_is_right,
+    )
     if row is None:
-        yield Finding("orphaned-file", f"{path} is not in the index", path, chunk.id)
+        unknown[found.id] = path
+        yield Finding("orphaned-file", f"{path} is not in the index", path, found.id)
         return
     status = ARCHIVED if path.startswith("archive/") else ACTIVE
-    if row.path != path or row.signature != sig or row.status != status or row.revision != chunk.revision:
-        yield Finding("index-outdated", f"{path} is not as the index recorded it", path, chunk.id)
+    if (row.path, row.signature, row.status, row.revision) != (path, found.signature, status, found.revision):
+        yield Finding("index-outdated", f"{path} is not as the index recorded it", path, found.id)
     elif status == ACTIVE:
-        yield from _links(store, connection, chunk, path, row.doc, row.ns)
+        yield from _links(store, connection, found, row.doc, row.ns)
 
 
 def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
@@ -280,57 +323,81 @@ def wrong_fields(store: ChunkStore, chunk: Chunk, path: str | None) -> Iterator[
     """What is wrong with a chunk by itself: its hash, its count of tokens, its type."""
     from rlm_mem.text.tokens import count_tokens
 
-    if content_hash(chunk.content) != chunk.metadata.content_hash:
+    return _wrong(
+        store,
+        chunk.id,
+        path,
+        type_=chunk.type,
+        tokens=(chunk.tokens, count_tokens(chunk.content)),
+        hash_is_right=content_hash(chunk.content) == chunk.metadata.content_hash,
+    )
+
+
+def _wrong(
+    store: ChunkStore,
+    chunk_id: str,
+    path: str | None,
+    *,
+    type_: str,
+    tokens: tuple[int, int],
+    hash_is_right: bool,
+) -> Iterator[Finding]:
+    if not hash_is_right:
         yield Finding(
-            "content-hash", f"{chunk.id}: the content is not the one its hash was made of", path, chunk.id
+            "content-hash", f"{chunk_id}: the content is not the one its hash was made of", path, chunk_id
         )
-    tokens = count_tokens(chunk.content)
-    if tokens != chunk.tokens:
-        yield Finding(
-            "token-count", f"{chunk.id}: {chunk.tokens} tokens stored, {tokens} counted", path, chunk.id
-        )
-    if chunk.type not in store.types.chunk_types:
-        yield Finding("unknown-type", f"{chunk.id}: type {chunk.type!r:.60}", path, chunk.id)
+    stored, counted = tokens
+    if counted != stored:
+        yield Finding("token-count", f"{chunk_id}: {stored} tokens stored, {counted} counted", path, chunk_id)
+    if type_ not in store.types.chunk_types:
+        yield Finding("unknown-type", f"{chunk_id}: type {type_!r:.60}", path, chunk_id)
 
 
 def _links(
-    store: ChunkStore, connection: sqlite3.Connection, chunk: Chunk, path: str, doc: int, ns: int
+    store: ChunkStore, connection: sqlite3.Connection, found: Examined, doc: int, ns: int
 ) -> Iterator[Finding]:
-    for link in chunk.links:
-        where = (path, chunk.id, link.target_id, link.type)
-        if link.type not in store.types.link_types:
-            yield Finding("unknown-link-type", f"{chunk.id}: link type {link.type!r:.60}", *where)
-        if link.target_id == chunk.id:
-            yield Finding("self-link", f"{chunk.id} links to itself ({link.type})", *where)
+    path, chunk_id = found.path, found.id
+    # The links of the index with the namespaces of their targets, in one question.
+    indexed = connection.execute(
+        "SELECT l.dst_id, l.type, c.ns FROM links l LEFT JOIN chunks c ON c.id = l.dst_id WHERE l.doc = ?"
+        " ORDER BY l.position",
+        (doc,),
+    ).fetchall()
+    targets = {row[0]: row[2] for row in indexed}
+    for target_id, kind in found.links:
+        where = (path, chunk_id, target_id, kind)
+        if kind not in store.types.link_types:
+            yield Finding("unknown-link-type", f"{chunk_id}: link type {kind!r:.60}", *where)
+        if target_id == chunk_id:
+            yield Finding("self-link", f"{chunk_id} links to itself ({kind})", *where)
             continue
-        target = find_row(connection, link.target_id)
-        if target is None:
-            yield Finding(
-                "dangling-link", f"{chunk.id}: {link.type} → {link.target_id}, which is not there", *where
-            )
-        elif target.ns != ns:
-            yield Finding("namespace-crossing-link", f"{chunk.id}: {link.type} → {link.target_id}", *where)
-    successor = chunk.metadata.superseded_by
+        if target_id not in targets:
+            target = find_row(connection, target_id)
+            targets[target_id] = None if target is None else target.ns
+        if targets[target_id] is None:
+            yield Finding("dangling-link", f"{chunk_id}: {kind} → {target_id}, which is not there", *where)
+        elif targets[target_id] != ns:
+            yield Finding("namespace-crossing-link", f"{chunk_id}: {kind} → {target_id}", *where)
+    successor = found.superseded_by
     if successor is not None and find_row(connection, successor) is None:
         yield Finding(
-            "dangling-superseded", f"{chunk.id}: superseded by {successor}", path, chunk.id, successor
+            "dangling-superseded", f"{chunk_id}: superseded by {successor}", path, chunk_id, successor
         )
     # Bidirectional consistency: incoming links exist only in the index, made from the files' outgoing ones.
-    indexed = connection.execute(
-        "SELECT dst_id, type FROM links WHERE doc = ? ORDER BY position", (doc,)
-    ).fetchall()
-    if indexed != [(link.target_id, link.type) for link in chunk.links]:
+    if [row[:2] for row in indexed] != found.links:
         yield Finding(
-            "index-links", f"{chunk.id}: links in the index differ from those in the file", path, chunk.id
+            "index-links", f"{chunk_id}: links in the index differ from those in the file", path, chunk_id
         )
 
 
 def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
     marks = ",".join("?" * len(ORDERED_LINKS))
-    for kind_row in connection.execute(
-        f"SELECT DISTINCT type FROM links WHERE type IN ({marks})", ORDERED_LINKS
-    ):
-        kind = kind_row[0]
+    # A circle needs a link to what came later. Usually there is none, and no graph has to be held in memory.
+    for (kind,) in connection.execute(
+        f"SELECT DISTINCT l.type FROM links l JOIN chunks s USING(doc) JOIN chunks d ON d.id = l.dst_id"
+        f" WHERE l.type IN ({marks}) AND (d.at, d.doc) >= (s.at, s.doc)",
+        ORDERED_LINKS,
+    ).fetchall():
         graph: dict[str, list[str]] = {}
         for source, target in connection.execute(
             "SELECT c.id, l.dst_id FROM links l JOIN chunks c USING(doc) WHERE l.type = ? AND c.status = 0",
@@ -375,16 +442,3 @@ def _leftovers(folder: Path) -> Iterator[Finding]:
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
             yield Finding("leftover-file", f".tmp/{path.name} was never finished", f".tmp/{path.name}")
-
-
-def _versions(folder: Path, base: Path) -> Iterator[Finding]:
-    if not folder.is_dir():
-        return
-    for path in sorted(folder.glob("*/*.json")):
-        try:
-            read_version_file(path)
-        except FileNotFoundError:
-            continue
-        except (InvalidChunk, OSError) as error:
-            relative = path.relative_to(base).as_posix()
-            yield Finding("unreadable-version", f"{relative}: {error}", relative, path.parent.name)

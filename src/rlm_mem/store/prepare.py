@@ -1,4 +1,4 @@
-"""What a chunk file says to the index: read, checked, hashed and analysed, without asking the index anything.
+"""What a chunk file says to the index, or to a check of it: read, hashed, analysed, without asking the index anything.
 
 This is nearly all the work of indexing a file, so it is what other processes do for the one that writes
 (``store.workers``); the result travels between them and is the same wherever it was made.
@@ -19,7 +19,9 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.files import Signature, signature
 from rlm_mem.store.rows import Entry, entry_of, repeated_prefix
 
-__all__ = ["LocalTerms", "Prepared", "created_at", "prepare"]
+__all__ = ["Examined", "LocalTerms", "Prepared", "created_at", "examine", "prepare"]
+
+_VERSIONS = "archive/versions/"
 
 _CREATED = b'\n    "created_at": "'  # as canonical files have it: no text can hold a line break unescaped
 _HEAD, _PER_SEGMENT, _AUTHOR = 3, 6, 2  # of a segment blob, in words (store.segments)
@@ -63,6 +65,65 @@ class Prepared(msgspec.Struct, array_like=True):
     def signature(self) -> Signature:
         """The file as it was when it was read."""
         return Signature(self.size, self.mtime_ns, self.inode)
+
+
+class Examined(msgspec.Struct, array_like=True):
+    """One file as a check looks at it: what the index must agree with, and whether it agrees with itself.
+
+    ``problem`` says why it cannot be read, ``invalid`` that it can but is no chunk; ``id`` is empty then, and where
+    the file is gone.
+    """
+
+    path: str
+    size: int = 0
+    mtime_ns: int = 0
+    inode: int = 0
+    id: str = ""
+    type: str = ""
+    revision: int = 0
+    tokens: int = 0
+    counted: int = 0
+    hash_is_right: bool = True
+    superseded_by: str | None = None
+    links: list[tuple[str, str]] = []
+    problem: str | None = None
+    invalid: bool = False
+
+    @property
+    def signature(self) -> Signature:
+        """The file as it was when it was read."""
+        return Signature(self.size, self.mtime_ns, self.inode)
+
+
+def examine(base: str, path: str) -> Examined:
+    """Read the chunk file, or former version, ``path`` (relative to ``base``)."""
+    found = Examined(path)
+    folder, _, name = path.rpartition("/")
+    try:
+        with Path(f"{base}/{path}").open("rb") as handle:
+            stat = os.fstat(handle.fileno())
+            chunk = decode_chunk(handle.read())
+        found.size, found.mtime_ns, found.inode = stat.st_size, stat.st_mtime_ns, stat.st_ino
+        if folder.startswith(_VERSIONS):
+            return found
+        if f"{chunk.id}.json" != name:
+            raise InvalidChunk(f"{name} holds the chunk {chunk.id}: file name and id must agree")
+    except FileNotFoundError:
+        return found
+    except OSError as error:
+        found.problem = error.strerror or str(error)
+        return found
+    except InvalidChunk as error:
+        found.problem, found.invalid = error.message, True
+        return found
+    from rlm_mem.text.tokens import count_tokens
+
+    found.id, found.type, found.revision = chunk.id, chunk.type, chunk.revision
+    found.tokens, found.counted = chunk.tokens, count_tokens(chunk.content)
+    found.hash_is_right = content_hash(chunk.content) == chunk.metadata.content_hash
+    found.superseded_by = chunk.metadata.superseded_by
+    found.links = [(link.target_id, link.type) for link in chunk.links]
+    return found
 
 
 def prepare(base: str, path: str, language: str) -> Prepared:

@@ -15,15 +15,16 @@ import struct
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import IO, Any
 
 import msgspec
 
-from rlm_mem.store.prepare import Prepared, created_at, prepare
+from rlm_mem.store.prepare import Examined, Prepared, created_at, examine, prepare
 
-__all__ = ["FEW", "in_order_of_making", "prepared", "serve"]
+__all__ = ["FEW", "examined", "in_order_of_making", "prepared", "serve"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
@@ -37,10 +38,20 @@ _START = "import sys; sys.path[:] = {path!r}; from rlm_mem.store.workers import 
 
 
 class _Request(msgspec.Struct, array_like=True):
+    task: str
     base: str
     language: str
     paths: list[str]
-    glance: bool = False  # only when each was made
+
+
+def _work(request: _Request) -> list[Any]:
+    """What a request asks for, one answer per path; the same here and in another process."""
+    base = request.base
+    if request.task == "prepare":
+        return [prepare(base, path, request.language) for path in request.paths]
+    if request.task == "examine":
+        return [examine(base, path) for path in request.paths]
+    return [created_at(base, path) for path in request.paths]
 
 
 def prepared(
@@ -55,52 +66,48 @@ def prepared(
         processes: how many may be used; 0 takes as many as there are cores, 1 only this one.
         few: with fewer files no other process is used; None takes FEW.
     """
-    lots = [_Request(base, language, list(paths[at : at + _LOT])) for at in range(0, len(paths), _LOT)]
-    for lot in _answered(
-        lots, _prepare_lot, list[Prepared], len(paths), processes, FEW if few is None else few
-    ):
-        yield from lot
+    requests = _requests("prepare", base, language, paths, _LOT)
+    return _answered(requests, list[Prepared], len(paths), processes, FEW if few is None else few)
+
+
+def examined(
+    base: str, paths: Iterable[str], files: int, *, processes: int = 0, few: int | None = None
+) -> Iterator[Examined]:
+    """Every file of ``paths`` as a check looks at it, in that order; ``files`` is about how many there are."""
+    requests = _requests("examine", base, "", paths, _LOT)
+    return _answered(requests, list[Examined], files, processes, FEW if few is None else few)
 
 
 def in_order_of_making(
     base: str, paths: Sequence[str], *, processes: int = 0, few: int | None = None
 ) -> list[str]:
     """The paths, oldest chunk first, so that chunks of the same time are numbered in the order of their insertion."""
-    lots = [
-        _Request(base, "", list(paths[at : at + _GLANCES]), True) for at in range(0, len(paths), _GLANCES)
-    ]
-    times: list[str] = []
+    requests = _requests("glance", base, "", paths, _GLANCES)
     # A glance takes a twentieth of the work: with a few thousand files it is over before a process is up.
-    for lot in _answered(
-        lots, _glance_lot, list[str], len(paths), processes, 20 * (FEW if few is None else few)
-    ):
-        times += lot
+    few = 20 * (FEW if few is None else few)
+    times: Iterator[str] = _answered(requests, list[str], len(paths), processes, few)
     return [path for _, path in sorted(zip(times, paths, strict=True))]
 
 
-def _prepare_lot(request: _Request) -> list[Prepared]:
-    return [prepare(request.base, path, request.language) for path in request.paths]
-
-
-def _glance_lot(request: _Request) -> list[str]:
-    return [created_at(request.base, path) for path in request.paths]
+def _requests(task: str, base: str, language: str, paths: Iterable[str], size: int) -> Iterator[_Request]:
+    rest = iter(paths)
+    while lot := list(islice(rest, size)):
+        yield _Request(task, base, language, lot)
 
 
 def _answered(
-    lots: list[_Request],
-    here: Callable[[_Request], Any],
-    shape: Any,
-    files: int,
-    processes: int,
-    few: int,
+    requests: Iterator[_Request], shape: Any, files: int, processes: int, few: int
 ) -> Iterator[Any]:
-    count = min(processes or _cores(), _MOST, len(lots))
+    """The answers to all requests in their order."""
+    count = min(processes or _cores(), _MOST)
     if files < few or count < 2 or not sys.executable or getattr(sys, "frozen", False):
-        yield from map(here, lots)
+        for request in requests:
+            yield from _work(request)
         return
-    pool = _Pool(count, here, msgspec.msgpack.Decoder(shape))
+    pool = _Pool(count, msgspec.msgpack.Decoder(shape))
     try:
-        yield from pool.answers(lots)
+        for answer in pool.answers(requests):
+            yield from answer
     finally:
         pool.close()
 
@@ -114,10 +121,7 @@ def _cores() -> int:
 class _Pool:
     """Children, each driven by a thread of its own that does the work itself once its child is gone."""
 
-    def __init__(
-        self, count: int, here: Callable[[_Request], Any], decoder: msgspec.msgpack.Decoder[Any]
-    ) -> None:
-        self._here = here
+    def __init__(self, count: int, decoder: msgspec.msgpack.Decoder[Any]) -> None:
         self._decoder = decoder
         self._idle: queue.SimpleQueue[_Child | None] = queue.SimpleQueue()
         self._children = [child for child in (_started() for _ in range(count)) if child is not None]
@@ -126,7 +130,7 @@ class _Pool:
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="rlm-mem-reader")
         self._ahead = 2 * count + 1
 
-    def answers(self, lots: list[_Request]) -> Iterator[Any]:
+    def answers(self, lots: Iterable[_Request]) -> Iterator[Any]:
         """The answers in the order of the lots; a few lots are worked on ahead of the one that is asked for."""
         waiting: deque[Future[Any]] = deque()
         for lot in lots:
@@ -148,7 +152,7 @@ class _Pool:
         finally:
             self._idle.put(child)
         # The lot is decoded by whoever asks: it is the dearer half of the transfer and this is Python too.
-        return self._here(lot) if answer is None else self._decoder.decode(answer)
+        return _work(lot) if answer is None else self._decoder.decode(answer)
 
     def close(self) -> None:
         """End the children, whatever they are at."""
@@ -215,5 +219,4 @@ def serve() -> None:
     requests = msgspec.msgpack.Decoder(_Request)
     encode = msgspec.msgpack.Encoder().encode
     while (message := _receive(sys.stdin.buffer)) is not None:
-        request = requests.decode(message)
-        _send(sys.stdout.buffer, encode((_glance_lot if request.glance else _prepare_lot)(request)))
+        _send(sys.stdout.buffer, encode(_work(requests.decode(message))))
