@@ -54,7 +54,7 @@ class Site:
 
 
 @contextmanager
-def opened(brain: Path, **settings: Any) -> Iterator[Site]:
+def opened(brain: Path | str, **settings: Any) -> Iterator[Site]:
     """The dashboard over a brain."""
     state = ServerState(Settings(brain=brain, actor="dashboard", llm="offline", **settings), token="t" * 32)
     keys = Keys("t" * 32, PORT)

@@ -16,16 +16,16 @@ from tests.server.site import opened
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory.open(tmp_path / "brain", llm="offline") as found:
+def memory(place: Path | str) -> Iterator[Memory]:
+    with Memory.open(place, llm="offline") as found:
         found.remember("Ben drinks green tea.")
         yield found
 
 
 @pytest.fixture
-def other(memory: Memory) -> Iterator[Memory]:
+def other(memory: Memory, place: Path | str) -> Iterator[Memory]:
     """The same brain, as another process would have it open."""
-    with Memory.open(Path(memory.store.base_path).parent, llm="offline", actor="other") as found:
+    with Memory.open(place, llm="offline", actor="other") as found:
         yield found
 
 
@@ -156,11 +156,11 @@ def test_a_store_that_is_away_for_a_moment_is_looked_at_again(memory: Memory, ot
     assert "memories" in asyncio.run(play()).topics
 
 
-def test_an_open_page_is_told_over_its_stream(tmp_path: Path) -> None:
+def test_an_open_page_is_told_over_its_stream(place: Path | str) -> None:
     """The stream itself, in the application: topics of a change, as an event."""
     from rlm_mem.server.dashboard.live import _stream
 
-    with opened(tmp_path / "brain") as site:
+    with opened(place) as site:
         memory = site.memory
 
         async def play() -> tuple[bytes, bytes]:

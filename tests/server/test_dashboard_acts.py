@@ -15,8 +15,8 @@ from tests.server.site import OWN, Site, opened, tags_of, text_of
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with opened(tmp_path / "brain") as found:
+def site(place: Path | str) -> Iterator[Site]:
+    with opened(place) as found:
         yield found
 
 
@@ -186,9 +186,9 @@ CORE = {"usage_count": 100, "success_count": 99, "success_rate": 0.99, "confiden
 
 
 @pytest.fixture
-def case(tmp_path: Path) -> Case:
+def case(place: Path | str) -> Case:
     """A memory that waits for its reviewer."""
-    continuum = open_continuum(tmp_path / "brain", StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC)))
+    continuum = open_continuum(place, StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC)))
     rewrite(continuum, learning(continuum), **CORE)
     continuum.consolidate()
     (found,) = continuum.review.cases()
@@ -220,12 +220,12 @@ def test_an_agent_cannot_decide_and_its_words_stay_in_the_form(case: Case, site:
     assert site.memory.continuum.review.case(case.id).status == "open"
 
 
-def test_a_transition_is_undone_with_a_reason(tmp_path: Path) -> None:
-    continuum = open_continuum(tmp_path / "brain", StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC)))
+def test_a_transition_is_undone_with_a_reason(place: Path | str) -> None:
+    continuum = open_continuum(place, StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC)))
     record(continuum)
     continuum.consolidate()
     continuum.store.close()
-    with opened(tmp_path / "brain") as site:
+    with opened(place) as site:
         (transition,) = re.findall(r'name="transition" value="([^"]+)"', site.get("/tiers"))
         site.post("/tiers/undo", 400, transition=transition, reason=" ")
         assert "high 0" in text_of(site.get("/tiers"))
