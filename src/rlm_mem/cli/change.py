@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from rlm_mem.chunk import is_chunk_id
 from rlm_mem.cli import options, sources
 from rlm_mem.cli.keep import restore_backup
 from rlm_mem.cli.opening import open_memory
@@ -233,6 +232,8 @@ def restore(
     namespace: options.Namespace = None,
 ) -> None:
     """Bring deleted chunks back (rlm-mem list --archived names them), or a whole memory from a backup."""
+    from rlm_mem.chunk import is_chunk_id
+
     if len(ids_or_file) == 1 and not is_chunk_id(ids_or_file[0]):
         restore_backup(ctx, Path(ids_or_file[0]), brain, replace=replace, as_json=as_json)
         return

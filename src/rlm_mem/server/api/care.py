@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from rlm_mem.server.api.endpoint import Ask, Endpoint
-from rlm_mem.server.api.tiers import DryRun
+from rlm_mem.server.api.tier_care import DryRun
 
 __all__ = ["ENDPOINTS"]
 

@@ -13,6 +13,7 @@ from rlm_mem.server.api import (
     records,
     reviews,
     sessions,
+    tier_care,
     tiers,
 )
 from rlm_mem.server.api.endpoint import Endpoint
@@ -26,6 +27,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *asking.ENDPOINTS,
     *sessions.ENDPOINTS,
     *tiers.ENDPOINTS,
+    *tier_care.ENDPOINTS,
     *reviews.ENDPOINTS,
     *personas.ENDPOINTS,
     *records.ENDPOINTS,
