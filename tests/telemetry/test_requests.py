@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pytest_httpserver import HTTPServer
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -88,3 +96,34 @@ def test_a_tool_call_is_a_span_with_the_name_of_the_tool(watched: Watched, tmp_p
     assert tools == {"remember": None, "search": "refused"}
     (remember,) = watched.named("rlm_mem.remember")
     assert remember.parent is not None
+
+
+def test_a_server_that_is_stopped_has_delivered_its_first_request(
+    httpserver: HTTPServer, tmp_path: Path
+) -> None:
+    httpserver.expect_request(re.compile("/v1/(traces|metrics)"), method="POST").respond_with_data(b"")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "rlm_mem", "mcp", "--http", "--port", "0", "--brain", str(tmp_path / "brain")],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": httpserver.url_for("")},
+    )
+    try:
+        assert server.stderr is not None
+        found = re.search(r"http://(127\.0\.0\.1:\d+)/mcp, token (\S+)", server.stderr.readline())
+        assert found is not None
+        connection = http.client.HTTPConnection(found[1], timeout=30)
+        connection.request("GET", "/mcp", headers={"Authorization": f"Bearer {found[2]}"})
+        connection.getresponse().read()
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(timeout=60)
+    sent = b"".join(
+        gzip.decompress(request.get_data())
+        if request.headers.get("Content-Encoding") == "gzip"
+        else request.get_data()
+        for request, _ in httpserver.log
+        if request.path == "/v1/traces"
+    )
+    assert b"HTTP GET" in sent
+    assert found[2].encode() not in sent

@@ -62,6 +62,7 @@ def serve_http(settings: Settings, port: int) -> None:
     from rlm_mem.server.state import ServerState
 
     _log_to_stderr()
+    _watch(settings)
     token, said = token_from(None)
     with _listening(port) as listening:
         port = listening.getsockname()[1]
@@ -97,6 +98,7 @@ def serve_all(
     from rlm_mem.server.state import ServerState
 
     _log_to_stderr()
+    _watch(settings)
     token, said = token_from(token_file)
     with _listening(port) as listening:
         port = listening.getsockname()[1]
@@ -202,6 +204,14 @@ def _run(app: Starlette, listening: socket.socket, server: McpServer, state: Ser
     finally:
         server.close()
         state.close()
+
+
+def _watch(settings: Settings) -> None:
+    """Switch telemetry on before the first request: opening the memory does it as well, but comes later."""
+    from rlm_mem import telemetry
+    from rlm_mem.config import Config, locate
+
+    telemetry.start(Config.load(locate(settings.brain)).telemetry)
 
 
 def _log_to_stderr() -> None:
