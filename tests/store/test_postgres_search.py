@@ -21,6 +21,7 @@ from rlm_mem.store import best_match  # noqa: E402
 from rlm_mem.store.api import ChunkStore  # noqa: E402
 from rlm_mem.store.lookup import CandidateSource, Filters  # noqa: E402
 from rlm_mem.store.postgres import lookup, parts, term_lists, terms  # noqa: E402
+from rlm_mem.store.postgres import recount as recount_module  # noqa: E402
 from rlm_mem.store.postgres.lookup import PostgresSource, Remembered  # noqa: E402
 from rlm_mem.store.postgres.parts import PART  # noqa: E402
 from rlm_mem.store.postgres.recount import Recount, recount  # noqa: E402
@@ -380,6 +381,26 @@ def test_answers_are_alike_where_every_list_is_long_and_every_filter_wide(
     compare_hits(both)
 
 
+def test_a_row_of_single_turns_among_long_chunks_is_walked_far_enough(both: Both) -> None:
+    for store in both.stores:
+        with store.batch():
+            for number in range(8):
+                long = "\n".join(f"Ann: Sentence {line} about the harbour." for line in range(40))
+                store.create_chunk(f"{long} {number}", chunk_id=f"chunk-2026-01-05-{number:08x}")
+            for number in range(30):
+                store.create_chunk(
+                    f"Bob: A walnut, {number}.",
+                    conversation_id="c",
+                    chunk_id=f"chunk-2026-01-05-a{number:07x}",
+                )
+    local, far = both.sources()
+    for middle in (0, 3, 15, 28):
+        ids = [f"chunk-2026-01-05-a{middle:07x}"]
+        assert local.around(ids, [], 3, 6) == far.around(ids, [], 3, 6)
+        assert len(far.around(ids, [], 3, 6)[1]) > 6
+    assert search(both.local, "walnut", by="segment") == search(both.far, "walnut", by="segment")
+
+
 # --- figures ------------------------------------------------------------------------------------------------
 
 
@@ -437,6 +458,26 @@ def test_a_recount_finds_any_wrong_figure_and_puts_it_right(dsn: str, statement:
     wrong = [each.name for each in fields(Recount) if getattr(found, each.name)]
     assert wrong == [name] or (name == "damaged" and name in wrong)
     assert name in ("unknown_terms", "damaged") or recounted(dsn).sound
+
+
+@pytest.mark.parametrize("both", [5], indirect=True)
+def test_a_recount_in_many_passes_finds_the_same(
+    both: Both, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both.wander(40)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        broken = "UPDATE rlm_mem.postings SET entries = set_byte(entries, 4, 77) WHERE term % 3 = 0"
+        assert connection.execute(broken).rowcount > 0
+        connection.execute("UPDATE rlm_mem.namespaces SET segments = 0, loose = 0")
+    at_once = recounted(dsn)
+    monkeypatch.setattr(recount_module, "_HELD", 30)
+    monkeypatch.setattr(recount_module, "_LOT", 5)
+    assert recounted(dsn) == at_once
+    assert at_once.postings > 0
+    assert len(at_once.figures) == 2
+    assert recounted(dsn, repair=True) == at_once
+    assert recounted(dsn).sound
+    compare(both)
 
 
 def test_long_lists_are_cut_into_short_parts_and_put_together_again(dsn: str) -> None:
