@@ -44,6 +44,9 @@ def export(
         typer.Option("--format", metavar="FORMAT", help="markdown, jsonl or zip; else by the target's name."),
     ] = None,
     no_archive: Annotated[bool, options.flag("--no-archive", help="Leave out what was deleted.")] = False,
+    history: Annotated[
+        bool, options.flag("--history", help="With former versions of chunks, and the audit log.")
+    ] = False,
     overwrite: Annotated[bool, options.flag("--overwrite", help="Write over a former export.")] = False,
     as_json: options.Json = False,
     brain: options.Brain = None,
@@ -68,6 +71,7 @@ def export(
                 format=format,
                 namespaces=[memory.store.namespace] if named else None,
                 archive=not no_archive,
+                history=history,
                 overwrite=overwrite,
                 progress=tell,
             )
@@ -79,6 +83,8 @@ def export(
         line += f", {report.archived:,} of the archive"
     if report.files:
         line += f", {amount(report.files, 'file')} of tiered memories, personas and records"
+    if history:
+        line += f", {amount(report.versions, 'former version')}, {amount(report.events, 'event')}"
     screen().print(text(f"{line} to {report.target}"))
     if report.unreadable:
         note(f"{amount(report.unreadable, 'chunk')} could not be read: rlm-mem check says why.")
@@ -121,6 +127,12 @@ def import_(
     again: Annotated[
         bool, options.flag("--again", help="Read files again that were imported and have not changed.")
     ] = False,
+    history: Annotated[
+        bool,
+        options.flag(
+            "--history", help="Take over former versions and the audit log, too: trust who made it."
+        ),
+    ] = False,
     watch: Annotated[
         bool, options.flag("--watch", help="Stay, and import what is new or changed in a folder.")
     ] = False,
@@ -132,8 +144,8 @@ def import_(
     namespace: options.Namespace = None,
 ) -> None:
     """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""
-    if watch and (dry_run or replace or again or format):
-        raise InputError("--watch goes with none of --dry-run, --format, --replace, --again")
+    if watch and (dry_run or replace or again or format or history):
+        raise InputError("--watch goes with none of --dry-run, --format, --replace, --again, --history")
     with open_memory(ctx, brain, namespace, create=not dry_run) as memory:
         if watch:
             _watch(memory, source, every, _printer(as_json))
@@ -150,6 +162,7 @@ def import_(
                 keep_namespaces=not named,
                 replace=replace,
                 again=again,
+                history=history,
                 progress=lambda done, total: tell(done // 1024, max(1, total // 1024)),
             )
     _printer(as_json)(report)
@@ -186,6 +199,8 @@ def _show(report: ImportReport) -> None:
         ("moved to the archive", report.archived),
         ("persona files", report.persona_files),
         ("files of tiered memories and records", report.brain_files),
+        ("former versions", report.versions),
+        ("lines of the audit log", report.events),
         ("files unchanged since last time", report.unchanged_files),
         ("files passed over", report.passed_over),
         ("ids mapped", len(report.mapped)),

@@ -106,7 +106,9 @@ def format_by_place(name: str, layout: str | None) -> str | None:
     """The format of a file that its place alone tells; None: look at it."""
     if layout == "export":
         ours = name in ("README.md", EXPORT_MARKER)
-        return PASSED_OVER if ours else "brain-file" if name.startswith(_FOLDER) else None
+        if ours or name.startswith(_FOLDER):
+            return PASSED_OVER if ours else "brain-file"
+        return "history" if name.startswith("history/") else None
     if layout != "brain":
         return None
     if name_at(name):

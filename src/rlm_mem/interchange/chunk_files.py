@@ -11,6 +11,7 @@ from typing import Any
 from rlm_mem.chunk import Chunk, check_namespace, is_chunk_id
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.brain_files import file_from_line
+from rlm_mem.interchange.history import record_of
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import json_lines, read_text
 from rlm_mem.interchange.records import Memory, Problem, Record, mapped_id
@@ -32,6 +33,10 @@ def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
                 continue
             if isinstance(entry, dict) and "brain_file" in entry:
                 yield file_from_line(entry, where)
+                continue
+            former = record_of(entry, where)
+            if former is not None:
+                yield former
                 continue
             archived = False
             if isinstance(entry, dict) and entry.keys() == {"archived", "chunk"}:

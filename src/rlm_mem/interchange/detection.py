@@ -10,7 +10,7 @@ from typing import Any
 
 from rlm_mem.chunk import is_chunk_id
 from rlm_mem.errors import InputError
-from rlm_mem.interchange import brain_files, chats, chunk_files, layered, notes
+from rlm_mem.interchange import brain_files, chats, chunk_files, history, layered, notes
 from rlm_mem.interchange.frontmatter import read_frontmatter, split_frontmatter
 from rlm_mem.interchange.markdown import is_chunk_markdown
 from rlm_mem.interchange.records import Record
@@ -32,6 +32,7 @@ FORMATS: dict[str, tuple[str, Reader]] = {
     "candidates": ("a list of memory candidates", notes.read_candidates),
     "persona": ("personalities, sliders and gauges", notes.read_asset),
     "brain-file": ("tiered memories, trajectories and other files of a brain", brain_files.read_brain_file),
+    "history": ("former versions of chunks, and the audit log", history.read_history),
     "chatgpt": ("a ChatGPT data export", chats.read_array),
     "claude": ("a Claude data export", chats.read_array),
     "claude-code": ("Claude Code transcripts", chats.read_transcript),

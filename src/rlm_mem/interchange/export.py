@@ -22,6 +22,7 @@ from rlm_mem.interchange.brain_files import (
     file_to_line,
     place_in_export,
 )
+from rlm_mem.interchange.history import FOLDER, exported_events, exported_versions
 from rlm_mem.interchange.markdown import chunk_to_markdown
 from rlm_mem.telemetry import observed
 
@@ -32,13 +33,13 @@ __all__ = ["EXPORT_FORMATS", "EXPORT_MARKER", "ExportReport", "export_store", "e
 
 EXPORT_FORMATS = ("markdown", "jsonl", "zip")
 
-_OURS = ("chunks", "archive", "namespaces", "files")
+_OURS = ("chunks", "archive", "namespaces", "files", "history")
 _ABOUT = """# Exported memories
 
 One file a memory, below `chunks`; deleted ones, which can be restored, below `archive`; other namespaces below
 `namespaces`. Tiered memories, personas and the records of recalls are the files below `files`, each where a brain
-folder has it. The folder opens as a vault in Obsidian: links between memories are wiki links in `related`.
-`rlm-mem import` reads it back, edits included.
+folder has it; former versions and the audit log, where they were asked for, are in `history`. The folder opens as a
+vault in Obsidian: links between memories are wiki links in `related`. `rlm-mem import` reads it back, edits included.
 """
 
 
@@ -53,6 +54,8 @@ class ExportReport:
     namespaces: dict[str, int] = field(default_factory=dict)
     unreadable: int = 0
     files: int = 0
+    versions: int = 0
+    events: int = 0
     bytes: int = 0
 
 
@@ -90,19 +93,21 @@ def export_store(
     format: str | None = None,
     namespaces: Sequence[str] | None = None,
     archive: bool = True,
+    history: bool = False,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> ExportReport:
     """Write every chunk of a store, with links, times, confidence, access counts, namespaces and archive.
 
     So are tiered memories with their journal and transitions, personas, and trajectories, as the files that they are
-    in a brain folder. Former versions of chunks and the audit log are not exported: ``rlm-mem backup`` has these.
+    in a brain folder.
 
     Args:
         target: a folder, or a file ending in ``.jsonl`` or ``.zip``.
         format: ``markdown``, ``jsonl`` or ``zip``; None takes it from the name of the target.
         namespaces: only these; None: all that the store may see.
         archive: with soft-deleted chunks.
+        history: with former versions of these chunks, and the audit log.
         overwrite: write over what a former export left at ``target``.
         progress: called with (chunks done, chunks in all).
 
@@ -120,7 +125,7 @@ def export_store(
     listed = _listed(store, wanted, archive)
     report = ExportReport(str(target), kind)
     try:
-        with _sink(kind, target, overwrite) as (write, write_file):
+        with _sink(kind, target, overwrite) as (write, write_file, write_lines):
             for done, (chunk, archived) in enumerate(_read_in_lots(store, listed), 1):
                 if chunk is None:
                     report.unreadable += 1
@@ -134,6 +139,9 @@ def export_store(
             for place, data in exported_files(store, wanted, archive=archive):
                 report.bytes += write_file(place, data)
                 report.files += 1
+            if history:
+                report.versions = write_lines("versions", exported_versions(store, listed))
+                report.events = write_lines("events", exported_events(store, wanted))
     except OSError as error:
         if isinstance(error, StorageError):
             raise
@@ -183,15 +191,17 @@ def _listed(store: ChunkStore, namespaces: Sequence[str], archive: bool) -> list
 
 Write = Callable[[Chunk, bool], int]
 WriteFile = Callable[[str, bytes], int]
+WriteLines = Callable[[str, Iterator[dict[str, Any]]], int]
 
 
 @contextmanager
-def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, WriteFile]]:
+def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, WriteFile, WriteLines]]:
     if kind == "markdown":
         _prepare_folder(target, overwrite)
         yield (
             lambda chunk, archived: _write_chunk(target, chunk, archived),
             lambda place, data: _write_file(target / place_in_export(place), data),
+            lambda name, lines: _write_lines(target / FOLDER / f"{name}.jsonl", lines),
         )
         return
     if target.is_dir() or (target.exists() and not overwrite):
@@ -205,6 +215,7 @@ def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, Wri
                 yield (
                     lambda chunk, archived: handle.write(_line(_shape(chunk, archived))),
                     lambda place, data: handle.write(_line(file_to_line(place, data))),
+                    lambda _name, lines: sum(1 for line in lines if handle.write(_line(line))),
                 )
         else:
             with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -213,6 +224,7 @@ def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, Wri
                 yield (
                     lambda chunk, archived: _pack(packed, _name(chunk, archived), _markdown(chunk, archived)),
                     lambda place, data: _pack(packed, place_in_export(place), data),
+                    lambda name, lines: _pack_lines(packed, f"{FOLDER}{name}.jsonl", lines),
                 )
         os.replace(unfinished, target)
     finally:
@@ -264,6 +276,17 @@ def _write_file(path: Path, data: bytes) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("xb") as handle:
         return handle.write(data)
+
+
+def _write_lines(path: Path, lines: Iterator[dict[str, Any]]) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("x", encoding="utf-8", newline="") as handle:
+        return sum(1 for line in lines if handle.write(_line(line)))
+
+
+def _pack_lines(packed: zipfile.ZipFile, name: str, lines: Iterator[dict[str, Any]]) -> int:
+    with packed.open(name, "w", force_zip64=True) as handle:
+        return sum(1 for line in lines if handle.write(_line(line).encode("utf-8")))
 
 
 def _pack(packed: zipfile.ZipFile, name: str, data: bytes) -> int:

@@ -15,9 +15,10 @@ from rlm_mem.errors import InputError
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
 from rlm_mem.interchange.detection import HEAD, detect, reader_of
+from rlm_mem.interchange.history import FOLDER, HistoryAdopter
 from rlm_mem.interchange.ledger import Ledger
 from rlm_mem.interchange.places import Entry, Labelled, Place, Unreadable, open_place
-from rlm_mem.interchange.records import Asset, Dialogue, Memory, Note, Problem, Record
+from rlm_mem.interchange.records import Asset, Dialogue, Former, Memory, Note, Problem, Record, Step
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.source_file import SourceFile
 from rlm_mem.telemetry import observed
@@ -46,6 +47,7 @@ def import_source(
     keep_namespaces: bool = True,
     replace: bool = False,
     again: bool = False,
+    history: bool = False,
     label: str | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
@@ -61,6 +63,7 @@ def import_source(
         keep_namespaces: False puts chunks into the namespace of the store, whatever namespace they name.
         replace: a chunk of the source replaces the one with its id in the store, whatever their revisions.
         again: read what was imported before and has not changed since, too.
+        history: take over former versions of chunks and the audit log, where an export has them.
         label: what to call the source where its path says nothing, as that of an upload.
         progress: called as the source is read.
 
@@ -82,6 +85,7 @@ def import_source(
         keep_namespaces=keep_namespaces,
         replace=replace,
         again=again,
+        history=history,
         progress=progress,
     )
     told = store.on_secret
@@ -135,6 +139,7 @@ class _Import:
         keep_namespaces: bool,
         replace: bool,
         again: bool,
+        history: bool,
         progress: Progress | None,
     ) -> None:
         self.report = ImportReport(place.label if isinstance(place, Labelled) else str(place.path), dry_run)
@@ -148,6 +153,11 @@ class _Import:
         )
         self._files = FileAdopter(
             store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces, replace=replace
+        )
+        self._history = (
+            HistoryAdopter(store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces)
+            if history
+            else None
         )
         self._ledger = Ledger(store.backend.files(store.namespace), write=not dry_run)
         self._waiting: list[Memory | Dialogue | Note] = []
@@ -165,6 +175,8 @@ class _Import:
                 self.report.problem(found.where, found.reason)
             else:
                 entries.append(found)
+        # A former version is kept for a chunk that is there.
+        entries.sort(key=lambda entry: entry.name.startswith(FOLDER))
         names = frozenset(entry.name for entry in entries)
         self._laid_out = layout_of(names)
         self._total = sum(entry.size for entry in entries)
@@ -176,6 +188,8 @@ class _Import:
                 self.report.problem(self._place.name(entry), str(error))
             self._flush()
             self._moved(before + entry.size - self._done)
+        if self._history is not None:
+            self._history.flush()
         self._ledger.flush()
         self.report.finished = True
 
@@ -187,7 +201,7 @@ class _Import:
         name = format_name or format_by_place(entry.name, self._laid_out)
         if name is None:
             name = detect(entry.name, self._head(entry))
-        if name in (None, PASSED_OVER):
+        if name in (None, PASSED_OVER) or (name == "history" and self._history is None):
             self.report.passed_over += 1
             if entry.name.lower().endswith(".zip"):
                 self.report.problem(self._place.name(entry), "an archive within: import it by itself")
@@ -240,11 +254,23 @@ class _Import:
             self.report.problem(record.where, record.reason)
         elif isinstance(record, Asset):
             self._files.take(record)
+        elif isinstance(record, Former | Step):
+            self._take_history(record)
         else:
             self._waiting.append(record)
             self._waiting_chars += _size(record)
             if len(self._waiting) >= _RECORDS_PER_COMMIT or self._waiting_chars >= _CHARS_PER_COMMIT:
                 self._flush()
+
+    def _take_history(self, record: Former | Step) -> None:
+        if self._history is None:
+            return
+        if isinstance(record, Step):
+            self._history.event(record)
+            return
+        if self._waiting:
+            self._flush()
+        self._history.version(record)
 
     def _flush(self) -> None:
         waiting, self._waiting, self._waiting_chars = self._waiting, [], 0

@@ -9,7 +9,18 @@ from typing import Any
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 
-__all__ = ["Asset", "Dialogue", "Memory", "Message", "Note", "Problem", "Record", "mapped_id"]
+__all__ = [
+    "Asset",
+    "Dialogue",
+    "Former",
+    "Memory",
+    "Message",
+    "Note",
+    "Problem",
+    "Record",
+    "Step",
+    "mapped_id",
+]
 
 
 @dataclass
@@ -83,7 +94,23 @@ class Asset:
     where: str
 
 
-Record = Memory | Dialogue | Note | Asset | Problem
+@dataclass
+class Former:
+    """A former version of a chunk."""
+
+    chunk: Chunk
+    where: str
+
+
+@dataclass
+class Step:
+    """A line of an audit log."""
+
+    event: dict[str, Any]
+    where: str
+
+
+Record = Memory | Dialogue | Note | Asset | Former | Step | Problem
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 

@@ -18,7 +18,8 @@ class ImportReport:
 
     ``created`` are new, ``updated`` replaced what was there, ``known`` were there already, ``kept`` differ from what
     is there, which was kept (``conflicts`` says why), ``archived`` went to the archive: their source dropped them.
-    ``persona_files`` and ``brain_files`` (tiered memories and records) are files that were written as they are.
+    ``persona_files`` and ``brain_files`` (tiered memories and records) are files that were written as they are,
+    ``versions`` former ones of chunks, ``events`` lines of the audit log.
     """
 
     source: str
@@ -35,6 +36,8 @@ class ImportReport:
     archived: int = 0
     persona_files: int = 0
     brain_files: int = 0
+    versions: int = 0
+    events: int = 0
     tokens: int = 0
     namespaces: dict[str, int] = field(default_factory=dict)
     secrets: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,160 @@
+"""Former versions of chunks and the audit log, on their way out and in; only where both sides ask for it.
+
+Whoever takes over an audit log takes somebody's word for who did what: an import without ``history`` passes it over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.chunk import Chunk, check_namespace, content_hash
+from rlm_mem.errors import InputError
+from rlm_mem.interchange.places import Unreadable
+from rlm_mem.interchange.reading import json_lines
+from rlm_mem.interchange.records import Former, Problem, Record, Step
+from rlm_mem.interchange.report import ImportReport
+from rlm_mem.interchange.source_file import SourceFile, moment
+from rlm_mem.text.secrets import screen
+
+if TYPE_CHECKING:
+    from rlm_mem.store.api import ChunkStore
+
+__all__ = ["FOLDER", "HistoryAdopter", "exported_events", "exported_versions", "read_history", "record_of"]
+
+FOLDER = "history/"
+_LOT = 500
+
+
+def exported_versions(store: ChunkStore, listed: Sequence[tuple[str, str, bool]]) -> Iterator[dict[str, Any]]:
+    """Every kept former version of these chunks (namespace, id, archived), oldest first, as an object a line."""
+    for namespace, chunk_id, _ in listed:
+        for version in store.backend.former_versions(namespace, chunk_id, below=2**31 - 1):
+            yield {"version": version.chunk.to_dict()}
+
+
+def exported_events(store: ChunkStore, namespaces: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Every line of the audit logs, namespace by namespace."""
+    for namespace in namespaces:
+        for event in store.backend.read_events(namespace=namespace, since=None, op=None, chunk_id=None):
+            yield {"event": {**event, "ns": namespace}}
+
+
+def read_history(file: SourceFile) -> Iterator[Record]:
+    """Both, from JSON lines."""
+    with file.opened() as handle:
+        for number, entry in json_lines(handle):
+            where = f"{file.where}, line {number}"
+            if isinstance(entry, Unreadable):
+                yield Problem(where, str(entry))
+                continue
+            record = record_of(entry, where)
+            yield Problem(where, "neither a version nor an event") if record is None else record
+
+
+def record_of(entry: Any, where: str) -> Former | Step | Problem | None:
+    """The record that a line holds; None for a line of another kind."""
+    if not isinstance(entry, dict):
+        return None
+    if entry.keys() == {"version"}:
+        try:
+            chunk = Chunk.from_dict(entry["version"])
+            check_namespace(chunk.namespace)
+        except (InputError, RecursionError, TypeError, AttributeError) as error:
+            return Problem(where, f"a former version that does not validate: {error}")
+        return Former(chunk, where)
+    if entry.keys() == {"event"}:
+        event = entry["event"]
+        try:
+            sound = (
+                isinstance(event, dict)
+                and isinstance(event.get("op"), str)
+                and moment(event.get("ts")) is not None
+                and bool(check_namespace(event.get("ns")))
+            )
+        except InputError:
+            sound = False
+        return (
+            Step(event, where) if sound else Problem(where, "an event without time, operation or namespace")
+        )
+    return None
+
+
+class HistoryAdopter:
+    """Brings both into a store whose chunks are there already.
+
+    Args:
+        keep_namespaces: False puts everything into the namespace of the store.
+        dry_run: decide and count, write nothing.
+    """
+
+    def __init__(
+        self, store: ChunkStore, report: ImportReport, *, dry_run: bool, keep_namespaces: bool
+    ) -> None:
+        self._store = store
+        self._report = report
+        self._dry_run = dry_run
+        self._keep = keep_namespaces and not store.confined
+        self._known: dict[str, set[bytes]] = {}
+        self._waiting: list[Mapping[str, Any]] = []
+
+    def version(self, former: Former) -> None:
+        """Keep a former version of a chunk that is there in a later one."""
+        chunk = former.chunk
+        if not self._keep:
+            chunk.namespace = self._store.namespace
+        row = self._store.backend.find(chunk.namespace, chunk.id)
+        if row is None or row.revision <= chunk.revision:
+            return
+        there = self._store.backend.former_versions(chunk.namespace, chunk.id, below=row.revision)
+        if any(version.revision == chunk.revision for version in there):
+            return
+        try:
+            screened = screen(chunk.content, self._store.config.secrets)
+        except InputError as error:
+            self._report.problem(former.where, str(error))
+            return
+        self._report.found(screened.counts())
+        if screened.hidden:
+            from rlm_mem.text.tokens import count_tokens
+
+            chunk.content = screened.text
+            chunk.tokens = count_tokens(chunk.content)
+            chunk.metadata.content_hash = content_hash(chunk.content)
+        self._report.versions += 1
+        if not self._dry_run:
+            with self._store.backend.transaction(chunk.namespace) as transaction:
+                transaction.keep(chunk)
+
+    def event(self, step: Step) -> None:
+        """Add a line to the audit log, unless it is there."""
+        event = dict(step.event)
+        if not self._keep:
+            event["ns"] = self._store.namespace
+        namespace = str(event["ns"])
+        if namespace not in self._known:
+            lines = self._store.backend.read_events(namespace=namespace, since=None, op=None, chunk_id=None)
+            self._known[namespace] = {_digest({**line, "ns": namespace}) for line in lines}
+        digest = _digest(event)
+        if digest in self._known[namespace]:
+            return
+        self._known[namespace].add(digest)
+        self._report.events += 1
+        self._waiting.append(event)
+        if len(self._waiting) >= _LOT:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the lines that wait, those of one namespace together."""
+        waiting, self._waiting = self._waiting, []
+        if self._dry_run:
+            return
+        for namespace in dict.fromkeys(str(event["ns"]) for event in waiting):
+            self._store.backend.append_events([dict(event) for event in waiting if event["ns"] == namespace])
+
+
+def _digest(event: Mapping[str, Any]) -> bytes:
+    return hashlib.blake2b(msgspec.json.encode(event, order="sorted"), digest_size=16).digest()

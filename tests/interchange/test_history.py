@@ -1,0 +1,151 @@
+"""Former versions and the audit log leave and come back where both sides ask for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.config import Config
+from rlm_mem.interchange import export_store, import_source
+
+
+@pytest.fixture
+def memories() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def source(tmp_path: Path, memories: ExitStack) -> Memory:
+    """Chunks with a past, in two namespaces."""
+    memory = memories.enter_context(opened(tmp_path / "source"))
+    chunk = memory.store.create_chunk("The key hangs behind the clock.")
+    memory.update(chunk.id, content="The key hangs behind the new clock.")
+    memory.update(chunk.id, content="The key is lost.")
+    gone = memory.store.create_chunk("Dana prefers trains.")
+    memory.update(gone.id, tags=["travel"])
+    memory.delete(gone.id)
+    other = memory.store.create_chunk("Theirs.", namespace="team/ana")
+    with opened(tmp_path / "source", "team/ana") as theirs:
+        theirs.update(other.id, content="Theirs, changed.")
+    return memory
+
+
+@pytest.fixture
+def copy(place: Path | str, memories: ExitStack) -> Memory:
+    return memories.enter_context(opened(place))
+
+
+def opened(brain: Path | str, namespace: str | None = None, **sections: Any) -> Memory:
+    config = Config.load(None, environ={}, store={"durability": "normal"}, **sections)
+    return Memory.open(brain, namespace=namespace, config=config)
+
+
+def past(memory: Memory) -> dict[str, list[tuple[int, str]]]:
+    """Revision and content of every former version of every chunk."""
+    found = {}
+    for namespace in ("default", "team/ana"):
+        for archived in (False, True):
+            for chunk_id in memory.store.list_chunks(namespace=namespace, archived=archived):
+                versions = memory.store.backend.former_versions(namespace, chunk_id, below=1_000_000)
+                found[chunk_id] = [(one.revision, one.chunk.content) for one in versions]
+    return found
+
+
+def log(memory: Memory, namespace: str = "default") -> list[dict[str, Any]]:
+    lines = memory.store.backend.read_events(namespace=namespace, since=None, op=None, chunk_id=None)
+    return [{**line, "ns": namespace} for line in lines]
+
+
+@pytest.mark.parametrize("target", ["vault", "all.zip", "all.jsonl"])
+def test_former_versions_and_the_audit_log_come_back(
+    source: Memory, copy: Memory, tmp_path: Path, target: str
+) -> None:
+    report = export_store(source.store, tmp_path / target, history=True)
+    before = {name: log(source, name) for name in ("default", "team/ana")}
+    assert report.versions == sum(map(len, past(source).values())) >= 4
+    assert report.events == sum(map(len, before.values()))
+    done = import_source(copy.store, tmp_path / target, history=True)
+    assert (done.problems, done.versions, done.events) == ([], report.versions, report.events)
+    assert past(copy) == past(source)
+    for namespace, lines in before.items():
+        there = log(copy, namespace)
+        assert [line for line in there if line in lines] == lines
+    again = import_source(copy.store, tmp_path / target, history=True, again=True)
+    assert (again.versions, again.events) == (0, 0)
+    (lost,) = copy.store.list_chunks()
+    undone = copy.undo(lost)
+    assert undone is not None
+    assert undone.content == "The key hangs behind the new clock."
+
+
+def test_an_import_that_does_not_ask_takes_no_history(source: Memory, copy: Memory, tmp_path: Path) -> None:
+    for target in ("vault", "all.jsonl"):
+        export_store(source.store, tmp_path / target, history=True)
+        done = import_source(copy.store, tmp_path / target)
+        assert (done.problems, done.versions, done.events) == ([], 0, 0)
+    assert not any(past(copy).values())
+    assert {line["op"] for line in log(copy)} == {"import"}
+
+
+def test_an_export_that_does_not_ask_has_none(source: Memory, tmp_path: Path) -> None:
+    export_store(source.store, tmp_path / "vault")
+    export_store(source.store, tmp_path / "all.jsonl")
+    assert not (tmp_path / "vault" / "history").exists()
+    lines = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+    assert not [line for line in lines if "version" in line or "event" in line]
+
+
+def test_a_dry_run_counts_and_writes_nothing(source: Memory, copy: Memory, tmp_path: Path) -> None:
+    export_store(source.store, tmp_path / "vault", history=True)
+    import_source(copy.store, tmp_path / "vault")
+    before = log(copy)
+    done = import_source(copy.store, tmp_path / "vault", history=True, dry_run=True)
+    assert (done.versions > 0, done.events > 0) == (True, True)
+    assert log(copy) == before
+    assert not any(past(copy).values())
+
+
+def test_everything_goes_into_one_namespace_with_its_history(
+    source: Memory, tmp_path: Path, memories: ExitStack, place: Path | str
+) -> None:
+    export_store(source.store, tmp_path / "vault", history=True)
+    mine = memories.enter_context(opened(place, "mine"))
+    done = import_source(mine.store, tmp_path / "vault", history=True, keep_namespaces=False)
+    assert done.versions == 4
+    assert [name for name, _ in mine.store.namespaces()] == ["mine"]
+    assert len(log(mine, "mine")) > done.events
+
+
+def test_what_is_no_version_and_no_event_is_a_problem(copy: Memory, tmp_path: Path, source: Memory) -> None:
+    export_store(source.store, tmp_path / "vault", history=True)
+    versions = tmp_path / "vault" / "history" / "versions.jsonl"
+    versions.write_text(
+        versions.read_text()
+        + '{"version": {"id": "../x"}}\n{"version": 3}\n{"event": {"op": "create"}}\n'
+        + '{"event": {"op": "create", "ts": "2026-01-01", "ns": "../.."}}\n{"other": 1}\nnot json\n'
+    )
+    done = import_source(copy.store, tmp_path / "vault", history=True)
+    assert done.problem_count == 6
+    assert past(copy) == past(source)
+
+
+@pytest.mark.parametrize("action", ["redact", "refuse"])
+def test_secrets_of_the_past_go_the_way_of_the_settings(
+    source: Memory, tmp_path: Path, memories: ExitStack, place: Path | str, action: str
+) -> None:
+    secret = "sk-abcdefghijklmnop1234567890abcdef"
+    chunk = source.store.create_chunk(f"The key is {secret}.")
+    source.update(chunk.id, content="The key is elsewhere.")
+    export_store(source.store, tmp_path / "vault", history=True)
+    copy = memories.enter_context(opened(place, secrets={"action": action}))
+    done = import_source(copy.store, tmp_path / "vault", history=True)
+    former = dict(past(copy)[chunk.id])
+    assert secret not in str(former)
+    assert (done.problem_count, len(former)) == ((0, 1) if action == "redact" else (1, 0))
