@@ -1,20 +1,37 @@
-"""The store against a model of it: any sequence of operations, reopenings, rebuilt and deleted indexes included."""
+"""The store against a model of it, on both backends: any sequence of operations, reopenings, rebuilt and deleted
+indexes, processes killed in the middle of a write and writers at the same moment included."""
 
 from __future__ import annotations
 
 import copy
+import os
 import shutil
+import signal
 import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from rlm_mem.config import Config
 from rlm_mem.store.api import ChunkStore
 from rlm_mem.store.integrity import check
+from tests.store.test_crashes import dies_at, in_child
 
 TAGS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3, unique=True)
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(
@@ -28,10 +45,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     ids = Bundle("ids")
 
-    def __init__(self) -> None:
+    def __init__(self, lend: Callable[[], AbstractContextManager[Path | str]]) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
-        self.base = self.folder / "memory"
+        self.lent = lend()
+        self.base = self.lent.__enter__()
         self.stores = [ChunkStore(self.base, config=QUICK), ChunkStore(self.base, config=QUICK)]
         self.turn = 0
         self.model: dict[str, dict[str, Any]] = {}
@@ -124,6 +141,100 @@ class StoreMachine(RuleBasedStateMachine):
             pass
         assert self.model == before
 
+    @precondition(lambda _: hasattr(os, "fork"))
+    @rule(
+        target=ids,
+        content=WORDS,
+        call=st.integers(1, 24),
+        after=st.booleans(),
+        what=st.sampled_from(["create", "update", "delete", "restore"]),
+        chunk_id=ids,
+    )
+    def kill(self, content: str, call: int, after: bool, what: str, chunk_id: str) -> Any:
+        """A process is killed before or after some step of a write: the chunk is as it was, or as it was to be."""
+        if chunk_id not in self.model:
+            return multiple()
+        chunk_id = f"chunk-made-{self.turn}" if what == "create" else chunk_id
+        known = self.model.get(chunk_id)
+        writes: dict[str, Callable[[ChunkStore], object]] = {
+            "create": lambda store: store.create_chunk(content, chunk_id=chunk_id),
+            "update": lambda store: store.update_chunk(chunk_id, content=content),
+            "delete": lambda store: store.delete_chunk(chunk_id),
+            "restore": lambda store: store.restore_chunk(chunk_id),
+        }
+
+        def work() -> None:
+            store = ChunkStore(self.base, config=QUICK)
+            store.list_chunks()
+            (dies_at if isinstance(self.base, Path) else dies_at_statement)(call, after)()
+            writes[what](store)
+
+        status = os.waitpid(in_child(work), 0)[1]
+        survived = os.WIFEXITED(status)
+        assert not survived or os.WEXITSTATUS(status) == 0
+        store = self.store
+        store.sync()  # as the next process that opens it does: from then on it is decided
+        chunk, archived = store.get_chunk(chunk_id, track=False), chunk_id in store.list_chunks(archived=True)
+        if what == "create":
+            if chunk is not None:
+                assert chunk.content == content
+                self.model[chunk_id] = {
+                    "content": content, "tags": [], "conversation": None, "archived": False, "links": set(),
+                    "revision": 1,
+                }  # fmt: skip
+            assert chunk is not None or not survived, "it was acknowledged"
+            return multiple() if chunk is None else chunk_id
+        assert known is not None
+        if what == "update" and chunk is not None and chunk.content != known["content"]:
+            assert chunk.content == content
+            known.update(content=content, revision=known["revision"] + 1)
+        elif what == "delete":
+            assert archived or not survived
+            known["archived"] = archived
+        elif what == "restore" and known["archived"] and not archived:
+            known["archived"] = False
+            if not known["links"] <= set(self.model):
+                known["links"] &= set(self.model)
+                known["revision"] += 1
+        return multiple()
+
+    @rule(chunk_id=ids, text=WORDS)
+    def both_at_once(self, chunk_id: str, text: str) -> None:
+        """Two writers raise the same counter and create chunks at the same moment."""
+        known = self.model.get(chunk_id)
+        if known is None or known["archived"]:
+            return
+        made: list[Any] = []
+
+        def work(store: ChunkStore, who: int) -> None:
+            for _ in range(2):
+                with store.batch():
+                    chunk = store.get_chunk(chunk_id, track=False)
+                    assert chunk is not None
+                    count = chunk.metadata.extra.get("count", 0)
+                    store.update_chunk(chunk_id, metadata={"count": count + 1})
+                made.append(store.create_chunk(text, tags=["a"]))
+
+        threads = [threading.Thread(target=work, args=(store, who)) for who, store in enumerate(self.stores)]
+        before = self.store.get_chunk(chunk_id, track=False)
+        assert before is not None
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        chunk = self.store.get_chunk(chunk_id, track=False)
+        assert chunk is not None
+        assert chunk.metadata.extra["count"] == before.metadata.extra.get("count", 0) + 4, (
+            "an update was lost"
+        )
+        known["revision"] += 4
+        assert len({one.id for one in made}) == 4
+        for one in made:
+            self.model[one.id] = {
+                "content": text, "tags": ["a"], "conversation": None, "archived": False, "links": set(),
+                "revision": 1,
+            }  # fmt: skip
+
     @rule(how=st.sampled_from(["reopen", "rebuild", "delete the index", "checkpoint", "full sync"]))
     def care(self, how: str) -> None:
         if how == "reopen":
@@ -136,9 +247,8 @@ class StoreMachine(RuleBasedStateMachine):
             self.store.checkpoint()
         elif how == "full sync":
             self.store.sync(full=True)
-        else:
+        elif isinstance(self.base, Path):
             shutil.rmtree(self.base / "index")
-            (self.base / "index").mkdir()
 
     @invariant()
     def both_stores_agree_with_the_model(self) -> None:
@@ -168,13 +278,55 @@ class StoreMachine(RuleBasedStateMachine):
         assert store.get_stats()["chunk_count"] == len(active)
 
     def teardown(self) -> None:
+        self.store.sync()  # as the next process to open it would: it removes what a killed one left unfinished
         assert check(self.store) == []
         for store in self.stores:
             store.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.lent.__exit__(None, None, None)
 
 
-StoreMachine.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
-)
-TestStoreMachine = StoreMachine.TestCase
+def dies_at_statement(number: int, after: bool) -> Callable[[], None]:
+    """Patch the database's client: the process is killed just before (or after) it sends the given statement."""
+    import psycopg
+
+    count = 0
+
+    def patched(original: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **more: object) -> object:
+            nonlocal count
+            count += 1
+            mine = count
+            if mine == number and not after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = original(*args, **more)
+            if mine == number and after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        return call
+
+    def install() -> None:
+        for kind in (psycopg.Connection, psycopg.Cursor):
+            kind.execute = patched(kind.execute)  # type: ignore[attr-defined]
+
+    return install
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp())
+    yield made / "memory"
+    shutil.rmtree(made, ignore_errors=True)
+
+
+def test_any_history_leaves_what_the_model_says(backend: str, request: pytest.FixtureRequest) -> None:
+    lend = folder if backend == "local" else request.getfixturevalue("databases").lend
+    run_state_machine_as_test(
+        lambda: StoreMachine(lend),
+        settings=settings(
+            max_examples=20 if backend == "local" else 12,
+            stateful_step_count=20,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,6 +177,7 @@ class LocalBackend(LocalIndex):
             if chunk.id != row.id:
                 raise InvalidChunk(f"the file holds the chunk {chunk.id}")
         except FileNotFoundError:
+            self._notice(row.path)
             return None
         except (InvalidChunk, OSError) as error:
             _logger.error("unreadable chunk file %s: %s", row.path, error)
@@ -255,10 +257,17 @@ class LocalBackend(LocalIndex):
         self._log.append(events)
 
     def read_events(
-        self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None
+        self,
+        *,
+        namespace: str,
+        since: str | None,
+        op: str | None,
+        chunk_id: str | None,
+        limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Lines of the audit log, oldest first."""
-        return self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
+        """Lines of the audit log, oldest first; of more than ``limit`` the newest."""
+        found = self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
+        return found if limit is None else iter(deque(found, maxlen=limit))
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
         """The newest line of these operations at the end of the audit log."""

@@ -196,11 +196,14 @@ class LocalIndex:
 
     def _notice(self, path: str) -> None:
         """A file is not as the index recorded it: read its folder anew, if nobody else is writing just now."""
-        folder = path.rsplit("/", 1)[0]
+        folders = {
+            path.rsplit("/", 1)[0],
+            "archive",
+        }  # a killed process may have moved it there, or begun to bring it back
         if self.read_only or self.connection.in_transaction:
             return
         with contextlib.suppress(StorageError):
-            self.sync(folders=[folder])
+            self.sync(folders=sorted(folders, reverse=True))
 
     def sync(
         self,
