@@ -1,0 +1,77 @@
+"""Bringing a namespace of a database to size: its chunks again and again, later and under other names, by SQL.
+
+Remembering a million chunks one by one takes the better part of an hour and measures nothing that its end does not. So
+a namespace that was remembered is repeated as rows: ids, conversations, times, tags and links of every repetition are
+its own, texts are the same. Terms, postings and figures are then counted anew from the stored analysis.
+"""
+
+from __future__ import annotations
+
+import psycopg
+
+from rlm_mem.store.postgres.recount import recount
+from rlm_mem.store.postgres.schema import namespace_key
+
+_TIMES = "generate_series(1, %(times)s) AS g(k)"
+_STAMP = """to_char(to_timestamp(c.at + k * %(span)s) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+
+_STATEMENTS = (
+    f"""INSERT INTO rlm_mem.bodies(ns, doc, body, segments)
+        SELECT b.ns, b.doc + k * %(docs)s, replace(replace(regexp_replace(
+                b.body, '(chunk-\\d{{4}}-\\d\\d-\\d\\d-[0-9a-f]{{8}})"', '\\1x' || k || '"', 'g'),
+                '"conversation_id": "conv-', '"conversation_id": "conv' || k || '-'),
+                c.created_at, {_STAMP}), b.segments
+        FROM {_TIMES}, rlm_mem.bodies b JOIN rlm_mem.chunks c USING (ns, doc)
+        WHERE b.ns = %(ns)s AND b.doc <= %(docs)s ORDER BY k, b.doc""",
+    f"""INSERT INTO rlm_mem.chunks(ns, doc, id, conversation, type, status, at, created_at, modified_at, confidence,
+            tokens, revision, source, content_hash, norm_hash, size, length, segment_count)
+        SELECT c.ns, c.doc + k * %(docs)s, id || 'x' || k, conversation + k * %(talks)s, type, status,
+            at + k * %(span)s, {_STAMP}, {_STAMP}, confidence, tokens, 1, source, content_hash, norm_hash,
+            octet_length(b.body), length, segment_count
+        FROM {_TIMES}, rlm_mem.chunks c, rlm_mem.bodies b
+        WHERE c.ns = %(ns)s AND c.doc <= %(docs)s AND b.ns = %(ns)s AND b.doc = c.doc + k * %(docs)s
+        ORDER BY k, c.doc""",
+    f"""INSERT INTO rlm_mem.conversations(ns, conversation, id, chunks, length, last_at)
+        SELECT ns, conversation + k * %(talks)s, replace(id, 'conv-', 'conv' || k || '-'), chunks, length,
+            last_at + k * %(span)s
+        FROM {_TIMES}, rlm_mem.conversations
+        WHERE ns = %(ns)s AND conversation <= %(talks)s ORDER BY k, conversation""",
+    f"""INSERT INTO rlm_mem.tags(ns, tag, at, doc) SELECT ns, tag, at + k * %(span)s, doc + k * %(docs)s
+        FROM {_TIMES}, rlm_mem.tags WHERE ns = %(ns)s AND doc <= %(docs)s ORDER BY tag, k, at""",
+    f"""INSERT INTO rlm_mem.links(ns, doc, position, dst_id, type, strength, created_at, reasoning)
+        SELECT l.ns, l.doc + k * %(docs)s, position, dst_id || 'x' || k, l.type, strength, {_STAMP}, reasoning
+        FROM {_TIMES}, rlm_mem.links l JOIN rlm_mem.chunks c USING (ns, doc)
+        WHERE l.ns = %(ns)s AND l.doc <= %(docs)s ORDER BY k, l.doc""",
+    "UPDATE rlm_mem.tag_totals SET chunks = chunks * (%(times)s + 1) WHERE ns = %(ns)s",
+    """UPDATE rlm_mem.totals t SET chunks = s.chunks, tokens = s.tokens, bytes = s.bytes
+        FROM (SELECT status, type, count(*) AS chunks, sum(tokens) AS tokens, sum(size) AS bytes
+            FROM rlm_mem.chunks WHERE ns = %(ns)s GROUP BY status, type) s
+        WHERE t.ns = %(ns)s AND t.status = s.status AND t.type = s.type""",
+    "UPDATE rlm_mem.namespaces SET next_doc = %(docs)s * (%(times)s + 1) + 1,"
+    " next_conversation = %(talks)s * (%(times)s + 1) + 1, modified = modified + 1 WHERE ns = %(ns)s",
+)
+
+
+def repeat(dsn: str, size: int, namespace: str = "default") -> None:
+    """Bring a namespace of active chunks, all of `growth.write`, to `size` chunks: a multiple of what it holds."""
+    ns = namespace_key(namespace)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        docs, talks, first, last = connection.execute(
+            "SELECT next_doc - 1, next_conversation - 1, (SELECT min(at) FROM rlm_mem.chunks c WHERE c.ns = n.ns),"
+            " (SELECT max(at) FROM rlm_mem.chunks c WHERE c.ns = n.ns) FROM rlm_mem.namespaces n WHERE ns = %s",
+            (ns,),
+        ).fetchone() or (0, 0, 0.0, 0.0)
+        values = {
+            "ns": ns,
+            "docs": docs,
+            "talks": talks,
+            "times": size // docs - 1,
+            "span": last - first + 300.0,
+        }
+        with connection.transaction():
+            for statement in _STATEMENTS:
+                connection.execute(statement, values)
+        with connection.transaction():
+            connection.execute("SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE", (ns,))
+            recount(connection, ns, repair=True)
+        connection.execute("VACUUM ANALYZE")
