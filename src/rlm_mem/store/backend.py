@@ -144,9 +144,15 @@ class Backend(Protocol):
         ...
 
     def read_events(
-        self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None
+        self,
+        *,
+        namespace: str,
+        since: str | None,
+        op: str | None,
+        chunk_id: str | None,
+        limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Lines of the audit log, oldest first."""
+        """Lines of the audit log, oldest first; of more than ``limit`` the newest."""
         ...
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:

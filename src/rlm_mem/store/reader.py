@@ -19,9 +19,9 @@ from rlm_mem.chunk import (
     normalised_hash,
 )
 from rlm_mem.config import Config
+from rlm_mem.dsn import is_dsn, shown_dsn
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
 from rlm_mem.store.arguments import after, list_filter, page, query_time
-from rlm_mem.dsn import is_dsn, shown_dsn
 from rlm_mem.store.history import Version
 from rlm_mem.store.local import LocalBackend
 from rlm_mem.store.queries import ConversationInfo, LinkedChunk, ListFilter, Summary
@@ -390,9 +390,7 @@ class ChunkReader:
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
         """The audit log of this namespace, oldest first; ``limit`` keeps the newest ones."""
-        found = self.backend.read_events(namespace=self.namespace, since=since, op=op, chunk_id=chunk_id)
-        if limit is None:
-            return found
-        from collections import deque
-
-        return iter(deque(found, maxlen=page(limit, "limit")))
+        newest = None if limit is None else page(limit, "limit")
+        return self.backend.read_events(
+            namespace=self.namespace, since=since, op=op, chunk_id=chunk_id, limit=newest
+        )

@@ -70,12 +70,11 @@ def plain(text: str) -> str:
 
 
 def read(
-    ask: Ask, namespace: str, *, since: str | None, op: str | None, chunk_id: str | None
+    ask: Ask, namespace: str, *, since: str | None, op: str | None, chunk_id: str | None, limit: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Lines in the order they were written; ``since`` is an ISO time or a prefix of one."""
-    ns = namespace_key(namespace)
-    where = ["e.ns = %s", "e.seq > %s"]
-    values: list[object] = []
+    """Lines in the order they were written, of more than ``limit`` the newest; ``since`` is a time, or its beginning."""
+    where = ["e.ns = %s"]
+    values: list[object] = [namespace_key(namespace)]
     source = "rlm_mem.events e"
     if chunk_id is not None:
         source += " JOIN rlm_mem.event_chunks m ON m.ns = e.ns AND m.seq = e.seq"
@@ -87,19 +86,19 @@ def read(
     if op is not None:
         where.append("e.op = %s")
         values.append(plain(op))
+    query = f"SELECT e.seq, e.payload FROM {source} WHERE {' AND '.join(where)}"
+    if limit is not None:
+        yield from _parsed(reversed(ask(f"{query} ORDER BY e.seq DESC LIMIT %s::bigint", (*values, limit))))
+        return
     last = 0
-    while True:
-        rows = ask(
-            f"SELECT e.seq, e.payload FROM {source} WHERE {' AND '.join(where)} ORDER BY e.seq LIMIT {_PAGE}",
-            (ns, last, *values),
-        )
-        for seq, payload in rows:
-            last = seq
-            event = parse_event(payload.encode())
-            if event is not None:
-                yield event
-        if len(rows) < _PAGE:
-            return
+    while rows := ask(f"{query} AND e.seq > %s ORDER BY e.seq LIMIT {_PAGE}", (*values, last)):
+        yield from _parsed(rows)
+        last = rows[-1][0]
+
+
+def _parsed(rows: Iterable[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    events = (parse_event(payload.encode()) for _, payload in rows)
+    return (event for event in events if event is not None)
 
 
 def latest(ask: Ask, namespace: str, operations: Iterable[str]) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,12 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.store.history import Version
 from rlm_mem.store.postgres import audit
-from rlm_mem.store.postgres.collected import touching
+from rlm_mem.store.postgres.counts import ReadCounts
 from rlm_mem.store.postgres.queries import PostgresQueries
 from rlm_mem.store.postgres.routes import Routes
 from rlm_mem.store.postgres.rows import FIND
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction
-from rlm_mem.store.reads import ReadBuffer, Reads
 from rlm_mem.store.rows import ACTIVE, Row
 from rlm_mem.store.sync import SyncReport
 from rlm_mem.store.vitals import Vitals
@@ -37,8 +35,6 @@ __all__ = ["PostgresBackend"]
 
 _logger = logging.getLogger("rlm_mem.store")
 _audit = logging.getLogger("rlm_mem.audit")
-
-_HOLD_BACK = 5.0  # seconds that closing waits for the lock to write access counts
 
 
 class _OfThread(threading.local):
@@ -64,8 +60,7 @@ class PostgresBackend:
         self.read_only = read_only
         self._routes = Routes(dsn, config, read_only=read_only)
         self._mine = _OfThread()
-        self._reads: dict[str, ReadBuffer] = {}
-        self._guard = threading.Lock()
+        self._reads = ReadCounts()
         self._closed = False
         self._analysed: set[str] = set()
         self._remembered: dict[tuple[str, str], Remembered] = {}
@@ -124,7 +119,7 @@ class PostgresBackend:
             yield outer
             return
         self._prepare(namespace)
-        reads = self._buffer(namespace).take()
+        reads = self._reads.of(namespace).take()
         current = self._begin(namespace)
         self._mine.transaction = current
         try:
@@ -135,7 +130,7 @@ class PostgresBackend:
                 current.commit()
         except BaseException:
             current.rollback()
-            self._buffer(namespace).put_back(reads)
+            self._reads.of(namespace).put_back(reads)
             raise
         finally:
             self._mine.transaction = None
@@ -250,7 +245,7 @@ class PostgresBackend:
             f" WHERE c.ns = %s AND c.id = ANY(%s){'' if status is None else ' AND c.status = %s'}",
             (namespace_key(namespace), wanted, *(() if status is None else (status,))),
         )
-        buffered = self._buffer(namespace)
+        buffered = self._reads.of(namespace)
         found: dict[str, Chunk] = {}
         for chunk_id, body, count, when in rows:
             chunk = _decoded(namespace, chunk_id, body)
@@ -307,55 +302,16 @@ class PostgresBackend:
 
     # --- counting reads ---------------------------------------------------------------------------------
 
-    def _buffer(self, namespace: str) -> ReadBuffer:
-        with self._guard:
-            return self._reads.setdefault(namespace, ReadBuffer())
-
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
         """Note one read; kept in memory and written in small lots, so that a read never waits for a writer."""
-        if not self.read_only and self._buffer(namespace).add(chunk_id, when):
+        if not self.read_only and self._reads.of(namespace).add(chunk_id, when):
             self.flush_reads(wait=False)
 
     def flush_reads(self, *, wait: bool) -> int:
         """Write buffered reads; without ``wait`` they stay buffered while somebody else writes. How many chunks."""
         if self.read_only or self._mine.transaction is not None:
             return 0
-        with self._guard:
-            buffers = list(self._reads.items())
-        written = 0
-        until = time.monotonic() + (_HOLD_BACK if wait else 0.0)
-        for namespace, buffer in buffers:
-            reads = buffer.take()
-            if not reads:
-                continue
-            try:
-                while not self._touch(namespace, reads):
-                    if time.monotonic() >= until:
-                        buffer.put_back(reads)
-                        break
-                    time.sleep(0.05)
-                else:
-                    written += len(reads)
-            except StorageError as error:  # counts are a convenience: they wait for the next chance
-                _logger.debug("access counts not written yet: %s", error)
-                buffer.put_back(reads)
-        return written
-
-    def _touch(self, namespace: str, reads: Reads) -> bool:
-        """Add reads under the lock of the namespace; False where somebody else holds it, or it is elsewhere."""
-        ns = namespace_key(namespace)
-        statement, values = touching(ns, reads)
-        results = self._routes.of(namespace).change(
-            [
-                (
-                    "SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'here' FOR NO KEY UPDATE SKIP LOCKED",
-                    (ns,),
-                ),
-                (statement, values),
-            ],
-            only_if_found=True,
-        )
-        return bool(results)
+        return self._reads.flush(self._routes.of, wait=wait)
 
     # --- audit ------------------------------------------------------------------------------------------
 
@@ -376,10 +332,17 @@ class PostgresBackend:
             _tell(event)
 
     def read_events(
-        self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None
+        self,
+        *,
+        namespace: str,
+        since: str | None,
+        op: str | None,
+        chunk_id: str | None,
+        limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Lines of the audit log, oldest first, a few hundred at a time."""
-        return audit.read(self._about(namespace), namespace, since=since, op=op, chunk_id=chunk_id)
+        """Lines of the audit log, oldest first, a few hundred at a time; of more than ``limit`` the newest."""
+        ask = self._about(namespace)
+        return audit.read(ask, namespace, since=since, op=op, chunk_id=chunk_id, limit=limit)
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
         """The newest line of the audit log of these operations."""
@@ -397,7 +360,7 @@ class PostgresBackend:
     def vitals(self, namespace: str) -> Vitals:
         """Reads that are not written yet; there is nothing else that could be unfinished."""
         self.flush_reads(wait=False)
-        return Vitals(0, 0, self._buffer(namespace).size)
+        return Vitals(0, 0, self._reads.of(namespace).size)
 
     def checkpoint(self) -> dict[str, Any]:
         """Write the access counts that are still in memory."""

@@ -61,7 +61,7 @@ class PostgresQueries:
         values: list[object] = [ns, int(wanted.archived)]
         source, at, doc = "rlm_mem.chunks c", "c.at", "c.doc"
         if not wanted.archived:
-            for number, tag in enumerate(wanted.tags):
+            for number, tag in enumerate(self._rarest_first(namespace, wanted.tags)):
                 if number == 0:  # rows of a tag are in order of time: a page of them is all that is read
                     source, at, doc = (
                         "rlm_mem.tags t JOIN rlm_mem.chunks c ON c.ns = t.ns AND c.doc = t.doc",
@@ -102,6 +102,19 @@ class PostgresQueries:
             " LIMIT %s::bigint OFFSET %s::bigint",
             (*values, wanted.limit, wanted.offset),
         )
+
+    def _rarest_first(self, namespace: str, tags: Sequence[str]) -> list[str]:
+        """Tags in the order of their counts: the cost of a listing follows the rarest."""
+        if len(tags) < 2:
+            return list(tags)
+        counts: dict[str, int] = dict(
+            self._rows(
+                namespace,
+                "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.tag = ANY(%s)",
+                (namespace_key(namespace), [plain(tag) for tag in tags]),
+            )
+        )
+        return sorted(tags, key=lambda tag: counts.get(tag, 0))
 
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
         """Summaries of active chunks in the order asked for; unknown ids are left out."""

@@ -1,0 +1,70 @@
+"""Access counts on their way to the database: kept in memory, and written in small lots when nobody else writes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rlm_mem.errors import StorageError
+from rlm_mem.store.postgres.collected import touching
+from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.reads import ReadBuffer, Reads
+
+if TYPE_CHECKING:
+    from rlm_mem.store.postgres.pool import Pool
+
+__all__ = ["ReadCounts"]
+
+_logger = logging.getLogger("rlm_mem.store")
+
+_HOLD_BACK = 5.0  # seconds that one who waits does so for the lock
+_LOCK = "SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'here' FOR NO KEY UPDATE SKIP LOCKED"
+
+
+class ReadCounts:
+    """Buffered reads, by namespace; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, ReadBuffer] = {}
+        self._guard = threading.Lock()
+
+    def of(self, namespace: str) -> ReadBuffer:
+        """The buffer of a namespace."""
+        with self._guard:
+            return self._buffers.setdefault(namespace, ReadBuffer())
+
+    def flush(self, place: Callable[[str], Pool], *, wait: bool) -> int:
+        """Write what is buffered; what cannot be written now stays. How many chunks were written.
+
+        Args:
+            place: from a namespace to its database.
+            wait: wait a few seconds for the lock, instead of leaving it for another time.
+        """
+        with self._guard:
+            buffers = list(self._buffers.items())
+        written = 0
+        until = time.monotonic() + (_HOLD_BACK if wait else 0.0)
+        for namespace, buffer in buffers:
+            reads = buffer.take()
+            if not reads:
+                continue
+            try:
+                while not (done := _add(place(namespace), namespace, reads)) and time.monotonic() < until:
+                    time.sleep(0.05)
+            except StorageError as error:  # counts are a convenience: they wait for the next chance
+                _logger.debug("access counts not written yet: %s", error)
+                done = False
+            if done:
+                written += len(reads)
+            else:
+                buffer.put_back(reads)
+        return written
+
+
+def _add(pool: Pool, namespace: str, reads: Reads) -> bool:
+    """Add reads under the lock of the namespace; False where somebody else holds it, or it is elsewhere."""
+    ns = namespace_key(namespace)
+    return bool(pool.change([(_LOCK, (ns,)), touching(ns, reads)], only_if_found=True))
