@@ -1,9 +1,10 @@
 """What a memory costs as it grows to a million chunks: remember, listings, opening, index, check, rebuild.
 
-One store grows from size to size, in a folder or on a PostgreSQL server, and everything is measured at each size. Up to
-`--written` chunks it is filled as users fill it, by `remember` in large commits; beyond that chunk files are laid down and
-the index is built from them, which is also how the rate of a rebuild at that size is measured (in a database the rows
-are repeated under other names and times, so each further size is a multiple of the one before). The floor, one synced file and one synced SQLite commit, is measured in turn with the remembers.
+One store grows from size to size, in a folder or on a PostgreSQL server, and everything is measured at each size. Up
+to `--written` chunks it is filled as users fill it, by `remember` in large commits; beyond that chunk files are laid
+down and the index is built from them, which is also how the rate of a rebuild at that size is measured. In a database
+the rows are repeated under other names and times instead, so each further size is a multiple of the one before. The
+floor, one synced file and one synced SQLite commit, is measured in turn with the remembers.
 
     python benchmarks/growth.py                                   # 10,000 and 100,000 chunks in a temporary folder
     python benchmarks/growth.py --sizes 10000,100000,1000000      # the full table; needs 8 GB of disk
