@@ -40,22 +40,22 @@ INSERT INTO rlm_mem.file_parts(ns, name, part, data)
 SELECT file.ns, file.name, file.revision - %s + fresh.number, fresh.data
 FROM file, unnest(%s::bytea[]) WITH ORDINALITY AS fresh(data, number)
 """
-_APPEND = """
-WITH file AS (
+_ADDED = """
     INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, 1, %s)
     ON CONFLICT (ns, name) DO UPDATE SET revision = files.revision + 1, size = files.size + excluded.size,
         modified_at = clock_timestamp()
     RETURNING ns, name, revision
-)
-INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT ns, name, revision, %s FROM file
 """
-_CREATE = """
-WITH file AS (
+_NEW = """
     INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, 1, %s)
     ON CONFLICT (ns, name) DO NOTHING RETURNING ns, name, revision
-)
-INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT ns, name, revision, %s FROM file RETURNING part
 """
+_PART = "INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT ns, name, revision, %s FROM file"
+_APPEND = f"WITH file AS ({_ADDED}) {_PART}"
+# Lines of a trajectory are not worth waiting for the disk, as in a folder; this holds for the one statement only.
+_QUICK = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
+_APPEND_APART = f"WITH file AS ({_ADDED}), {_QUICK} {_PART}, quick"
+_CREATE_APART = f"WITH file AS ({_NEW}), {_QUICK} {_PART}, quick RETURNING part"
 _REMOVE = """
 WITH parts AS (DELETE FROM rlm_mem.file_parts WHERE ns = %s AND name = %s)
 DELETE FROM rlm_mem.files WHERE ns = %s AND name = %s RETURNING 1
@@ -186,7 +186,7 @@ class PostgresFiles:
         self._writable(name)
         values = (self._ns, name, len(data), data)
         if name.startswith(_APART):
-            return bool(self._backend.change(self.namespace, _CREATE, values, apart=True))
+            return bool(self._backend.change(self.namespace, _CREATE_APART, values, apart=True))
         with self._backend.transaction(self.namespace):
             if self.exists(name):
                 return False
@@ -198,7 +198,7 @@ class PostgresFiles:
         self._writable(name)
         values = (self._ns, name, len(data), data)
         if name.startswith(_APART):
-            self._backend.change(self.namespace, _APPEND, values, apart=True)
+            self._backend.change(self.namespace, _APPEND_APART, values, apart=True)
             return
         with self._backend.transaction(self.namespace):
             self._change(_APPEND, *values)
