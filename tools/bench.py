@@ -69,11 +69,20 @@ ALL = (
     Benchmark("continuum_year", "Tiers over a year"),
     Benchmark("continuum_scale", "Tiers at size"),
     Benchmark("postgres_search", "Search on PostgreSQL"),
+    Benchmark("dashboard", "The dashboard"),
+    Benchmark("start", "Starting"),
     Benchmark("soak", "Many processes for minutes"),
     Benchmark("failover", "Failover"),
     Benchmark("telemetry", "Telemetry"),
     Benchmark("peers", "Beside other memories"),
 )
+
+#: Files of benchmarks/ that can be started and measure nothing of their own.
+NO_BENCHMARKS = {
+    "learn_weights": "fits the weights of ranking",
+    "offline_fit": "fits the tables of the built-in writer",
+    "peer_worker": "is started by peers.py",
+}
 
 
 def main() -> int:

@@ -102,6 +102,19 @@ def luminance(found: re.Match[str] | None) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+def test_one_command_runs_every_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import bench
+
+    started = {
+        path.stem
+        for path in (ROOT / "benchmarks").glob("*.py")
+        if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
+    }
+    assert started - {one.name for one in bench.ALL} - set(bench.NO_BENCHMARKS) == set()
+    assert len({one.name for one in bench.ALL}) == len(bench.ALL)
+
+
 def test_there_are_results_and_plots() -> None:
     assert len(RESULTS) > 5
     assert PLOTS
