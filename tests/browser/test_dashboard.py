@@ -43,7 +43,7 @@ def newest_run(brain: Path) -> str:
     [
         ("light", {}),
         ("dark", {"runOnly": ["color-contrast"]}),  # the markup is the same, the colours are not
-        ("phone", {"runOnly": ["color-contrast", "target-size", "scrollable-region-focusable"]}),
+        ("phone", {"runOnly": ["target-size", "scrollable-region-focusable"]}),
         ("dark phone", None),
     ],
 )
@@ -76,6 +76,43 @@ def test_every_page_is_quiet_fits_and_is_accessible(
             if problem["impact"] in ("serious", "critical"):
                 found.append((path, problem["id"], [node["html"][:160] for node in problem["nodes"]][:3]))
     assert found == []
+
+
+def test_the_check_of_accessibility_notices_what_it_is_for(open_page: Open) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = open_page("/memories/new")
+    page.evaluate(
+        "document.querySelector('textarea').parentElement.replaceWith(document.querySelector('textarea'))"
+    )
+    page.evaluate("document.querySelector('.lead').style.color = '#ccc'")
+    found = {problem["id"] for problem in Axe().run(page).response["violations"]}
+    assert {"label", "color-contrast"} <= found
+
+
+def test_markup_that_slipped_through_could_still_do_nothing(open_page: Open, complaints: list[str]) -> None:
+    """The policy alone stops what templates should never let through: scripts, styles, other hosts, forms to them."""
+    page = open_page("/memories")
+    page.evaluate(
+        """() => {
+            const place = document.querySelector("main");
+            const script = document.createElement("script");
+            script.textContent = "window.ran = 1";
+            place.append(script);
+            place.insertAdjacentHTML("beforeend", `<img src=x onerror="window.ran = 2"><div style="color: red">x</div>
+                <form action="https://evil.example/" method="post"><button>send</button></form>`);
+            const image = document.createElement("img");
+            image.src = "https://evil.example/pixel.png";
+            place.append(image);
+        }"""
+    )
+    page.evaluate("document.querySelector('form[action^=https]').requestSubmit()")
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.ran") is None
+    assert page.url.endswith("/memories")
+    for stopped in ("script", "style", "img-src", "form"):
+        assert any(stopped in said and "Content Security Policy" in said for said in complaints), stopped
+    complaints.clear()
 
 
 def test_results_come_while_somebody_types_and_the_address_follows(open_page: Open) -> None:
@@ -158,8 +195,10 @@ def test_what_another_process_writes_appears_by_itself(open_page: Open, elsewher
     page = open_page("/memories")
     page.locator("#live:not([hidden])").wait_for()
     page.locator("#results li").first.wait_for()
+    before = page.locator("#figures").inner_text()
     elsewhere("write", "A kingfisher sat on the gauge this morning.").wait(60)
     page.get_by_text("A kingfisher sat on the gauge").wait_for(timeout=5_000)
+    assert page.locator("#figures").inner_text() != before, "the figures above the list moved with it"
 
 
 def test_a_recall_of_another_process_is_watched_step_by_step(open_page: Open, elsewhere: Elsewhere) -> None:

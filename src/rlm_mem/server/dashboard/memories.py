@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.server.dashboard.visits import Visit
 
-__all__ = ["Row", "Suggestions", "list_page", "new_page", "remember", "rows_of"]
+__all__ = ["Row", "Suggestions", "figures", "list_page", "new_page", "remember", "rows_of"]
 
 PAGE = 20
 MOST = 200
@@ -125,6 +125,8 @@ def list_page(visit: Visit, suggestions: Suggestions) -> Response:
         "problem": problem,
         "took": time.perf_counter() - began,
         "here": here,
+        "stats": figures(visit.memory),
+        "partial": visit.partial,
         "live": "memories",
     }
     if visit.partial:
@@ -138,8 +140,13 @@ def list_page(visit: Visit, suggestions: Suggestions) -> Response:
         types=list(visit.memory.store.types.chunk_types),
         tags=tags,
         conversations=conversations,
-        stats=visit.memory.stats(),
     )
+
+
+def figures(memory: Memory) -> dict[str, Any]:
+    """Totals that cost the same at any size; the number of links, which are counted one by one, is not among them."""
+    queries, namespace = memory.store.backend.queries, memory.store.namespace
+    return {**queries.stats(namespace), "conversations": queries.count_rows("conversations", namespace)}
 
 
 def _found(memory: Memory, wanted: _Wanted) -> list[Row]:

@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InputError
 from rlm_mem.recall.trajectory import load_trajectory
+from rlm_mem.server.dashboard.memories import figures
 from rlm_mem.server.dashboard.words import address, first_line, visible
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def recalls_page(visit: Visit) -> Response:
         more=address("/recalls", operation=operation, limit=limit * 2) if len(runs) > limit < 500 else "",
         here=address("/recalls", operation=operation, limit="" if limit == _PAGE else limit),
         model=_model(visit.memory),
-        memories=visit.memory.stats()["chunk_count"],
+        memories=figures(visit.memory)["chunk_count"],
         failed=[
             run for run in visit.state.runs.list()[:3] if run.state == "failed" and run.trajectory_id is None
         ],
