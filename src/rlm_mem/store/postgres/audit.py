@@ -72,7 +72,7 @@ def plain(text: str) -> str:
 def read(
     ask: Ask, namespace: str, *, since: str | None, op: str | None, chunk_id: str | None, limit: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Lines in the order they were written, of more than ``limit`` the newest; ``since`` is a time, or its beginning."""
+    """Lines in the order they were written, of more than ``limit`` the newest; ``since`` is a time or its beginning."""
     where = ["e.ns = %s"]
     values: list[object] = [namespace_key(namespace)]
     source = "rlm_mem.events e"

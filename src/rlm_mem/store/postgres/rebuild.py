@@ -54,7 +54,7 @@ def rebuild(
             else:
                 writer.renew(chunk, doc, status)
             done += 1
-        writer.flush()
+        writer.send()  # the search half writes when it holds enough
         if progress is not None:
             progress(done, total)
     return report
