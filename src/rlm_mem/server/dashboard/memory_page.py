@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from rlm_mem.chunk import MANUAL_LINK_TYPES
 from rlm_mem.errors import NotFoundError
-from rlm_mem.recall.trajectory import load_trajectory
+from rlm_mem.recall.trajectory import trajectories
 from rlm_mem.server.dashboard.diffs import changed_fields, word_diff
 from rlm_mem.server.dashboard.words import first_line
 from rlm_mem.store.standing import standing
@@ -129,15 +129,10 @@ def events_part(visit: Visit) -> Response:
     recalls = [event for event in events if event.get("op") in _READING]
     handed_out = {str(event.get("trajectory")) for event in recalls}
     seen: list[dict[str, Any]] = []
-    for info in memory.trajectories(limit=_RUNS):
+    for run in islice(trajectories(memory.store), _RUNS):
         # The log names runs that handed the memory out; those that only read it on the way are in the runs.
-        if info.id in handed_out:
-            continue
-        run = load_trajectory(memory.store, info.id)
-        if any(chunk_id in step.chunks_read for step in run.steps):
-            seen.append(
-                {"ts": info.started_at, "op": info.operation, "trajectory": info.id, "query": info.query}
-            )
+        if run.id not in handed_out and any(chunk_id in step.chunks_read for step in run.steps):
+            seen.append({"ts": run.started_at, "op": run.operation, "trajectory": run.id, "query": run.query})
     values: Mapping[str, Any] = {
         "recalls": recalls,
         "seen": seen,

@@ -10,6 +10,7 @@ from rlm_mem.server.dashboard.words import address
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+    from rlm_mem.continuum.files import Entry
     from rlm_mem.server.dashboard.visits import Visit
 
 __all__ = ["REVIEWER", "decide", "review_page"]
@@ -66,7 +67,7 @@ def decide(visit: Visit) -> Response:
     return response
 
 
-def _entry_of(visit: Visit, key: str):  # type: ignore[no-untyped-def]
+def _entry_of(visit: Visit, key: str) -> Entry | None:
     try:
         return visit.memory.continuum.files.get(key)
     except (InvalidMemory, NotFoundError):
