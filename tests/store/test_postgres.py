@@ -532,6 +532,15 @@ def test_a_forked_process_opens_connections_of_its_own(store: ChunkStore) -> Non
     assert store.get_stats()["chunk_count"] == 3
 
 
+def test_counted_reads_outlive_a_write_that_could_not_begin(store: ChunkStore, dsn: str) -> None:
+    chunk = store.create_chunk("Read once.")
+    store.get_chunk(chunk.id)
+    with holding(dsn), pytest.raises(StoreLocked):
+        store.create_chunk("Refused.")
+    store.checkpoint()
+    assert sql(dsn, "SELECT access_count FROM rlm_mem.reads") == [(1,)]
+
+
 def test_a_closed_store_says_so(dsn: str) -> None:
     store = ChunkStore(dsn, config=QUICK)
     store.close()

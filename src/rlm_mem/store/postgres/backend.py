@@ -119,9 +119,9 @@ class PostgresBackend:
             yield outer
             return
         self._prepare(namespace)
-        reads = self._reads.of(namespace).take()
         current = self._begin(namespace)
         self._mine.transaction = current
+        reads = self._reads.of(namespace).take()
         try:
             with operation("write", backend="postgresql"):
                 if reads:

@@ -26,6 +26,8 @@ def is_lost(error: BaseException) -> bool:
     """Whether the connection is gone, or leads to a server that only reads: a new one may lead further."""
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return True
+    if isinstance(error, errors.PipelineAborted):  # the statement before it is the one that failed
+        return False
     if not isinstance(error, OperationalError | errors.IdleInTransactionSessionTimeout):
         return False
     # Without an SQLSTATE it was said by the client library: the connection broke. 57P: the server goes, or is not
