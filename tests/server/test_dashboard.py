@@ -299,6 +299,7 @@ def test_a_server_that_only_reads_offers_nothing_that_writes(place: Path | str) 
             405,
         )
         assert "Edit" not in text_of(page)
+        assert "Ask the memory" not in site.get("/recalls")
         assert site.memory.get(one) is not None
 
 
