@@ -60,7 +60,7 @@ class StoreConfig:
     keep_versions: int = _ranged(20, 0, 1_000_000)  # former versions kept per chunk
     views_limit: int = _ranged(10_000, 0, 100_000_000)  # close() writes the JSON views up to this many chunks
     audit_reads: bool = False  # write an event line for every read too
-    processes: int = _ranged(0, 0, 64)  # that read files when many are to be indexed; 0: one per core, 1: only this
+    processes: int = _ranged(0, 0, 64)  # that read files when many are indexed; 0: one per core, 1: this one
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PostgresConfig:
     """Connections to PostgreSQL, for a brain that is named by a DSN. Waits in seconds."""
 
     pool_size: int = _ranged(10, 1, 1000)  # connections of one process, at most
-    connect_seconds: float = _ranged(10.0, 1.0, 600.0)  # for one attempt; connect_timeout of the DSN goes before
+    connect_seconds: float = _ranged(10.0, 1.0, 600.0)  # for one attempt; the DSN's connect_timeout wins
     reconnect_seconds: float = _ranged(30.0, 0.0, 3600.0)  # how long a server that went away is waited for
     prepared_statements: bool = False  # quicker, but not through a pooler that pools by transaction
 

@@ -238,9 +238,10 @@ def test_a_role_with_the_documented_rights_can_write_and_one_that_may_only_read_
         )
         with ChunkStore(databases.server.dsn(name, "guest"), config=QUICK, read_only=True) as store:
             assert store.get_chunk(chunk.id) is not None
-        with ChunkStore(databases.server.dsn(name, "guest"), config=QUICK) as store:
-            with pytest.raises(StoreReadOnly, match="permission denied"):
-                store.create_chunk("Not allowed.")
+        guest = ChunkStore(databases.server.dsn(name, "guest"), config=QUICK)
+        with pytest.raises(StoreReadOnly, match="permission denied"):
+            guest.create_chunk("Not allowed.")
+        guest.close()
     finally:
         databases.drop(name)
         for role in ("app", "guest"):

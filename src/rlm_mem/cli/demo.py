@@ -136,7 +136,7 @@ def _answer(
     return {"question": row["question"], "expect": row["expect"], "answerable": row["answerable"], **result}
 
 
-def _close(console: Console, answers: list[dict[str, Any]], kept: Path | None, seconds: float) -> None:
+def _close(console: Console, answers: list[dict[str, Any]], kept: Path | str | None, seconds: float) -> None:
     answered = sum(answer["content"] is not None for answer in answers)
     console.print()
     console.rule(style="cyan", characters="━")
@@ -147,7 +147,9 @@ def _close(console: Console, answers: list[dict[str, Any]], kept: Path | None, s
         + text(f"  ({seconds:.1f} s)", "dim")
     )
     if kept is not None:
-        command = shlex.join([sys.argv[0], "--brain", shown_place(kept), "recall", "--explain", "your question"])
+        command = shlex.join(
+            [sys.argv[0], "--brain", shown_place(kept), "recall", "--explain", "your question"]
+        )
         console.print(text(f"go on: {command}", "dim"), soft_wrap=True)
     else:
         console.print(text("go on: rlm-mem demo --brain FOLDER keeps this memory to ask it yourself", "dim"))
