@@ -35,8 +35,15 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_the_help_of_the_command_loads_nothing_heavy() -> None:
     loaded = loaded_by("from rlm_mem.cli import main\nassert main(['--help']) == 0")
-    assert "rlm_mem.cli.app" in loaded
-    assert loaded.isdisjoint(HEAVY)
+    assert "rlm_mem.cli.overview" in loaded
+    assert loaded.isdisjoint({*HEAVY, "rich", "typer"})
+
+
+def test_a_command_loads_no_other_commands() -> None:
+    loaded = loaded_by("from rlm_mem.cli import main\nassert main(['--brain', 'nowhere', 'tags']) == 1")
+    modules = {name for name in loaded if name.startswith("rlm_mem.cli.")}
+    assert "rlm_mem.cli.look" in modules
+    assert modules.isdisjoint({"rlm_mem.cli.server", "rlm_mem.cli.continuum", "rlm_mem.cli.persona"})
 
 
 def test_the_help_of_a_subcommand_loads_nothing_heavy() -> None:

@@ -5,30 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from rlm_mem import __version__
-from rlm_mem.cli import (
-    ask,
-    care,
-    change,
-    continuum,
-    demo,
-    interchange,
-    keep,
-    look,
-    machines,
-    options,
-    persona,
-    records,
-    remember,
-    review,
-    server,
-    settings,
-    traces,
-)
+from rlm_mem.cli import options
 from rlm_mem.cli.logging import log_lines
 from rlm_mem.cli.opening import Where
 from rlm_mem.errors import InputError, RlmMemError
@@ -37,32 +20,11 @@ FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 
-app = typer.Typer(
-    name="rlm-mem",
-    help="Long-term memory for LLM agents: plain files, links, and answers found by programs.",
-    no_args_is_help=True,
-    add_completion=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-remember.add_to(app)
-ask.add_to(app)
-look.add_to(app)
-change.add_to(app)
-interchange.add_to(app)
-continuum.add_to(app)
-review.add_to(app)
-traces.add_to(app)
-records.add_to(app)
-care.add_to(app)
-keep.add_to(app)
-machines.add_to(app)
-persona.add_to(app)
-settings.add_to(app)
-server.add_to(app)
-demo.add_to(app)
+#: Modules with commands, in the order in which the help shows them.
+GROUPS = (
+    "remember", "ask", "look", "change", "interchange", "continuum", "review", "traces", "records", "care", "keep",
+    "machines", "persona", "settings", "server", "demo",
+)  # fmt: skip
 
 
 def _print_version(wanted: bool) -> None:
@@ -71,7 +33,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def before(
     ctx: typer.Context,
     brain: Annotated[
@@ -104,6 +65,46 @@ def before(
     log_lines(brain, log_level, log_format)
 
 
+def build(groups: Sequence[str] = GROUPS) -> typer.Typer:
+    """The command with the commands of some modules: looking at every one takes longer than most of them run."""
+    made = typer.Typer(
+        name="rlm-mem",
+        help="Long-term memory for LLM agents: plain files, links, and answers found by programs.",
+        no_args_is_help=True,
+        add_completion=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for group in groups:
+        import_module(f"rlm_mem.cli.{group}").add_to(made)
+    made.callback()(before)
+    return made
+
+
+def needed(arguments: Sequence[str]) -> Sequence[str]:
+    """The modules that a command line needs: one, where it names a command that is known, else all."""
+    from rlm_mem.cli.overview_data import MODULES, OPTIONS
+
+    takes_value = {name for names, metavar, _ in OPTIONS if metavar for name in names.split(", ")}
+    words = iter(arguments)
+    for word in words:
+        if word in takes_value:
+            next(words, None)
+        elif not word.startswith("-"):
+            return (MODULES[word],) if word in MODULES else GROUPS
+        elif word == "--version":
+            return ()
+    return GROUPS
+
+
+def __getattr__(name: str) -> object:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()["app"] = whole = build()
+    return whole
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
@@ -116,9 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = app(
-            args=list(sys.argv[1:] if arguments is None else arguments),
+        code = build(needed(given))(
+            args=given,
             prog_name="rlm-mem",
             standalone_mode=False,
         )
