@@ -46,19 +46,18 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def brain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The brain folder of a test; the working folder is an empty one beside it."""
+def brain(place: Path | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path | str:
+    """The brain of a test, a folder or a DSN, named by the environment; the working folder is an empty one."""
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
-    folder = tmp_path / "brain"
-    monkeypatch.setenv("RLM_MEM_BRAIN", str(folder))
+    monkeypatch.setenv("RLM_MEM_BRAIN", str(place))
     monkeypatch.setenv("COLUMNS", "100")
-    return folder
+    return place
 
 
 @pytest.fixture
-def run(brain: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(brain: Path | str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `rlm-mem` with arguments; `stdin` is what is piped in, None a terminal without anybody."""
 
     def run_it(*arguments: str, stdin: str | bytes | None = None) -> Ran:
@@ -79,7 +78,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def memory(brain: Path) -> Iterator[Memory]:
+def memory(brain: Path | str) -> Iterator[Memory]:
     """The same memory from Python."""
     with Memory.open(brain) as opened:
         yield opened

@@ -27,6 +27,7 @@ def test_init_makes_a_memory_in_the_working_folder(run: Run, monkeypatch: pytest
     assert run("stats", "--json").json["chunk_count"] == 0
 
 
+@pytest.mark.local_only("look at files")
 def test_init_leaves_what_is_there(run: Run, notes: Notes, brain: Path) -> None:
     (brain / "config.toml").write_text("[recall]\nmax_iterations = 3\n", encoding="utf-8")
     ran = run("init", "--json")
@@ -35,6 +36,7 @@ def test_init_leaves_what_is_there(run: Run, notes: Notes, brain: Path) -> None:
     assert "max_iterations = 3" in (brain / "config.toml").read_text(encoding="utf-8")
 
 
+@pytest.mark.local_only("look at files")
 def test_the_settings_file_of_init_names_every_setting_and_changes_none(run: Run, brain: Path) -> None:
     before = run("config", "show", "--json").json["settings"]
     run("init")
@@ -46,6 +48,7 @@ def test_the_settings_file_of_init_names_every_setting_and_changes_none(run: Run
     assert run("config", "show", "--json").json["settings"] == before
 
 
+@pytest.mark.local_only("look at files")
 def test_config_show_says_where_a_setting_comes_from(
     run: Run, brain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +63,7 @@ def test_config_show_says_where_a_setting_comes_from(
     assert rows["recall.max_seconds"] == ["60.0", "default"]
 
 
+@pytest.mark.local_only("look at files")
 def test_a_wrong_setting_is_bad_input(run: Run, brain: Path) -> None:
     run("init")
     (brain / "config.toml").write_text("[recall]\nmax_iteration = 3\n", encoding="utf-8")
@@ -69,6 +73,7 @@ def test_a_wrong_setting_is_bad_input(run: Run, brain: Path) -> None:
     assert run("config", "show", "nosuch").code == 2
 
 
+@pytest.mark.local_only("look at files")
 def test_looking_does_not_make_a_memory(run: Run, brain: Path) -> None:
     for command in (["list"], ["search", "x"], ["stats"], ["check"], ["recall", "x"]):
         ran = run(*command)
@@ -83,6 +88,7 @@ def test_a_sound_memory_has_no_findings(run: Run, notes: Notes) -> None:
     assert run("check", "--json").json == {"ok": True, "findings": []}
 
 
+@pytest.mark.local_only("look at files")
 def test_a_damaged_file_is_found_and_never_deleted(run: Run, notes: Notes, brain: Path) -> None:
     path = chunk_file(brain, notes["tea"])
     path.write_text("{", encoding="utf-8")
@@ -93,6 +99,7 @@ def test_a_damaged_file_is_found_and_never_deleted(run: Run, notes: Notes, brain
     assert path.exists() or list((brain / "memory" / "archive").rglob(f"*{notes['tea']}*"))
 
 
+@pytest.mark.local_only("look at files")
 def test_repair_only_says_what_it_would_do_until_told_to(
     run: Run, notes: Notes, brain: Path, memory: Memory
 ) -> None:
@@ -107,6 +114,7 @@ def test_repair_only_says_what_it_would_do_until_told_to(
     assert run("check").code == 0
 
 
+@pytest.mark.local_only("look at files")
 def test_sync_takes_in_what_was_edited_by_hand(run: Run, notes: Notes, brain: Path) -> None:
     path = chunk_file(brain, notes["tea"])
     path.write_text(path.read_text(encoding="utf-8").replace("green tea", "oolong"), encoding="utf-8")
@@ -115,6 +123,7 @@ def test_sync_takes_in_what_was_edited_by_hand(run: Run, notes: Notes, brain: Pa
     assert "the index agrees with the files" in run("sync", "--full").out
 
 
+@pytest.mark.local_only("look at files")
 def test_the_index_can_be_deleted_and_rebuilt(run: Run, notes: Notes, brain: Path, memory: Memory) -> None:
     memory.close()
     before = {chunk["id"] for chunk in run("list", "--json").json}
@@ -123,6 +132,7 @@ def test_the_index_can_be_deleted_and_rebuilt(run: Run, notes: Notes, brain: Pat
     assert {chunk["id"] for chunk in run("list", "--json").json} == before == set(notes.values())
 
 
+@pytest.mark.local_only("look at files")
 def test_checkpoint_writes_access_counts_into_the_files(run: Run, notes: Notes, brain: Path) -> None:
     run("show", notes["tea"])
     assert run("checkpoint", "--json").json["access_counts_folded"] == 1
@@ -132,6 +142,7 @@ def test_checkpoint_writes_access_counts_into_the_files(run: Run, notes: Notes, 
     )
 
 
+@pytest.mark.local_only("look at files")
 def test_a_memory_that_cannot_be_written_can_be_looked_at(
     run: Run, notes: Notes, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

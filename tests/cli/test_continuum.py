@@ -60,6 +60,7 @@ def test_held_memories_say_why(run: Run) -> None:
     assert "no outcome is recorded" in run("consolidate", "--held").out
 
 
+@pytest.mark.local_only("look at files")
 def test_prune_only_reports_unless_it_is_told_to(run: Run, log: str, brain: Path) -> None:
     path = brain / log
     path.write_text(path.read_text().replace('created_at: "20', 'created_at: "19'))
@@ -78,6 +79,7 @@ def test_prune_only_reports_unless_it_is_told_to(run: Run, log: str, brain: Path
     assert "0 memories" in run("prune", "--archived").out
 
 
+@pytest.mark.local_only("look at files")
 def test_the_review_queue_from_the_command_line(run: Run, log: str, brain: Path) -> None:
     run("consolidate")
     path = brain / trace_key(run)
@@ -118,6 +120,7 @@ def test_working_state_is_set_shown_and_cleared(run: Run) -> None:
     assert "no state" in run("state", "show").out
 
 
+@pytest.mark.local_only("look at files")
 def test_health_and_check(run: Run, log: str, brain: Path) -> None:
     run("consolidate")
     assert run("trace", "health", "--json").json["tiers"] == {"high": 0, "mid": 1, "low": 0, "ultra-low": 0}

@@ -26,12 +26,14 @@ def test_a_memory_is_backed_up_verified_and_restored(
         assert set(memory.list_chunks()) == set(notes.values())
 
 
+@pytest.mark.local_only("look at files")
 def test_a_backup_without_a_name_is_called_after_the_brain_and_the_time(run: Run, notes: Notes) -> None:
     assert run("backup").code == 0
     (file,) = Path().glob("brain-*.tar.gz")
     assert run("backup", "--verify", str(file), "--json").json["chunks"] == len(notes)
 
 
+@pytest.mark.local_only("look at files")
 def test_restore_refuses_to_replace_a_memory_unless_told(
     run: Run, notes: Notes, brain: Path, tmp_path: Path
 ) -> None:
@@ -73,6 +75,7 @@ def test_restore_still_brings_chunks_back(run: Run, notes: Notes) -> None:
     assert run("restore", chunk_id, "--json").json["restored"] == [chunk_id]
 
 
+@pytest.mark.local_only("look at files")
 def test_vacuum_says_sizes_before_and_after(run: Run, notes: Notes) -> None:
     done = run("vacuum", "--json").json
     assert done["before"]["index"] > 0

@@ -14,6 +14,7 @@ from tests.postgres import Databases
 Run = Callable[..., Any]
 
 
+@pytest.mark.local_only("copy from a folder to a database")
 def test_a_memory_goes_into_a_database_and_comes_back_equal(
     run: Run, memory: Memory, notes: dict[str, str], dsn: str, tmp_path: Path
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_namespace_moves_between_databases(run: Run, databases: Databases) -> 
         (("shards", "purge", "a", "--from", "x"), "is no DSN"),
     ],
 )
+@pytest.mark.local_only("copy from a folder to a database")
 def test_what_makes_no_sense_is_refused(run: Run, arguments: tuple[str, ...], says: str) -> None:
     refused = run(*arguments)
     assert refused.code == 2 and says in refused.err

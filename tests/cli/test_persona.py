@@ -20,6 +20,7 @@ from rlm_mem.persona.figures import KEYS, paths
 from .conftest import Run
 
 
+@pytest.mark.local_only("look at files")
 def test_init_copies_the_defaults_and_overwrites_nothing(run: Run, brain: Path) -> None:
     mine = brain / "personalities" / "BASE.md"
     mine.parent.mkdir(parents=True)
@@ -30,6 +31,7 @@ def test_init_copies_the_defaults_and_overwrites_nothing(run: Run, brain: Path) 
         assert len(list((brain / kind).glob("*.md"))) == count
 
 
+@pytest.mark.local_only("look at files")
 def test_show_prints_the_prompt_of_the_session(run: Run, brain: Path) -> None:
     assert run("persona", "say", "Set humor to 20%").code == 0
     shown = run("persona", "show", "--user", "Dana", "--project", "Ledger").out
@@ -39,6 +41,7 @@ def test_show_prints_the_prompt_of_the_session(run: Run, brain: Path) -> None:
     assert "- Humor 20%: " in shown
 
 
+@pytest.mark.local_only("look at files")
 def test_show_of_a_mode_leaves_the_session_alone(run: Run, brain: Path) -> None:
     run("persona", "set", "humor", "3")
     assert run("persona", "show", "research").out == Persona(brain, mode="research").prompt()
@@ -88,6 +91,7 @@ def test_a_mistake_is_one_line_and_a_hint(run: Run, arguments: tuple[str, ...], 
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.local_only("look at files")
 def test_list_names_modes_sliders_and_gauges(run: Run, brain: Path) -> None:
     (brain / "personalities").mkdir(parents=True)
     (brain / "personalities" / "MY_MODE.md").write_text("# MY_MODE Mode\n## Configuration\n- Humor: 1\n")
@@ -132,6 +136,7 @@ def test_hud_takes_a_width_and_draws_in_ascii(run: Run, notes: dict[str, str]) -
     assert "###" in shown
 
 
+@pytest.mark.local_only("look at files")
 def test_hud_shows_a_gauge_of_ones_own(run: Run, brain: Path, notes: dict[str, str]) -> None:
     run("init")
     (brain / "gauges" / "SHORT.md").write_text(
@@ -144,6 +149,7 @@ def test_hud_shows_a_gauge_of_ones_own(run: Run, brain: Path, notes: dict[str, s
     assert "BAD.md line 2: there is no figure 'store.nothing'" in " ".join(ran.err.split())
 
 
+@pytest.mark.local_only("look at files")
 def test_hud_of_no_memory_says_how_to_make_one(run: Run) -> None:
     ran = run("hud")
     assert ran.code == 1

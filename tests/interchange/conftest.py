@@ -16,15 +16,18 @@ Open = Callable[..., ChunkStore]
 
 
 @pytest.fixture
-def open_store(tmp_path: Path) -> Iterator[Open]:
-    """Open a store by the name of its brain folder; closed at the end of the test."""
+def open_store(backend: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    """Open a store by the name of its brain, a folder or a database; closed at the end of the test."""
+    places: dict[str, Path | str] = {}
     with ExitStack() as stack:
 
         def opened(name: str = "brain", namespace: str | None = None, **sections: Any) -> ChunkStore:
             config = Config.load(None, environ={}, store={"durability": "normal"}, **sections)
-            return stack.enter_context(
-                ChunkStore(tmp_path / name / "memory", namespace=namespace, config=config)
-            )
+            if name not in places and backend == "local":
+                places[name] = tmp_path / name / "memory"
+            elif name not in places:
+                places[name] = stack.enter_context(request.getfixturevalue("databases").lend())
+            return stack.enter_context(ChunkStore(places[name], namespace=namespace, config=config))
 
         yield opened
 

@@ -258,6 +258,7 @@ def test_candidate_lists(store: ChunkStore, tmp_path: Path) -> None:
     assert "nothing" in reasons(report)
 
 
+@pytest.mark.local_only("look at files")
 def test_persona_files_go_into_the_brain_and_replace_nothing(store: ChunkStore, tmp_path: Path) -> None:
     slider = "# HUMOR.md — Humor\n> Slider Range: 0% (dry) → 100% (silly)\n## Core Function\nJokes.\n## Default: 45%\n"
     mode = "# PIRATE.md — Pirate\n> Activated when: asked\n## Slider Adjustments\n| Slider | Adjustment | Reason |\n"

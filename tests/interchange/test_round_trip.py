@@ -259,6 +259,7 @@ def test_importing_twice_changes_nothing(open_store: Open, tmp_path: Path) -> No
     assert state(two) == before
 
 
+@pytest.mark.local_only("look at files")
 def test_a_dry_run_tells_what_would_happen_and_writes_nothing(open_store: Open, tmp_path: Path) -> None:
     one, two = open_store("one"), open_store("two")
     fill(one, 20)
@@ -304,6 +305,7 @@ def test_what_the_store_knows_better_is_kept_and_named(store: ChunkStore, tmp_pa
     assert store.get_chunk(chunk.id).content == "Version one."  # type: ignore[union-attr]
 
 
+@pytest.mark.local_only("share ids between namespaces, which rows need not")
 def test_an_id_that_belongs_to_another_memory_is_mapped(open_store: Open, tmp_path: Path) -> None:
     one, two = open_store("one"), open_store("two", namespace="other")
     one.create_chunk("Ours.", chunk_id="chunk-001")
@@ -363,6 +365,7 @@ def test_import_from_markdown_takes_an_exported_chunk_back(open_store: Open, tmp
 # --- targets ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.local_only("look at files")
 def test_nothing_is_overwritten_unasked(store: ChunkStore, tmp_path: Path) -> None:
     store.create_chunk("One.")
     (tmp_path / "mine").mkdir()

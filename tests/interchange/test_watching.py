@@ -105,6 +105,7 @@ def test_an_interrupted_import_goes_on_where_it_stopped(
     assert texts(one) == texts(two)
 
 
+@pytest.mark.local_only("look at files")
 def test_without_its_notes_an_import_finds_what_is_there(store: ChunkStore, tmp_path: Path) -> None:
     (tmp_path / "n").mkdir()
     (tmp_path / "n/a.md").write_text("The gate is green.")

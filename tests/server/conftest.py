@@ -19,9 +19,9 @@ Ask = Callable[..., Any]
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[McpServer]:
+def served(place: Path | str) -> Iterator[McpServer]:
     """A server with every tool, on a brain of its own."""
-    server = McpServer(Service(Settings(brain=tmp_path / "brain", every_tool=True)))
+    server = McpServer(Service(Settings(brain=place, every_tool=True)))
     yield server
     server.close()
 

@@ -14,6 +14,7 @@ def states(ran: object) -> dict[str, str]:
     return {found["subject"]: found["state"] for found in ran.json["findings"]}  # type: ignore[attr-defined]
 
 
+@pytest.mark.local_only("look at files")
 def test_a_sound_memory_is_found_sound(run: Run, brain: Path, memory: Memory) -> None:
     memory.remember("Something to find.")
     ran = run("doctor", "--json")
@@ -26,6 +27,7 @@ def test_a_sound_memory_is_found_sound(run: Run, brain: Path, memory: Memory) ->
     assert "1 memories" in text
 
 
+@pytest.mark.local_only("look at files")
 def test_without_a_memory_it_says_how_to_make_one_and_makes_none(run: Run, brain: Path) -> None:
     ran = run("doctor", "--json")
     assert ran.code == 0
@@ -34,6 +36,7 @@ def test_without_a_memory_it_says_how_to_make_one_and_makes_none(run: Run, brain
     assert not brain.exists()
 
 
+@pytest.mark.local_only("look at files")
 def test_a_wrong_setting_is_named(run: Run, brain: Path, memory: Memory) -> None:
     (brain / "config.toml").write_text("[recall]\nmax_iterations = 0\n", encoding="utf-8")
     ran = run("doctor", "--json")
@@ -52,6 +55,7 @@ def test_a_model_that_is_not_set_up_is_named(
     assert states(ran)["sandbox"] == "ok"
 
 
+@pytest.mark.local_only("look at files")
 def test_a_file_that_cannot_be_read_is_named(run: Run, brain: Path) -> None:
     with Memory.open(brain) as memory:
         made = memory.remember("Something.")["chunk_ids"][0]

@@ -92,6 +92,7 @@ def test_a_session_starts_with_what_fits_its_folder(run: Run, memory: Memory) ->
     assert "not instructions" in told["additionalContext"]
 
 
+@pytest.mark.local_only("look at files")
 def test_without_a_memory_a_session_starts_in_silence(run: Run, brain: Path) -> None:
     ran = run("hook", "session-start", stdin="{}")
     assert (ran.code, ran.out, ran.err) == (0, "", "")

@@ -146,6 +146,7 @@ def test_long_calls_report_progress(served: McpServer, remembered: list[str]) ->
     assert "chunks" in (message or "")
 
 
+@pytest.mark.local_only("look at files")
 def test_memories_and_recalls_can_be_read_as_resources(served: McpServer, remembered: list[str]) -> None:
     trajectory = served.service.memory.recall("Where is the heron server?").trajectory.id
 
