@@ -12,6 +12,7 @@ from rlm_mem.config import Config, StoreConfig
 from rlm_mem.memory import Memory
 from rlm_mem.store import workers
 from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.integrity import check
 from rlm_mem.store.prepare import prepare
 
 WORDS = [
@@ -171,3 +172,26 @@ def test_helping_processes_end_with_the_work(brain: Path, monkeypatch: pytest.Mo
     reading.close()  # whoever reads stops half-way
     assert len(made) == 2
     assert all(child._process.poll() is not None for child in made)
+
+
+def test_a_check_finds_the_same_however_many_processes_look(
+    brain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(brain) as store:
+        one = store.list_chunks()[0]
+        store.update_chunk(one, content="changed once")
+    version = next((brain / "archive" / "versions" / one).iterdir())
+    version.write_text("{", encoding="utf-8")
+    with ChunkStore(brain, config=Config(store=StoreConfig(processes=1))) as store:
+        alone = check(store)
+    assert {"unreadable-file", "misnamed-file", "content-hash", "unreadable-version"} <= {
+        item.code for item in alone
+    }
+    monkeypatch.setattr(workers, "FEW", 0)
+    monkeypatch.setattr(workers, "_LOT", 7)
+    started: list[object] = []
+    start = workers._started
+    monkeypatch.setattr(workers, "_started", lambda: started.append(None) or start())
+    with ChunkStore(brain, config=Config(store=StoreConfig(processes=3))) as store:
+        assert check(store) == alone
+    assert started
