@@ -42,7 +42,13 @@ def test_a_memory_lives_in_a_database_from_init_to_repair(
     assert data(capsys, "recall", "How does Dana like to travel?")["chunk_ids"] == [chunk_id]
     assert data(capsys, "delete", chunk_id)
     assert data(capsys, "restore", chunk_id)
-    for command in (("check",), ("repair", "--apply"), ("sync", "--full"), ("index", "rebuild"), ("checkpoint",)):
+    for command in (
+        ("check",),
+        ("repair", "--apply"),
+        ("sync", "--full"),
+        ("index", "rebuild"),
+        ("checkpoint",),
+    ):
         code, _, err = run(capsys, *command)
         assert code == 0, err
     code, shown, _ = run(capsys, "config", "show", "postgres")
