@@ -52,7 +52,8 @@ def admitted_slots(
         row = None
         if not has_surrogate(filters.conversation_id):
             row = connection.execute(
-                "SELECT conversation FROM conversations WHERE ns = ? AND id = ?", (ns, filters.conversation_id)
+                "SELECT conversation FROM conversations WHERE ns = ? AND id = ?",
+                (ns, filters.conversation_id),
             ).fetchone()
         mask &= np.zeros(size, np.bool_) if row is None else view.column("conversation") == row[0]
         open_ = False
