@@ -311,7 +311,7 @@ def main() -> None:
             killed = soak(target, folder, options.processes, minutes * 60, options.kills)
             facts, took = verdict(target, folder)
         shutil.rmtree(folder, ignore_errors=True)
-        where = kind if kind in ("local", "postgres") else "given"
+        where = {"local": "local", "postgres": "postgresql"}.get(kind, "given")
         for name in MIX:
             values = took[name]
             report.add(

@@ -127,7 +127,8 @@ def _extras() -> Iterator[Finding]:
 def _store(memory: Memory) -> Finding:
     figures = memory.stats()
     unreadable = figures.get("unreadable_files", 0)
-    kept = figures.get("database") or f"index of {figures.get('index_size_mb', 0)} MB"
+    size = figures.get("index_size_mb")
+    kept = memory.store.backend.location if size is None else f"index of {size} MB"
     message = f"{figures['chunk_count']:,} memories in namespace {memory.store.namespace}, {kept}"
     if unreadable:
         return Finding(

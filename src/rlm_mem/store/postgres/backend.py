@@ -355,7 +355,7 @@ class PostgresBackend:
 
     def figures(self) -> dict[str, Any]:
         """What only this kind of backend has: no file that could be unreadable."""
-        return {"unreadable_files": 0, "database": self.location}
+        return {"unreadable_files": 0}  # and no address: figures are shown to clients, too
 
     def vitals(self, namespace: str) -> Vitals:
         """Reads that are not written yet; there is nothing else that could be unfinished."""
