@@ -121,7 +121,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if report.when == "call"
     ]
     rows = sum("[postgres" in report.nodeid or "-postgres" in report.nodeid for report in reports)
-    why = Counter(reason for report in reports for name, reason in report.user_properties if name == "local only")
+    why = Counter(
+        reason for report in reports for name, reason in report.user_properties if name == "local only"
+    )
     if rows or why:
         reasons = "; ".join(f"{number} {reason}" for reason, number in why.most_common())
         terminalreporter.write_line(f"{rows} tests ran on PostgreSQL; on files only: {reasons or 'none'}")
