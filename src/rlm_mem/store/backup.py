@@ -66,7 +66,8 @@ def back_up_folder(
         InputError: there is a file of that name.
         StorageError: it cannot be written, or the brain cannot.
     """
-    from rlm_mem import __version__
+    from importlib.metadata import version
+
     from rlm_mem.store.local import LocalBackend
 
     backend = store.backend
@@ -94,7 +95,7 @@ def back_up_folder(
             made_at = format_time(store.clock())
             namespaces = [name for name, _ in backend.queries.namespaces()]
             chunks = int(backend.connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
-        info = BackupInfo(made_at, __version__, source, chunks, namespaces)
+        info = BackupInfo(made_at, version("rlm-mem"), source, chunks, namespaces)
         staged = sorted(stage.staged)
         info.files = len(staged)
         with packing(target, info, level=level) as packer:
