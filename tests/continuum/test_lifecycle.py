@@ -9,6 +9,7 @@ import pytest
 from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.rules import unmet
 from rlm_mem.errors import InvalidMemory
+from rlm_mem.memory import Memory
 
 from .conftest import StillClock, learning, record
 
@@ -103,6 +104,15 @@ def test_the_learning_is_offered_in_the_smart_library_until_it_enters_the_core(c
     assert card.meta.component_of == low.key
     assert card.meta.tier == "low"
     assert not card.meta.system_core_component
+
+
+def test_a_card_is_counted_with_the_learning_it_belongs_to(continuum: Continuum) -> None:
+    learning(continuum)
+    counted = continuum.health()["tiers"]
+    assert counted["low"] == 1
+    with Memory(continuum.store) as memory:
+        shown = memory.hud()["tiers"]
+    assert {name: shown[name.replace("-", "_")] for name in counted} == counted
 
 
 def test_what_was_validated_in_one_project_only_is_a_project_learning(continuum: Continuum) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.continuum.files import Entry
 from rlm_mem.continuum.schema import TIERS
-from rlm_mem.store.standing import TIER_TAG
+from rlm_mem.store.standing import COMPONENT, TIER_TAG
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -41,6 +41,8 @@ def chunk_fields(entry: Entry) -> dict[str, Any]:
         tags.append(f"task:{meta.task_type}")
     if meta.cross_project_validated:
         tags.append("cross-project")
+    if meta.component_of:
+        tags.append(COMPONENT)
     return {
         "content": entry.body.strip() or entry.title,
         "type": _TYPES[entry.kind],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.chunk import format_time
 from rlm_mem.persona.cells import steady
-from rlm_mem.store.standing import TIER_TAG
+from rlm_mem.store.standing import COMPONENT, TIER_TAG
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -333,11 +333,11 @@ def _health(state: Vitals) -> dict[str, Any]:
 
 
 def _tiers(store: ChunkStore) -> dict[str, int]:
-    """Tiered memories by the tags of their chunks; what went into another memory does not count any more."""
+    """Tiered memories by the tags of their chunks; parts of another memory, and what went into one, do not count."""
 
     def count(tier: str) -> int:
         ids = store.list_chunks(tags=[TIER_TAG + tier])
-        return sum(1 for summary in store.summaries(ids) if not summary.superseded_by)
+        return sum(1 for one in store.summaries(ids) if not one.superseded_by and COMPONENT not in one.tags)
 
     return {tier.replace("-", "_"): count(tier) for tier in ("high", "mid", "low", "ultra-low")}
 

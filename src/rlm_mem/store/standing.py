@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-__all__ = ["TIER_TAG", "reliability", "standing", "tier_of"]
+__all__ = ["COMPONENT", "TIER_TAG", "reliability", "standing", "tier_of"]
 
 #: Chunks that mirror a tiered memory carry ``tier:mid`` and the like among their tags.
 TIER_TAG = "tier:"
+#: Tag of those that are a part of another memory: they are found by themselves, and counted with it.
+COMPONENT = "component"
 
 _STEADY: Mapping[str, float] = {"high": 0.8, "medium": 0.95, "low": 1.0}
 

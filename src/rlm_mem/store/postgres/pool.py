@@ -8,6 +8,7 @@ process simply starts with none.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -43,6 +44,9 @@ class Pool:
 
     def __init__(self, dsn: str, settings: PostgresConfig) -> None:
         self.shown = shown_dsn(dsn)
+        # What the driver remarks of a server that dies is for those who listen, not for the terminal of a user.
+        if not logging.getLogger("psycopg").handlers:
+            logging.getLogger("psycopg").addHandler(logging.NullHandler())
         self._settings = settings
         self._options = _options(dsn, self.shown, settings)
         self._guard = threading.Lock()
