@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def brain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Filled once for all tests."""
     made = tmp_path_factory.mktemp("browser") / "brain"
@@ -46,7 +46,7 @@ def brain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def login(brain: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The link that logs in once, of a server that runs for all tests."""
     home = tmp_path_factory.mktemp("browser-home")
@@ -98,9 +98,9 @@ class Serving:
         self._process.stderr.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """The browser."""
+    """The browser; of the module, since its event loop must not go on running in the tests of others."""
     from playwright.sync_api import sync_playwright
 
     # Chromium's sandbox needs rights that root in a container does not have.
@@ -111,7 +111,7 @@ def chromium() -> Iterator[Any]:
         found.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def session(chromium: Any, login: str) -> dict[str, Any]:
     """The cookie of a login by the link; the link works once."""
     context = chromium.new_context()
