@@ -157,8 +157,8 @@ def _judge(outcome: Outcome, folder: Path, dsn: str, kills: list[float]) -> None
     outcome.kills = len(kills)
     for kill in kills:
         # What was under way is acknowledged a little after the kill: the longest pause about it is what counts.
-        pauses = [b - a for a, b in pairwise([*moments, float("inf")]) if b > kill and a < kill + 5]
-        outcome.gap_seconds.append(max(pauses))
+        pauses = [b - a for a, b in pairwise(moments) if b > kill and a < kill + 5]
+        outcome.gap_seconds.append(max(pauses, default=float("inf")))
 
 
 def _work(dsn: str, journal: Path) -> None:
