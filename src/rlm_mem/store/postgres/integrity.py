@@ -33,9 +33,10 @@ _CHUNKS = (
     " ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = c.ns AND t.doc = c.doc),"
     " ARRAY(SELECT l.dst_id || ' ' || l.type FROM rlm_mem.links l WHERE l.ns = c.ns AND l.doc = c.doc"
     " ORDER BY l.position)"
-    " FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc"
-    " LEFT JOIN rlm_mem.conversations v ON v.ns = c.ns AND v.conversation = c.conversation"
-    f" WHERE c.ns = %s AND c.doc > %s ORDER BY c.doc LIMIT {_PAGE}"
+    # The page first: a join of the whole namespace would be walked from its beginning for each.
+    f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_PAGE}) c"
+    " LEFT JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc"
+    " LEFT JOIN rlm_mem.conversations v ON v.ns = c.ns AND v.conversation = c.conversation ORDER BY c.doc"
 )
 
 

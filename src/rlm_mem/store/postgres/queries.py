@@ -186,14 +186,15 @@ class PostgresQueries:
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
         """The next chunks, active and archived, in the order in which they came; or those with these ids."""
-        some = "" if ids is None else " AND c.id = ANY(%s)"
+        # With ids no LIMIT: it would tempt the planner to walk along doc until it has met them all.
+        some = " ORDER BY c.doc LIMIT %s::bigint" if ids is None else " AND c.id = ANY(%s) ORDER BY c.doc"
         rows = self._rows(
             namespace,
             "SELECT c.doc, c.id, c.status, c.revision, c.modified_at, c.content_hash FROM rlm_mem.chunks c"
-            f" WHERE c.ns = %s AND c.doc > %s{some} ORDER BY c.doc LIMIT %s::bigint",
-            (namespace_key(namespace), after, *([] if ids is None else [list(ids)]), limit),
+            f" WHERE c.ns = %s AND c.doc > %s{some}",
+            (namespace_key(namespace), after, limit if ids is None else list(ids)),
         )
-        return [ChunkState(*row) for row in rows]
+        return [ChunkState(*row) for row in rows[:limit]]
 
     # --- relations -------------------------------------------------------------------------------------
 

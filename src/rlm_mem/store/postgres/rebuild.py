@@ -65,8 +65,9 @@ def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any,
     while True:
         rows = transaction.rows(
             "SELECT c.doc, c.status, c.id, b.body, c.conversation, c.type, c.tokens, c.size"
-            " FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b"
-            f" ON b.ns = c.ns AND b.doc = c.doc WHERE c.ns = %s AND c.doc > %s ORDER BY c.doc LIMIT {_LOT}",
+            # The lot first: a join of the whole namespace would be walked from its beginning for each.
+            f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_LOT}) c"
+            " LEFT JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc ORDER BY c.doc",
             (ns, last),
         )
         if not rows:

@@ -44,8 +44,9 @@ _COUNTED = (
 
 
 _ACCESSED = (
-    "SELECT r.doc, c.id, r.access_count, r.accessed_at FROM rlm_mem.reads r"
-    " JOIN rlm_mem.chunks c ON c.ns = r.ns AND c.doc = r.doc WHERE r.ns = %s AND r.doc > %s ORDER BY r.doc LIMIT %s"
+    "SELECT r.doc, c.id, r.access_count, r.accessed_at"
+    " FROM (SELECT * FROM rlm_mem.reads WHERE ns = %s AND doc > %s ORDER BY doc LIMIT %s) r"
+    " JOIN rlm_mem.chunks c ON c.ns = r.ns AND c.doc = r.doc ORDER BY r.doc"
 )
 _COUNT_ACCESSES = (
     "INSERT INTO rlm_mem.reads AS r (ns, doc, access_count, accessed_at) SELECT %s, c.doc, v.count, v.at"
