@@ -1,4 +1,4 @@
-"""What a memory costs as it grows to a million chunks: remember, listings, opening, index, check, rebuild.
+"""What a memory costs as it grows to a million chunks: remember, listings, search, links, recall, import, upkeep.
 
 One store grows from size to size, in a folder or on a PostgreSQL server, and everything is measured at each size. Up
 to `--written` chunks it is filled as users fill it, by `remember` in large commits; beyond that chunk files are laid
@@ -6,8 +6,8 @@ down and the index is built from them, which is also how the rate of a rebuild a
 the rows are repeated under other names and times instead, so each further size is a multiple of the one before. The
 floor, one synced file and one synced SQLite commit, is measured in turn with the remembers.
 
-    python benchmarks/growth.py                                   # 10,000 and 100,000 chunks in a temporary folder
-    python benchmarks/growth.py --sizes 10000,100000,1000000      # the full table; needs 8 GB of disk
+    python benchmarks/growth.py                                   # 1,000 to 100,000 chunks in a temporary folder
+    python benchmarks/growth.py --sizes 1000,10000,100000,1000000  # the full table; needs 8 GB of disk
     python benchmarks/growth.py --store postgresql://localhost/bench --sizes 10000,1000000 --written 10000
 """
 
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter, process_time, time_ns
 from typing import Any
 
 from remember import note, remember, side_by_side
@@ -105,6 +105,8 @@ def _chunk(number: int, ids: list[str]) -> Chunk:
 
 def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str, Any]:
     """Everything at the present size."""
+    from growth_uses import measure_uses  # benchmarks that build upon this one
+
     opened = []
     for _ in range(5):
         start = perf_counter()
@@ -112,10 +114,13 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
             opened.append((perf_counter() - start) * 1e3)
     row: dict[str, Any] = {"open_p50": percentile(opened, 0.5)}
     with growing.opened() as memory:
-        remember(memory, 100_000_000 + size)  # loads what a first write loads
-        costs, floors = side_by_side(memory, scratch, 200_000_000 + size, rounds)
+        first = (
+            time_ns() // 1000
+        )  # what no run before this one has remembered: a note known already costs less
+        remember(memory, first)  # loads what a first write loads
+        costs, floors = side_by_side(memory, scratch, first + 1000, rounds)
         ids = memory.list_chunks(limit=100) + memory.list_chunks(limit=100, newest_first=True)
-        talks = [f"conv-{number}" for number in range(0, size // 20, max(1, size // 2000))]
+        talks = [one.id for one in memory.store.conversations(limit=200)]
         teams = [f"team-{number}" for number in range(17)]
         questions = [note(number * 37) for number in range(30)]
         memory.search(questions[0])
@@ -137,6 +142,7 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
             ),
             "search_p50": percentile(timings(memory.search, questions), 0.5),
         }
+        row |= measure_uses(memory, size, scratch)
         checkpoint_ms, _ = timed(memory.checkpoint)
         check_ms, findings = timed(memory.check)
         row |= {
@@ -214,7 +220,9 @@ def _against_smallest(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     """Measure and report."""
     parser = arguments(__doc__ or "")
-    parser.add_argument("--sizes", default="10000,100000", help="sizes of the store, in chunks, ascending")
+    parser.add_argument(
+        "--sizes", default="1000,10000,100000", help="sizes of the store, in chunks, ascending"
+    )
     parser.add_argument(
         "--written", type=int, default=100_000, help="up to this size chunks are remembered one by one"
     )

@@ -15,31 +15,34 @@ from rlm_mem.store.postgres.schema import namespace_key
 _TIMES = "generate_series(1, %(times)s) AS g(k)"
 _STAMP = """to_char(to_timestamp(c.at + k * %(span)s) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 
+# What tells a repetition's names from those of every other, of this call and of earlier ones.
+_MARK = "'x' || (k + %(docs)s)"
+
 _STATEMENTS = (
     f"""INSERT INTO rlm_mem.bodies(ns, doc, body, segments)
-        SELECT b.ns, b.doc + k * %(docs)s, replace(replace(regexp_replace(
-                b.body, '(chunk-\\d{{4}}-\\d\\d-\\d\\d-[0-9a-f]{{8}})"', '\\1x' || k || '"', 'g'),
-                '"conversation_id": "conv-', '"conversation_id": "conv' || k || '-'),
+        SELECT b.ns, b.doc + k * %(docs)s, replace(regexp_replace(regexp_replace(
+                b.body, '(chunk-\\d{{4}}-\\d\\d-\\d\\d-[0-9a-fx]+)"', '\\1' || {_MARK} || '"', 'g'),
+                '("conversation_id": "[^"]+)"', '\\1' || {_MARK} || '"'),
                 c.created_at, {_STAMP}), b.segments
         FROM {_TIMES}, rlm_mem.bodies b JOIN rlm_mem.chunks c USING (ns, doc)
         WHERE b.ns = %(ns)s AND b.doc <= %(docs)s ORDER BY k, b.doc""",
     f"""INSERT INTO rlm_mem.chunks(ns, doc, id, conversation, type, status, at, created_at, modified_at, confidence,
             tokens, revision, source, content_hash, norm_hash, size, length, segment_count)
-        SELECT c.ns, c.doc + k * %(docs)s, id || 'x' || k, conversation + k * %(talks)s, type, status,
+        SELECT c.ns, c.doc + k * %(docs)s, id || {_MARK}, conversation + k * %(talks)s, type, status,
             at + k * %(span)s, {_STAMP}, {_STAMP}, confidence, tokens, 1, source, content_hash, norm_hash,
             octet_length(b.body), length, segment_count
         FROM {_TIMES}, rlm_mem.chunks c, rlm_mem.bodies b
         WHERE c.ns = %(ns)s AND c.doc <= %(docs)s AND b.ns = %(ns)s AND b.doc = c.doc + k * %(docs)s
         ORDER BY k, c.doc""",
     f"""INSERT INTO rlm_mem.conversations(ns, conversation, id, chunks, length, last_at)
-        SELECT ns, conversation + k * %(talks)s, replace(id, 'conv-', 'conv' || k || '-'), chunks, length,
+        SELECT ns, conversation + k * %(talks)s, id || {_MARK}, chunks, length,
             last_at + k * %(span)s
         FROM {_TIMES}, rlm_mem.conversations
         WHERE ns = %(ns)s AND conversation <= %(talks)s ORDER BY k, conversation""",
     f"""INSERT INTO rlm_mem.tags(ns, tag, at, doc) SELECT ns, tag, at + k * %(span)s, doc + k * %(docs)s
         FROM {_TIMES}, rlm_mem.tags WHERE ns = %(ns)s AND doc <= %(docs)s ORDER BY tag, k, at""",
     f"""INSERT INTO rlm_mem.links(ns, doc, position, dst_id, type, strength, created_at, reasoning)
-        SELECT l.ns, l.doc + k * %(docs)s, position, dst_id || 'x' || k, l.type, strength, {_STAMP}, reasoning
+        SELECT l.ns, l.doc + k * %(docs)s, position, dst_id || {_MARK}, l.type, strength, {_STAMP}, reasoning
         FROM {_TIMES}, rlm_mem.links l JOIN rlm_mem.chunks c USING (ns, doc)
         WHERE l.ns = %(ns)s AND l.doc <= %(docs)s ORDER BY k, l.doc""",
     "UPDATE rlm_mem.tag_totals SET chunks = chunks * (%(times)s + 1) WHERE ns = %(ns)s",
@@ -53,19 +56,23 @@ _STATEMENTS = (
 
 
 def repeat(dsn: str, size: int, namespace: str = "default") -> None:
-    """Bring a namespace of active chunks, all of `growth.write`, to `size` chunks: a multiple of what it holds."""
+    """Bring a namespace of active chunks, all of `growth.write`, to `size` chunks or somewhat more.
+
+    What is there is repeated as a whole, as often as it takes.
+    """
     ns = namespace_key(namespace)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        docs, talks, first, last = connection.execute(
+        docs, talks, first, last, held = connection.execute(
             "SELECT next_doc - 1, next_conversation - 1, (SELECT min(at) FROM rlm_mem.chunks c WHERE c.ns = n.ns),"
-            " (SELECT max(at) FROM rlm_mem.chunks c WHERE c.ns = n.ns) FROM rlm_mem.namespaces n WHERE ns = %s",
+            " (SELECT max(at) FROM rlm_mem.chunks c WHERE c.ns = n.ns),"
+            " (SELECT count(*) FROM rlm_mem.chunks c WHERE c.ns = n.ns) FROM rlm_mem.namespaces n WHERE ns = %s",
             (ns,),
-        ).fetchone() or (0, 0, 0.0, 0.0)
+        ).fetchone() or (0, 0, 0.0, 0.0, 0)
         values = {
             "ns": ns,
             "docs": docs,
             "talks": talks,
-            "times": size // docs - 1,
+            "times": -(-size // held) - 1,
             "span": last - first + 300.0,
         }
         with connection.transaction():

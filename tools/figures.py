@@ -150,6 +150,19 @@ PARTS: dict[str, tuple[Table, ...]] = {
             },
         ),
         Table(
+            "Using it, milliseconds, p50 unless named otherwise; a recall without the time of its model",
+            {
+                "chunks": "chunks",
+                "backend": "store",
+                "add_link_p50": "add a link",
+                "three_hops_p50": "three hops of links",
+                "recall_p50": "recall",
+                "use_p50": "record a use",
+                "consolidate_ms": "consolidate, dry run",
+                "imported_per_s": "imported, chunks/s",
+            },
+        ),
+        Table(
             "Upkeep",
             {
                 "chunks": "chunks",
