@@ -7,6 +7,8 @@ its own, texts are the same. Terms, postings and figures are then counted anew f
 
 from __future__ import annotations
 
+import math
+
 import psycopg
 
 from rlm_mem.store.postgres.recount import recount
@@ -29,7 +31,8 @@ _STATEMENTS = (
     f"""INSERT INTO rlm_mem.chunks(ns, doc, id, conversation, type, status, at, created_at, modified_at, confidence,
             tokens, revision, source, content_hash, norm_hash, size, length, segment_count)
         SELECT c.ns, c.doc + k * %(docs)s, id || {_MARK}, conversation + k * %(talks)s, type, status,
-            at + k * %(span)s, {_STAMP}, {_STAMP}, confidence, tokens, 1, source, content_hash, norm_hash,
+            at + k * %(span)s, {_STAMP}, CASE WHEN modified_at = c.created_at THEN {_STAMP} ELSE modified_at END,
+            confidence, tokens, revision, source, content_hash, norm_hash,
             octet_length(b.body), length, segment_count
         FROM {_TIMES}, rlm_mem.chunks c, rlm_mem.bodies b
         WHERE c.ns = %(ns)s AND c.doc <= %(docs)s AND b.ns = %(ns)s AND b.doc = c.doc + k * %(docs)s
@@ -73,7 +76,7 @@ def repeat(dsn: str, size: int, namespace: str = "default") -> None:
             "docs": docs,
             "talks": talks,
             "times": -(-size // held) - 1,
-            "span": last - first + 300.0,
+            "span": math.ceil(last - first) + 300.0,  # whole seconds: sums of times stay exact
         }
         with connection.transaction():
             for statement in _STATEMENTS:
@@ -82,3 +85,13 @@ def repeat(dsn: str, size: int, namespace: str = "default") -> None:
             connection.execute("SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE", (ns,))
             recount(connection, ns, repair=True)
         connection.execute("VACUUM ANALYZE")
+
+
+def derived_bytes(dsn: str) -> float:
+    """Bytes of every table and index of the schema but those that hold the texts of chunks and their versions."""
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute(
+            "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = 'rlm_mem'::regnamespace"
+            " AND relkind = 'r' AND relname NOT IN ('bodies', 'versions')"
+        ).fetchone()
+    return float(row[0] or 0) if row else 0.0

@@ -70,7 +70,7 @@ class PostgresConfig:
     pool_size: int = _ranged(10, 1, 1000)  # connections of one process, at most
     connect_seconds: float = _ranged(10.0, 1.0, 600.0)  # for one attempt; the DSN's connect_timeout wins
     reconnect_seconds: float = _ranged(30.0, 0.0, 3600.0)  # how long a server that went away is waited for
-    prepared_statements: bool = False  # quicker, but not through a pooler that pools by transaction
+    prepared_statements: bool = True  # never through a pooler, which is found out when a connection is opened
 
 
 @dataclass(frozen=True)

@@ -510,12 +510,27 @@ def test_a_server_that_only_reads_is_no_place_to_write(dsn: str, databases: Data
             end_connections(databases, dsn)
 
 
-def test_prepared_statements_may_be_asked_for(dsn: str) -> None:
-    config = Config.load(None, environ={}, postgres={"prepared_statements": True})
+@pytest.mark.parametrize("wanted", [True, False])
+def test_statements_are_prepared_unless_that_is_switched_off(dsn: str, wanted: bool) -> None:
+    config = Config.load(None, environ={}, postgres={"prepared_statements": wanted})
     with ChunkStore(dsn, config=config) as store:
         ids = [store.create_chunk(f"Number {number}.").id for number in range(12)]
         assert all(store.get_chunk(chunk_id) for chunk_id in ids)
-        assert sql(dsn, "SELECT count(*) FROM rlm_mem.chunks") == [(12,)]
+        prepared = store.backend.rows("default", "SELECT count(*) FROM pg_prepared_statements")  # type: ignore[attr-defined]
+        assert (prepared[0][0] > 0) is wanted
+
+
+def test_the_planner_hears_of_a_namespace_that_has_doubled(dsn: str) -> None:
+    analysed = "SELECT reltuples::int FROM pg_class WHERE relname = 'chunks' AND relkind = 'r'"
+    with ChunkStore(dsn) as store:
+        store.create_chunk("The first.")
+        assert sql(dsn, analysed) == [(-1,)]  # the server has never looked
+        with store.batch():
+            for number in range(300):
+                store.create_chunk(f"Number {number}.")
+        assert sql(dsn, analysed) == [(301,)]
+        store.create_chunk("One more.")
+        assert sql(dsn, analysed) == [(301,)]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

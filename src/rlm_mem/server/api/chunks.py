@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.api import Summary
 
-__all__ = ["ENDPOINTS", "PREFIX"]
+__all__ = [
+    "ENDPOINTS", "PREFIX", "ChunkChange", "ChunkPage", "NewChunk", "RememberRequest", "Remembered", "UndoRequest",
+    "change", "create", "delete", "remember", "restore", "undo",
+]  # fmt: skip
 
 PREFIX = "/api/v1"
 _GROUP = "chunks"
@@ -180,7 +183,8 @@ def _told(chunk: Chunk, status: int | None = None, **headers: str) -> Reply:
     return Reply(chunk_out(chunk), status, {"ETag": etag(chunk), **headers})
 
 
-def _remember(ask: Ask) -> Remembered:
+def remember(ask: Ask) -> Remembered:
+    """Remember a text; also a step of a batch, as all of these."""
     given: RememberRequest = ask.body
     report = ask.memory.remember(
         given.text,
@@ -210,7 +214,8 @@ def _check_period(valid_from: str | None, valid_to: str | None) -> None:
         raise Refused(problem(409, f"valid_from {valid_from} is after valid_to {valid_to}"))
 
 
-def _create(ask: Ask) -> Reply:
+def create(ask: Ask) -> Reply:
+    """Store one chunk as it is given."""
     given: NewChunk = ask.body
     _check_period(given.valid_from, given.valid_to)
     chunk = ask.memory.store.create_chunk(
@@ -243,7 +248,8 @@ def _reads(ask: Ask) -> Reads:
     return Reads(about.access_count, about.accessed_at)
 
 
-def _change(ask: Ask) -> Reply:
+def change(ask: Ask) -> Reply:
+    """Change a chunk."""
     chunk_id: str = ask.path["chunk_id"]
     given: ChunkChange = ask.body
     about: dict[str, Any] = {
@@ -266,7 +272,8 @@ def _change(ask: Ask) -> Reply:
     return _told(_found(chunk, chunk_id))
 
 
-def _delete(ask: Ask) -> Reply:
+def delete(ask: Ask) -> Reply:
+    """Archive a chunk, or remove it for good."""
     chunk_id = ask.path["chunk_id"]
     with matched(ask, chunk_id):
         if not ask.memory.delete(chunk_id, ask.query.permanent):
@@ -274,7 +281,8 @@ def _delete(ask: Ask) -> Reply:
     return Reply(status=204)
 
 
-def _restore(ask: Ask) -> Reply:
+def restore(ask: Ask) -> Reply:
+    """Bring a chunk back from the archive."""
     chunk_id = ask.path["chunk_id"]
     with matched(ask, chunk_id, archived=True):
         chunk = ask.memory.restore(chunk_id)
@@ -292,7 +300,8 @@ def _history(ask: Ask) -> Versions:
     )
 
 
-def _undo(ask: Ask) -> Reply:
+def undo(ask: Ask) -> Reply:
+    """Bring back a former version."""
     chunk_id = ask.path["chunk_id"]
     with matched(ask, chunk_id):
         chunk = ask.memory.undo(chunk_id, to_revision=ask.body.to_revision)
@@ -360,7 +369,7 @@ _NEXT = dict.fromkeys(
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/remember", "remember", "Remember text of any length, in one commit.", _GROUP,
-        run=_remember, takes=RememberRequest, gives=Remembered, writes=True,
+        run=remember, takes=RememberRequest, gives=Remembered, writes=True,
     ),
     Endpoint(
         "GET", "/chunks", "listChunks", "List chunks by filter, in order of time.", _GROUP,
@@ -368,7 +377,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", "/chunks", "createChunk", "Store one chunk as it is given.", _GROUP,
-        run=_create, takes=NewChunk, gives=ChunkOut, status=201, writes=True, links={201: _NEXT},
+        run=create, takes=NewChunk, gives=ChunkOut, status=201, writes=True, links={201: _NEXT},
     ),
     Endpoint(
         "GET", "/chunks/{chunk_id}", "getChunk", "Read one chunk whole.", _GROUP,
@@ -376,15 +385,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "PATCH", "/chunks/{chunk_id}", "updateChunk", "Change a chunk; its former version is kept.", _GROUP,
-        run=_change, takes=ChunkChange, gives=ChunkOut, writes=True, conditional=True,
+        run=change, takes=ChunkChange, gives=ChunkOut, writes=True, conditional=True,
     ),
     Endpoint(
         "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or remove it for good.",
-        _GROUP, run=_delete, query=DeleteQuery, status=204, writes=True, conditional=True,
+        _GROUP, run=delete, query=DeleteQuery, status=204, writes=True, conditional=True,
     ),
     Endpoint(
         "POST", "/chunks/{chunk_id}/restore", "restoreChunk", "Bring a chunk back from the archive.", _GROUP,
-        run=_restore, gives=ChunkOut, writes=True, conditional=True,
+        run=restore, gives=ChunkOut, writes=True, conditional=True,
     ),
     Endpoint(
         "GET", "/chunks/{chunk_id}/history", "getHistory", "Every kept version of a chunk.", _GROUP,
@@ -392,7 +401,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", "/chunks/{chunk_id}/undo", "undoChunk", "Bring back a former version as a new revision.",
-        _GROUP, run=_undo, takes=UndoRequest, gives=ChunkOut, writes=True, conditional=True,
+        _GROUP, run=undo, takes=UndoRequest, gives=ChunkOut, writes=True, conditional=True,
     ),
     Endpoint(
         "GET", "/chunks/{chunk_id}/reads", "getReads", "How often a chunk was read.", _GROUP,

@@ -15,7 +15,7 @@ from rlm_mem.server.api.shapes import Neighbour, iso, neighbour, summary_of
 from rlm_mem.server.api.types import Confidence, Cursor, Limit, LongText, Query, Request, Time, TypeFilter
 from rlm_mem.server.problems import Refused, problem
 
-__all__ = ["ENDPOINTS"]
+__all__ = ["ENDPOINTS", "LinkRequest", "LinkState", "link", "unlink"]
 
 _GROUP = "links"
 _Place = tuple[float, int]
@@ -155,7 +155,8 @@ def _list(ask: Ask) -> Links:
     return Links([neighbour(link) for link in found])
 
 
-def _link(ask: Ask) -> Reply:
+def link(ask: Ask) -> Reply:
+    """Link two chunks; also a step of a batch."""
     source, target, kind = ask.path["chunk_id"], ask.path["target_id"], ask.path["link_type"]
     given: LinkRequest = ask.body
     if source == target:
@@ -169,7 +170,8 @@ def _link(ask: Ask) -> Reply:
     return Reply(LinkState(source, target, kind, given.strength, given.reasoning), headers=headers)
 
 
-def _unlink(ask: Ask) -> Unlinked:
+def unlink(ask: Ask) -> Unlinked:
+    """Remove links of a chunk to another; also a step of a batch."""
     source, target = ask.path["chunk_id"], ask.path["target_id"]
     with matched(ask, source):
         _there(ask, source)
@@ -240,12 +242,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "PUT", "/chunks/{chunk_id}/links/{link_type}/{target_id}", "putLink",
         "Link a chunk to another one, or change the link that is there.", _GROUP,
-        run=_link, takes=LinkRequest, gives=LinkState, writes=True, conditional=True,
+        run=link, takes=LinkRequest, gives=LinkState, writes=True, conditional=True,
     ),
     Endpoint(
         "DELETE", "/chunks/{chunk_id}/links/{target_id}", "deleteLinks",
         "Remove the links from a chunk to another one.", _GROUP,
-        run=_unlink, query=UnlinkQuery, gives=Unlinked, writes=True, conditional=True,
+        run=unlink, query=UnlinkQuery, gives=Unlinked, writes=True, conditional=True,
     ),
     Endpoint(
         "GET", "/chunks/{chunk_id}/neighbours", "getNeighbours", "What stands around a chunk in its conversation.",

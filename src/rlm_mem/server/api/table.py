@@ -5,6 +5,7 @@ from __future__ import annotations
 from rlm_mem.server.api import (
     about,
     asking,
+    batches,
     care,
     chunks,
     links,
@@ -24,6 +25,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *about.ENDPOINTS,
     *chunks.ENDPOINTS,
     *links.ENDPOINTS,
+    *batches.ENDPOINTS,
     *asking.ENDPOINTS,
     *sessions.ENDPOINTS,
     *tiers.ENDPOINTS,

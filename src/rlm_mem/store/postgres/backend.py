@@ -19,6 +19,7 @@ from rlm_mem.store.postgres.routes import Routes
 from rlm_mem.store.postgres.rows import FIND
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction
+from rlm_mem.store.postgres.vacuum import refresh_statistics
 from rlm_mem.store.rows import ACTIVE, Row
 from rlm_mem.store.sync import SyncReport
 from rlm_mem.store.vitals import Vitals
@@ -136,6 +137,8 @@ class PostgresBackend:
             self._mine.transaction = None
         for event in current.events:
             _tell(event)
+        if current.doubled:
+            refresh_statistics(current.pool)
 
     def _begin(self, namespace: str) -> PostgresTransaction:
         while True:

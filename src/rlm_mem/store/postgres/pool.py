@@ -32,6 +32,8 @@ _T = TypeVar("_T")
 _IDLE = 240.0
 #: How long the first connection ever may be refused (seconds): nobody knows yet that there is a server at all.
 _PATIENCE_WITH_STRANGERS = 2.0
+#: A statement used so often on a connection is planned once for good.
+_USES_BEFORE_PREPARED = 5
 
 
 class Pool:
@@ -227,6 +229,8 @@ class Pool:
         while True:
             try:
                 connection = psycopg.connect(**self._options)
+                if self._settings.prepared_statements and _is_direct(connection):
+                    connection.prepare_threshold = _USES_BEFORE_PREPARED
             except psycopg.Error as error:
                 final = refused(error, self.shown)
                 if final is not None:
@@ -286,9 +290,17 @@ def _options(dsn: str, shown: str, settings: PostgresConfig) -> dict[str, Any]:
         **given,
         "client_encoding": "utf8",
         "autocommit": True,
-        # Prepared statements belong to a session: a pooler by transaction hands out another one each time.
-        "prepare_threshold": 5 if settings.prepared_statements else None,
+        "prepare_threshold": None,  # until it is known that nobody sits in between
     }
+
+
+def _is_direct(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the server's own process answers, not a pooler, which gives out numbers of its own.
+
+    Prepared statements belong to a session: a pooler by transaction hands out another one each time.
+    """
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return row is not None and row[0] == connection.info.backend_pid
 
 
 def _said(error: BaseException) -> str:

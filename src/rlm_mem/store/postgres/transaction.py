@@ -30,6 +30,9 @@ _LOCK = (
     " WHERE ns = %s FOR NO KEY UPDATE"
 )
 _MAKE = "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+#: Between these numbers of chunks the planner's statistics are refreshed whenever a namespace has doubled. Below, every
+#: plan is good; above, autovacuum comes in time. In between a bulk of writes is over before autovacuum has looked.
+_FEWEST, _MOST = 256, 200_000
 
 
 class Moved(Exception):
@@ -45,6 +48,9 @@ class PostgresTransaction:
     """Collects writes while it holds the locks of the namespaces they belong to.
 
     The lock of a namespace is its row, so it ends with the transaction whatever happens to this process.
+
+    Attributes:
+        doubled: whether a namespace that it wrote to has doubled, so that the planner's figures of it are out of date.
 
     Args:
         pool: where the connection comes from, and a second one if the first is lost while it commits.
@@ -73,6 +79,8 @@ class PostgresTransaction:
         self._connection: psycopg.Connection[Any] | None = None
         self._writers: dict[int, RowWriter] = {}
         self._xid: str | None = None
+        self._first_docs: dict[int, int] = {}
+        self.doubled = False
 
     @property
     def connection(self) -> psycopg.Connection[Any]:
@@ -163,6 +171,7 @@ class PostgresTransaction:
             keep_versions=self._keep_versions,
         )
         self._writers[ns] = writer
+        self._first_docs.setdefault(ns, head.next_doc)
         return writer
 
     # --- collecting -------------------------------------------------------------------------------------
@@ -244,6 +253,9 @@ class PostgresTransaction:
             with connection.pipeline():
                 for statement, values in last:
                     connection.execute(statement, values)
+        self.doubled = any(
+            _is_doubled(self._first_docs[ns], writer.head.next_doc) for ns, writer in self._writers.items()
+        )
         try:
             ended = connection.execute("COMMIT").statusmessage
         except psycopg.Error as error:
@@ -294,6 +306,10 @@ class PostgresTransaction:
 
 class _BeingMoved(Exception):
     """The namespace is on its way to another server: writers wait."""
+
+
+def _is_doubled(before: int, after: int) -> bool:
+    return before.bit_length() < after.bit_length() and _FEWEST <= after <= _MOST
 
 
 def _milliseconds(until: float) -> int:

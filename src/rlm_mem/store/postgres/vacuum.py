@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import psycopg
 
+from rlm_mem.errors import StorageError
 from rlm_mem.store.postgres.failures import translated
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.backend import PostgresBackend
+    from rlm_mem.store.postgres.pool import Pool
 
-__all__ = ["vacuum_tables"]
+__all__ = ["refresh_statistics", "vacuum_tables"]
+
+_logger = logging.getLogger(__name__)
 
 _SIZES = (
     "SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -47,3 +52,24 @@ def vacuum_tables(
         if progress is not None:
             progress(done, len(before))
     return before, {name: int(size) for name, size in pool.rows(_SIZES)}
+
+
+def refresh_statistics(pool: Pool) -> None:
+    """Let the planner look at the tables again. What was written is committed: that this fails is no error of it."""
+    tables = ", ".join(
+        f"rlm_mem.{name}"
+        for name in (
+            "chunks",
+            "tags",
+            "links",
+            "conversations",
+            "reads",
+            "terms",
+            "postings",
+            "conversation_terms",
+        )
+    )
+    try:
+        pool.persist(lambda connection: connection.execute(f"ANALYZE (SKIP_LOCKED) {tables}"))
+    except (StorageError, psycopg.Error) as error:
+        _logger.warning("%s: the planner's statistics were not refreshed: %s", pool.shown, error)
