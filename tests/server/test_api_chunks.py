@@ -124,6 +124,7 @@ def test_a_deleted_chunk_lies_in_the_archive_and_comes_back(client: TestClient) 
     assert [one["id"] for one in client.get("archive").json()["items"]] == [made["id"]]
     assert client.get(f"archive/{made['id']}").json() == {**made, "archived": True}
     assert client.post(f"{path}/restore").json()["tags"] == ["x"]
+    assert "is back already" in refused(client.post(f"{path}/restore"), 409)["detail"]
     assert client.get("archive").json()["items"] == []
     assert client.delete(path, params={"permanent": True}).status_code == 204
     refused(client.post(f"{path}/restore"), 404)

@@ -286,6 +286,10 @@ def restore(ask: Ask) -> Reply:
     chunk_id = ask.path["chunk_id"]
     with matched(ask, chunk_id, archived=True):
         chunk = ask.memory.restore(chunk_id)
+    if chunk is None and ask.memory.store.exists(chunk_id):
+        raise Refused(
+            problem(409, f"{chunk_id} is not in the archive: it was never deleted, or is back already")
+        )
     if chunk is None:
         raise NotFoundError(f"the archive has no chunk {chunk_id}")
     return _told(chunk)
