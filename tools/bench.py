@@ -54,6 +54,7 @@ ALL = (
     Benchmark("locomo_remember", "Remembering long conversations", needs_data=True),
     Benchmark("growth", "Growth", on_server=("--store", "FOLDER", "--store", "DSN")),
     Benchmark("sizing", "Disk and memory"),
+    Benchmark("backup", "Backups"),
     Benchmark("links", "Links"),
     Benchmark("imports", "Importing at size"),
     Benchmark("interchange", "Moving in and out"),

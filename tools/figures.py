@@ -177,6 +177,24 @@ PARTS: dict[str, tuple[Table, ...]] = {
             },
         ),
     ),
+    "backup": (
+        Table(
+            "",
+            {
+                "chunks": "chunks",
+                "backup_s": "backup s",
+                "backup_mb": "file MB",
+                "verify_s": "verify s",
+                "restore_s": "restore s",
+                "remember_p50": "remember alone p50, ms",
+                "remember_max": "longest",
+                "meanwhile": "meanwhile remembered",
+                "meanwhile_p50": "p50",
+                "meanwhile_p95": "p95",
+                "meanwhile_max": "longest",
+            },
+        ),
+    ),
     "peers": (
         Table(
             "Time, milliseconds; right: questions whose note was among the first ten, tags of which all came",

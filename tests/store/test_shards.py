@@ -190,3 +190,30 @@ def test_access_counts_after_the_copy_come_along(places: tuple[str, str]) -> Non
     with ChunkStore(other, namespace="a") as store, ChunkStore(directory, namespace="a") as again:
         assert store.get_chunk(chunk_id, track=False).metadata.access_count == 7  # type: ignore[union-attr]
         assert again.get_chunk(chunk_id, track=False).metadata.access_count == 7  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("purged_later", [False, True])
+def test_lines_that_a_recall_still_writes_to_the_old_place_come_along(
+    places: tuple[str, str], monkeypatch: pytest.MonkeyPatch, purged_later: bool
+) -> None:
+    directory, other = places
+    name = "trajectories/2026-11/traj-20261122T060000-0123abcd.jsonl"
+    with ChunkStore(directory, namespace="a") as recalling:
+        recalling.create_chunk("Asked about.")
+        recalling.backend.files("a").append(name, b'{"step": 1}\n')
+        recalling.backend.pin()  # type: ignore[attr-defined]
+
+        def write_late() -> None:
+            recalling.backend.files("a").append(name, b'{"step": 2}\n')
+            recalling.backend.files("a").append(name.replace("0123", "4567"), b'{"step": 1}\n')
+
+        if not purged_later:
+            lead = module._lead
+            monkeypatch.setattr(module, "_lead", lambda *given: (write_late(), lead(*given)))
+        move_namespace(directory, "a", other)
+        if purged_later:
+            write_late()
+            purge_moved(directory, "a")
+    with ChunkStore(other, namespace="a") as store:
+        assert store.backend.files("a").read(name) == b'{"step": 1}\n{"step": 2}\n'
+        assert store.backend.files("a").read(name.replace("0123", "4567")) == b'{"step": 1}\n'

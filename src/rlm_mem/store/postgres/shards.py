@@ -34,7 +34,9 @@ Progress = Callable[[int, int], None]
 _PASSES = 5
 #: So few changes are carried while writers wait: a fraction of a second.
 _FEW = 200
-#: Readers look for a forwarding address once a second; what was moved stays readable for longer than that.
+#: Where recalls are recorded, line by line and without the lock of the namespace.
+_TRAJECTORIES = "trajectories"
+#: Programs look for a forwarding address once a second; what was moved stays readable for longer than that.
 _GRACE = 2.5
 
 _COUNTED = (
@@ -131,7 +133,7 @@ def move_namespace(
 
     It is copied as often as it takes until little is left, compared from end to end, and only then are its writers
     held up for the rest; the lock that does it ends with this process, however that ends. Repeating an interrupted
-    move finishes it.
+    move finishes it. What recalls that were under way still recorded in the old place is carried after it.
 
     Args:
         directory: DSN that programs open.
@@ -171,8 +173,9 @@ def move_namespace(
             held_up = time.monotonic() - began
             _lead(home, directory, namespace, dsn)
             chunks = int(target.get_stats()["chunk_count"])
-        if purge:
             time.sleep(_GRACE)
+            _carry_lines(source, target)
+        if purge:
             _remove_rows(databases.pool(source_dsn), ns, keep_address=True)
     return MoveReport(
         namespace, shown_dsn(source_dsn), shown_dsn(dsn), chunks, passes, round(held_up, 3), purge
@@ -187,12 +190,16 @@ def purge_moved(dsn: str, namespace: str, config: Config | None = None) -> int:
     """
     _check_dsn(dsn)
     ns = namespace_key(check_namespace(namespace))
-    with _Databases(config or Config.load(None)) as databases:
+    config = config or Config.load(None)
+    with _Databases(config) as databases:
         pool = databases.pool(dsn)
         if not pool.rows("SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'moved'", (ns,)):
             raise InputError(
                 f"the namespace {namespace} was not moved away from {pool.shown}: nothing was removed"
             )
+        now = databases.place_of(dsn, namespace)
+        with _store(dsn, namespace, config) as old, _store(now, namespace, config) as new:
+            _carry_lines(old, new)
         return _remove_rows(pool, ns, keep_address=True)
 
 
@@ -330,6 +337,24 @@ def _copy_access_counts(source: ChunkStore, home: Pool, target: Pool) -> None:
         after = rows[-1][0]
         _, ids, counts, times = (list(column) for column in zip(*rows, strict=True))
         target.change([(_COUNT_ACCESSES, (ns, ids, counts, times, ns))])
+
+
+def _carry_lines(source: ChunkStore, target: ChunkStore) -> None:
+    """Lines of trajectories that came to the old place while the namespace moved.
+
+    They are written without the lock, so a recall that was under way, and had not heard of the move, added them there.
+    """
+    old, new = source.backend.files(source.namespace), target.backend.files(target.namespace)
+    there = new.signatures(_TRAJECTORIES, recursive=True)
+    for name, signature in old.signatures(_TRAJECTORIES, recursive=True).items():
+        if name in there and there[name].size == signature.size:
+            continue
+        known = set((new.read(name) or b"").splitlines())
+        missed = [
+            line for line in (old.read(name) or b"").splitlines(keepends=True) if line.strip() not in known
+        ]
+        if missed:
+            new.append(name, b"".join(missed))
 
 
 def _remove_rows(pool: Pool, ns: int, *, keep_address: bool) -> int:

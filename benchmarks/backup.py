@@ -1,0 +1,107 @@
+"""Backing up a memory that is being written to, and bringing it back: how long, how large, and what writers feel.
+
+The command makes the backup in a process of its own while this one remembers a note every few milliseconds; the longest
+of these remembers bounds how long the backup held the lock. Then the backup is verified and restored elsewhere,
+index included.
+
+    python benchmarks/backup.py                                      # 1,000, 10,000 and 100,000 chunks
+    python benchmarks/backup.py --sizes 10000 --store postgresql://localhost/bench
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from growth import Growing
+from remember import remember
+from rlm_mem.memory import Memory
+from rlm_mem.store.backup_archive import read_backup
+from rlm_mem.store.backup_database import bring_back
+from support import Report, arguments, percentile, timed, timings
+
+_PAUSE = 0.005
+
+
+def measure(growing: Growing, size: int, folder: Path) -> dict[str, Any]:
+    """One row; what the backup holds is compared with what was there when it began and when it ended."""
+    file = folder / f"backup-{size}.tar.gz"
+    first = time.time_ns() // 1000
+    with growing.opened() as memory:
+        alone = timings(lambda number: remember(memory, number), range(first, first + 100))
+        before = memory.stats()["chunk_count"]
+        command = [
+            sys.executable,
+            "-m",
+            "rlm_mem",
+            "--brain",
+            str(growing.place),
+            "backup",
+            str(file),
+            "--json",
+        ]
+        began = time.perf_counter()
+        backup = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        during = _remember_until_done(memory, backup, first + 1000)
+        took = time.perf_counter() - began
+        after = memory.stats()["chunk_count"]
+    if backup.returncode:
+        raise RuntimeError(f"rlm-mem backup ended with {backup.returncode}")
+    verify_ms, info = timed(lambda: read_backup(file))
+    if not before <= info.chunks <= after:
+        raise RuntimeError(f"{info.chunks} chunks in a backup of {before} to {after}")
+    restore_ms, _ = timed(lambda: bring_back(file, folder / f"restored-{size}"))
+    with Memory.open(folder / f"restored-{size}") as memory:
+        if memory.stats()["chunk_count"] != info.chunks:
+            raise RuntimeError("the restored memory has another number of chunks than the backup")
+    return {
+        "backup_s": round(took, 1),
+        "backup_mb": round(file.stat().st_size / 1e6, 1),
+        "verify_s": round(verify_ms / 1e3, 1),
+        "restore_s": round(restore_ms / 1e3, 1),
+        "remember_p50": percentile(alone, 0.5),
+        "remember_max": max(alone),
+        "meanwhile": len(during),
+        "meanwhile_p50": percentile(during, 0.5),
+        "meanwhile_p95": percentile(during, 0.95),
+        "meanwhile_max": max(during),
+    }
+
+
+def _remember_until_done(memory: Memory, backup: subprocess.Popen[bytes], first: int) -> list[float]:
+    costs = []
+    while backup.poll() is None:
+        costs.append(timed(lambda: remember(memory, first + len(costs)))[0])
+        time.sleep(_PAUSE)
+    return costs
+
+
+def main() -> None:
+    """Measure and report."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--sizes", type=int, nargs="+", default=None, help="numbers of chunks")
+    parser.add_argument("--store", default=None, help="a DSN, in place of a folder; it is filled one by one")
+    options = parser.parse_args()
+    sizes = options.sizes or ([500, 2_000] if options.quick else [1_000, 10_000, 100_000])
+    report = Report(
+        "backup", "Backup and restore while a process remembers (milliseconds unless named otherwise)"
+    )
+    with tempfile.TemporaryDirectory(prefix="rlm-mem-backup-") as name:
+        growing = Growing(options.store or Path(name) / "brain")
+        for size in sizes:
+            if growing.local:
+                growing.lay_down(size)
+            else:
+                growing.write(size)
+            with growing.opened():
+                pass  # takes the files in
+            report.add(chunks=size, **measure(growing, size, Path(name)))
+    report.finish(options.output)
+
+
+if __name__ == "__main__":
+    main()
