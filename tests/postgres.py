@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import random
 import shutil
 import signal
 import socket
@@ -111,10 +112,16 @@ def programs(version: str = "18") -> Path:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of loopback that nobody listens on now, and that the system gives to no client.
+
+    Clients that try again and again at a dead server's port would else come to own it, connected to themselves.
+    """
+    for _ in range(1000):
+        port = random.randrange(10_000, 32_000)  # below what systems give to clients
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise NoServer("no free port between 10000 and 32000")
 
 
 class Server:
@@ -146,6 +153,7 @@ class Server:
             )  # fmt: skip
         if not self.processes():
             (self.folder / "postmaster.pid").unlink(missing_ok=True)  # of a killed server
+        given = self.port
         for _ in range(5):
             self.port = self.port or free_port()
             self.configure(port=str(self.port))
@@ -157,7 +165,7 @@ class Server:
             if self._answers(said):
                 return self
             self._let_go()
-            self.port = 0  # somebody was quicker at this port
+            self.port = given  # else somebody was quicker at this port
         raise NoServer(f"the PostgreSQL server does not start: {self.log()[-2000:]}")
 
     def configure(self, **settings: str) -> None:
@@ -230,6 +238,10 @@ class Server:
         source = f"host=127.0.0.1 port={self.port} user={SUPERUSER} application_name={name}"
         made._run("pg_basebackup", "-D", str(made.folder), "-d", source, "-R", "-X", "stream", "-c", "fast")
         (made.folder / "server.log").unlink(missing_ok=True)
+        for socket_or_lock in made.folder.glob(
+            ".s.PGSQL.*"
+        ):  # of the server that was copied, or one before it
+            socket_or_lock.unlink()
         return made.start()
 
     def wait_for_standby(self, name: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from rlm_mem.errors import RlmMemError
 from rlm_mem.server.runs import RunRegistry
 from rlm_mem.server.service import Service, Settings
 
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["ServerState"]
 
 _T = TypeVar("_T")
+_logger = logging.getLogger(__name__)
 
 _WORKERS = 6
+#: How long a start waits until what the first page needs is loaded (seconds).
+_PREPARATION = 1.0
 
 
 class ServerState:
@@ -43,6 +48,9 @@ class ServerState:
         self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem-http")
         self._guard = threading.Lock()
         self._closed = False
+        #: What is done once before the first request, so that nobody has to wait for it.
+        self.at_start: list[Callable[[], object]] = [self._ask_once]
+        self._starting: asyncio.Future[None] | None = None
 
     @property
     def memory(self) -> Memory:
@@ -74,11 +82,26 @@ class ServerState:
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
     async def start(self) -> None:
-        """Begin what has to run beside the requests."""
+        """Begin what runs beside the requests, and prepare for the first of them; a slow store is not waited for."""
         await self.changes.start()
+        self._starting = asyncio.ensure_future(self.run_in_worker(self._prepare))
+        await asyncio.wait({self._starting}, timeout=_PREPARATION)
+
+    def _prepare(self) -> None:
+        for prepare in self.at_start:
+            prepare()
+
+    def _ask_once(self) -> None:
+        """Load what a first question loads: dictionaries, postings, the ranker."""
+        try:
+            self.memory.search("anything", limit=1)
+        except RlmMemError as error:  # who asks next is told as well
+            _logger.info("the first search failed: %s", error)
 
     async def stop(self) -> None:
         """End what ``start`` began."""
+        if self._starting is not None:
+            await self._starting
         await self.changes.stop()
 
     def close(self) -> None:

@@ -26,7 +26,9 @@ def routes(state: ServerState) -> list[BaseRoute]:
         state: what the server holds: the memory, the runs, the changes.
     """
     from rlm_mem.server.dashboard.pages import all_routes
+    from rlm_mem.server.dashboard.rendering import prepare
 
+    state.at_start.insert(0, prepare)
     return all_routes(state)
 
 

@@ -16,7 +16,7 @@ from rlm_mem.server.dashboard import words
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["HEADERS", "fragment", "login", "page", "static_file"]
+__all__ = ["HEADERS", "fragment", "login", "page", "prepare", "static_file"]
 
 #: Memory text is hostile: nothing but our own files runs, styles, frames or receives a form.
 HEADERS: Mapping[str, str] = {
@@ -93,6 +93,13 @@ def _environment() -> Environment:
     # Global, since a block that is rendered alone does not see what its template imports.
     made.globals["parts"] = made.get_template("parts.html").module
     return made
+
+
+def prepare() -> None:
+    """Compile every template, so that nobody waits for that at the first visit of a page."""
+    environment = _environment()
+    for name in environment.list_templates():
+        environment.get_template(name)
 
 
 def _values(request: Request, values: Mapping[str, Any]) -> dict[str, Any]:
