@@ -313,6 +313,29 @@ def test_processes_that_write_delete_search_and_merge_at_once_leave_an_exact_ind
     assert all(grown)
 
 
+def test_a_first_snapshot_that_another_process_publishes_while_this_one_loads_is_taken(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(base) as other:
+        other.create_chunk("The secret is a walnut.")
+        real, asked = postings_module.read_state, 0
+
+        def read(connection: sqlite3.Connection, ns: int) -> object:
+            nonlocal asked
+            asked += 1
+            state = real(connection, ns)
+            if asked == 1:
+                assert state is None
+                merge(other)
+                assert real(connection, ns) is not None
+            return state
+
+        with ChunkStore(base) as store:
+            monkeypatch.setattr(postings_module, "read_state", read)
+            assert found(store, "walnut") == ["The secret is a walnut."]
+            assert asked > 2
+
+
 def test_namespaces_have_postings_of_their_own(base: Path) -> None:
     with ChunkStore(base, namespace="one") as one, ChunkStore(base, namespace="two") as two:
         one.create_chunk("The secret of one is a walnut.")

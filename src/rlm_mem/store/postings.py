@@ -216,11 +216,11 @@ class PostingsIndex:
         damaged: State | None = None
         while True:
             state = read_state(connection, self._ns)
-            if state is None:
-                if self._is_small(connection):
+            if state is None and self._is_small(connection):
+                with contextlib.suppress(_StateChanged):  # another process has just published the first one
                     return self._advance_from(connection, _start(empty_snapshot(), 0, None), seq, every=True)
-                return self._load_rebuilt(connection, seq, None)
-            if state == damaged:  # it did not just give way to a newer one
+                continue
+            if state is None or state == damaged:  # it did not just give way to a newer one
                 return self._load_rebuilt(connection, seq, state)
             try:
                 snapshot = open_snapshot(snapshot_folder(self._directory, self._ns, state.generation))
