@@ -86,6 +86,7 @@ def test_nothing_is_lost_while_many_write_during_a_move(places: tuple[str, str])
             with ChunkStore(directory, namespace="busy") as store:
                 while not stop.is_set():
                     acknowledged.append(store.create_chunk(f"{number}: {len(acknowledged)}").id)
+                    time.sleep(0.01)  # leaves the interpreter to the mover, a thread as well
         except BaseException as error:  # noqa: BLE001 - shown by the test's own thread
             failures.append(error)
 
