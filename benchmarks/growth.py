@@ -114,9 +114,8 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
             opened.append((perf_counter() - start) * 1e3)
     row: dict[str, Any] = {"open_p50": percentile(opened, 0.5)}
     with growing.opened() as memory:
-        first = (
-            time_ns() // 1000
-        )  # what no run before this one has remembered: a note known already costs less
+        # What no run before this one has remembered: a note known already costs less.
+        first = time_ns() // 1000
         remember(memory, first)  # loads what a first write loads
         costs, floors = side_by_side(memory, scratch, first + 1000, rounds)
         ids = memory.list_chunks(limit=100) + memory.list_chunks(limit=100, newest_first=True)

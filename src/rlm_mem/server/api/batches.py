@@ -165,10 +165,10 @@ def _chunk(named: str, done: list[StepDone]) -> str:
 
 def _of_step(error: Exception, number: int, step: Step) -> Problem:
     """The problem of a step, which says which one it was; nothing of the batch was done."""
-    why = problem_of(error)
-    if isinstance(error, PreconditionFailed):
-        # No header named the revision, so 412 would mislead.
+    if isinstance(error, PreconditionFailed):  # no header named the revision, so 412 would mislead
         why = problem(409, error.message, hint="Read it again.")
+    else:
+        why = problem_of(error)
     kind = type(step).__struct_config__.tag
     return msgspec.structs.replace(
         why,

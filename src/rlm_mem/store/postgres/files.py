@@ -20,11 +20,13 @@ from rlm_mem.store.postgres.schema import namespace_key
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.backend import PostgresBackend
 
-__all__ = ["PostgresFiles", "damaged_files"]
+__all__ = ["TRAJECTORIES", "PostgresFiles", "damaged_files"]
 
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
-_APART = "trajectories/"
+TRAJECTORIES = "trajectories"
+"""Where recalls are recorded, line by line and without the lock of the namespace."""
+_APART = f"{TRAJECTORIES}/"
 _LOT = 64  # files that are read together
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -18,6 +18,7 @@ from rlm_mem.config import Config
 from rlm_mem.dsn import is_dsn, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.store.copying import CopyReport, compare, copy_namespace
+from rlm_mem.store.postgres.files import TRAJECTORIES
 from rlm_mem.store.postgres.migrate import prepare
 from rlm_mem.store.postgres.pool import Pool
 from rlm_mem.store.postgres.schema import TABLES, namespace_key
@@ -34,8 +35,6 @@ Progress = Callable[[int, int], None]
 _PASSES = 5
 #: So few changes are carried while writers wait: a fraction of a second.
 _FEW = 200
-#: Where recalls are recorded, line by line and without the lock of the namespace.
-_TRAJECTORIES = "trajectories"
 #: Programs look for a forwarding address once a second; what was moved stays readable for longer than that.
 _GRACE = 2.5
 
@@ -345,8 +344,8 @@ def _carry_lines(source: ChunkStore, target: ChunkStore) -> None:
     They are written without the lock, so a recall that was under way, and had not heard of the move, added them there.
     """
     old, new = source.backend.files(source.namespace), target.backend.files(target.namespace)
-    there = new.signatures(_TRAJECTORIES, recursive=True)
-    for name, signature in old.signatures(_TRAJECTORIES, recursive=True).items():
+    there = new.signatures(TRAJECTORIES, recursive=True)
+    for name, signature in old.signatures(TRAJECTORIES, recursive=True).items():
         if name in there and there[name].size == signature.size:
             continue
         known = set((new.read(name) or b"").splitlines())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from rlm_mem.errors import StorageError
+from rlm_mem.errors import RlmMemError
 from rlm_mem.store.postgres.failures import translated
 
 if TYPE_CHECKING:
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["refresh_statistics", "vacuum_tables"]
 
 _logger = logging.getLogger(__name__)
+
+#: The tables that grow with the chunks.
+_GROWING = (
+    "rlm_mem.chunks, rlm_mem.tags, rlm_mem.links, rlm_mem.conversations, rlm_mem.reads, rlm_mem.terms,"
+    " rlm_mem.postings, rlm_mem.conversation_terms"
+)
 
 _SIZES = (
     "SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -56,20 +62,7 @@ def vacuum_tables(
 
 def refresh_statistics(pool: Pool) -> None:
     """Let the planner look at the tables again. What was written is committed: that this fails is no error of it."""
-    tables = ", ".join(
-        f"rlm_mem.{name}"
-        for name in (
-            "chunks",
-            "tags",
-            "links",
-            "conversations",
-            "reads",
-            "terms",
-            "postings",
-            "conversation_terms",
-        )
-    )
     try:
-        pool.persist(lambda connection: connection.execute(f"ANALYZE (SKIP_LOCKED) {tables}"))
-    except (StorageError, psycopg.Error) as error:
+        pool.persist(lambda connection: connection.execute(f"ANALYZE (SKIP_LOCKED) {_GROWING}"))
+    except RlmMemError as error:
         _logger.warning("%s: the planner's statistics were not refreshed: %s", pool.shown, error)
