@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,12 @@ from typer.main import get_command
 
 from rlm_mem.cli.app import app
 from rlm_mem.config import Config
+from tests.house.sources import EXAMPLES, PAGES, ROOT, listed, named, text
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-CLI_PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+CLI_PAGE = text(ROOT / "docs" / "cli.md")
 EVERYWHERE = CLI_PAGE.split("\n## Remember and recall", 1)[0]
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-
-
-def page_id(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -45,26 +40,32 @@ COMMANDS = dict(commands(get_command(app)))
 def section(command: str) -> str:
     """The part of the page below the heading of a command."""
     heading = f"### `rlm-mem {command}`\n"
-    assert heading in CLI_PAGE, f"docs/cli.md has no section {heading.strip()!r}"
+    if heading not in CLI_PAGE:
+        return ""
     return re.split(r"^#{2,3} ", CLI_PAGE.split(heading, 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_and_option_is_documented(command: str) -> None:
-    own = section(command)
-    for option in COMMANDS[command].params:
-        for name in option.opts:
-            if name.startswith("-"):
-                shown = re.compile(rf"`{re.escape(name)}(?![\w-])")
-                assert shown.search(own) or shown.search(EVERYWHERE), (
-                    f"rlm-mem {command} {name} is not in docs/cli.md"
-                )
+def test_every_command_and_option_is_documented() -> None:
+    wrong = [
+        f"docs/cli.md has no section on rlm-mem {command}" for command in COMMANDS if not section(command)
+    ]
+    for command, found in COMMANDS.items():
+        own = section(command)
+        for name in dashed(found):
+            shown = re.compile(rf"`{re.escape(name)}(?![\w-])")
+            if not shown.search(own) and not shown.search(EVERYWHERE):
+                wrong.append(f"rlm-mem {command} {name} is not in docs/cli.md")
+    assert not wrong, listed(wrong)
+
+
+def dashed(command: Any) -> list[str]:
+    """The options of a command, in all their spellings."""
+    return [name for option in command.params for name in option.opts if name.startswith("-")]
 
 
 def test_options_before_the_command_are_documented() -> None:
-    for option in get_command(app).params:
-        for name in option.opts:
-            assert f"`{name}" in EVERYWHERE, f"{name} is not in docs/cli.md"
+    wrong = [name for name in dashed(get_command(app)) if f"`{name}" not in EVERYWHERE]
+    assert not wrong, listed(wrong)
 
 
 def test_no_command_is_documented_that_is_not_there() -> None:
@@ -73,56 +74,60 @@ def test_no_command_is_documented_that_is_not_there() -> None:
 
 
 def test_no_option_is_documented_that_is_not_there() -> None:
-    known = {name for command in COMMANDS.values() for option in command.params for name in option.opts}
-    known |= {name for option in get_command(app).params for name in option.opts} | {"--help", "-h"}
-    for name in set(re.findall(r"`(--[a-z-]+)", CLI_PAGE)):
-        assert name in known, f"docs/cli.md names {name}"
+    known = {name for command in COMMANDS.values() for name in dashed(command)}
+    known |= {*dashed(get_command(app)), "--help", "-h"}
+    wrong = sorted(set(re.findall(r"`(--[a-z-]+)", CLI_PAGE)) - known)
+    assert not wrong, listed(wrong)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=page_id)
-def test_links_within_the_repository_lead_somewhere(path: Path) -> None:
-    for target in LINK.findall(FENCE.sub("", path.read_text(encoding="utf-8"))):
+def test_links_within_the_repository_lead_somewhere() -> None:
+    wrong = [f"{named(path)} links to {target}" for path in PAGES for target in broken_links(path)]
+    assert not wrong, listed(wrong)
+
+
+def broken_links(path: Path) -> Iterator[str]:
+    for target in LINK.findall(FENCE.sub("", text(path))):
         if re.match(r"[a-z]+:", target):
             continue
         file, _, anchor = target.partition("#")
         there = (path.parent / file).resolve() if file else path
-        assert there.exists(), f"{page_id(path)} links to {target}"
-        if anchor and there.suffix == ".md":
-            assert anchor in anchors(there), f"{page_id(path)} links to {target}"
+        if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+            yield target
 
 
+@cache
 def anchors(path: Path) -> set[str]:
     """The anchors of the headings, as the usual renderers make them."""
-    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text(path)), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=page_id)
-def test_no_page_names_a_place_of_the_machine_it_was_written_on(path: Path) -> None:
-    content = path.read_text(encoding="utf-8")
-    found = re.search(r"/(?:work|root|tmp|home/\w+)/\S*", content)
-    assert found is None, f"{page_id(path)} names {found.group()!r}"
+def test_no_page_names_a_place_of_the_machine_it_was_written_on() -> None:
+    wrong = [
+        f"{named(path)} names {found!r}"
+        for path in PAGES
+        for found in re.findall(r"/(?:work|root|tmp|home/\w+)/\S*", text(path))
+    ]
+    assert not wrong, listed(wrong)
 
 
-PYTHON_PAGES = [
-    path for path in PAGES if any(kind == "python" for kind, _ in FENCE.findall(path.read_text("utf-8")))
-]
+PYTHON_PAGES = [path for path in PAGES if any(kind == "python" for kind, _ in FENCE.findall(text(path)))]
 
 
-@pytest.mark.parametrize("path", PYTHON_PAGES, ids=page_id)
+@pytest.mark.parametrize("path", PYTHON_PAGES, ids=named)
 def test_the_python_examples_of_a_page_run(path: Path, tmp_path: Path) -> None:
     """In order, as one program, in an empty folder. Pseudo-code carries another name on its fence than python."""
-    blocks = [code for kind, code in FENCE.findall(path.read_text(encoding="utf-8")) if kind == "python"]
+    blocks = [code for kind, code in FENCE.findall(text(path)) if kind == "python"]
     run_script("\n".join(blocks), tmp_path)
 
 
 def test_some_pages_hold_python_examples() -> None:
-    assert {"README.md", "docs/recall.md", "docs/schema.md"} <= {page_id(path) for path in PYTHON_PAGES}
+    assert {"README.md", "docs/recall.md", "docs/schema.md"} <= {named(path) for path in PYTHON_PAGES}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=page_id)
+@pytest.mark.parametrize("path", EXAMPLES, ids=named)
 def test_an_example_runs(path: Path, tmp_path: Path) -> None:
-    printed = run_script(path.read_text(encoding="utf-8"), tmp_path)
+    printed = run_script(text(path), tmp_path)
     assert printed.strip(), "an example shows something"
 
 
@@ -148,21 +153,31 @@ def run_script(code: str, folder: Path) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=page_id)
-def test_commands_shown_in_the_documents_exist(path: Path) -> None:
+SHOWN = re.compile(r"(?:^|[|&;`$] *)rlm-mem(?: --(?:brain|namespace) \S+)* ([a-z]+)", re.MULTILINE)
+
+
+def test_commands_shown_in_the_documents_exist() -> None:
     """Every `rlm-mem WORD` in a console block or in backticks names a command."""
-    content = path.read_text(encoding="utf-8")
     first_words = {command.split()[0] for command in COMMANDS}
-    for block in [code for _, code in FENCE.findall(content)] + re.findall(r"`(rlm-mem[^`]*)`", content):
-        for word in re.findall(
-            r"(?:^|[|&;`$] *)rlm-mem(?: --(?:brain|namespace) \S+)* ([a-z]+)", block, re.MULTILINE
-        ):
-            assert word in first_words, f"{page_id(path)} shows rlm-mem {word}"
+    wrong = [
+        f"{named(path)} shows rlm-mem {word}"
+        for path in [*PAGES, *EXAMPLES]
+        for block in [code for _, code in FENCE.findall(text(path))]
+        + re.findall(r"`(rlm-mem[^`]*)`", text(path))
+        for word in SHOWN.findall(block)
+        if word not in first_words
+    ]
+    assert not wrong, listed(wrong)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=page_id)
-def test_settings_named_in_the_documents_exist(path: Path) -> None:
-    known = {f"{section}.{name}" for section, values in Config().to_dict().items() for name in values}
-    sections = "|".join(Config().to_dict())
-    named = set(re.findall(rf"`((?:{sections})\.[a-z_]+)", path.read_text(encoding="utf-8")))
-    assert named <= known
+def test_settings_named_in_the_documents_exist() -> None:
+    settings = Config().to_dict()
+    known = {f"{section}.{name}" for section, values in settings.items() for name in values}
+    setting = re.compile(rf"`((?:{'|'.join(settings)})\.[a-z_]+)")
+    wrong = [
+        f"{named(path)} names {name}"
+        for path in PAGES
+        for name in setting.findall(text(path))
+        if name not in known
+    ]
+    assert not wrong, listed(wrong)

@@ -7,12 +7,13 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.house.sources import ROOT, listed, named, text
+
 RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
 PLOTS = sorted((ROOT / "docs" / "plots").glob("*.svg"))
 SVG = "{http://www.w3.org/2000/svg}"
@@ -37,13 +38,21 @@ def test_tables_and_plots_are_those_of_the_results() -> None:
     assert ran.returncode == 0, f"run `make figures`:\n{ran.stdout}{ran.stderr}"
 
 
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_a_result_says_when_where_and_at_which_load_it_was_measured(path: Path) -> None:
-    result = json.loads(path.read_text(encoding="utf-8"))
-    assert result["name"] == path.stem
-    assert re.match(r"\d{4}-\d\d-\d\dT", result["started"])
-    assert {"python", "system", "cores"} <= set(result["machine"])
-    assert result["rows"]
+def test_every_result_says_when_where_and_at_which_load_it_was_measured() -> None:
+    wrong = []
+    for path in RESULTS:
+        result = json.loads(text(path))
+        wrong += [
+            f"{named(path)}: {what}"
+            for what, right in {
+                "its name is not that of its file": result["name"] == path.stem,
+                "it does not say when": re.match(r"\d{4}-\d\d-\d\dT", result["started"]),
+                "it does not say where": {"python", "system", "cores"} <= set(result["machine"]),
+                "it has no rows": result["rows"],
+            }.items()
+            if not right
+        ]
+    assert not wrong, listed(wrong)
 
 
 def test_no_column_of_a_result_is_left_out(figures: ModuleType) -> None:
@@ -54,13 +63,13 @@ def test_no_column_of_a_result_is_left_out(figures: ModuleType) -> None:
         "rows": [{"chunks": 10, "recipe_p50": 1.5, "new_figure": 77}],
         "facts": {"goal": "held", "by size": {"10": 1.25}, "cases": [{"what": "a|b", "kept": "2/2"}]},
     }
-    text = figures.rendered(result)
-    assert "| 10 | 1.50 |" in text
-    assert "new figure" in text
-    assert "77" in text
-    assert "Goal: held." in text
-    assert "By size: 10 1.25." in text
-    assert "| a\\|b | 2/2 |" in text
+    page = figures.rendered(result)
+    assert "| 10 | 1.50 |" in page
+    assert "new figure" in page
+    assert "77" in page
+    assert "Goal: held." in page
+    assert "By size: 10 1.25." in page
+    assert "| a\\|b | 2/2 |" in page
 
 
 def test_what_was_not_measured_says_so(figures: ModuleType) -> None:
@@ -75,23 +84,33 @@ def test_a_curve_leaves_out_what_no_logarithm_has(figures: ModuleType) -> None:
     assert drawing.count("<circle") == 2  # one in the plot, one beside the name
 
 
-@pytest.mark.parametrize("path", PLOTS, ids=lambda path: path.stem)
-def test_the_text_of_a_plot_can_be_read_on_a_light_and_on_a_dark_page(path: Path) -> None:
-    drawing = path.read_text(encoding="utf-8")
+def test_the_text_of_every_plot_can_be_read_on_a_light_and_on_a_dark_page() -> None:
+    wrong = [f"{named(path)}: {problem}" for path in PLOTS for problem in unreadable(text(path))]
+    assert not wrong, listed(wrong)
+
+
+def unreadable(drawing: str) -> Iterator[str]:
+    """What keeps somebody from reading a plot."""
     root = ET.fromstring(drawing)
-    assert "prefers-color-scheme:dark" in drawing
-    assert root.get("aria-label")
+    if "prefers-color-scheme:dark" not in drawing:
+        yield "it has no colours for a dark page"
+        return
+    if not root.get("aria-label"):
+        yield "a screen reader has nothing to say"
     width = float(root.get("width", "0"))
-    for text in root.iter(f"{SVG}text"):
-        assert text.get("class") in ("text", "faint"), "its colour follows the page"
-        assert 0 <= float(text.get("x", "-1")) <= width
+    for label in root.iter(f"{SVG}text"):
+        if label.get("class") not in ("text", "faint"):
+            yield f"the colour of {label.text!r} does not follow the page"
+        if not 0 <= float(label.get("x", "-1")) <= width:
+            yield f"{label.text!r} lies outside"
     day, night = drawing.split("@media", 1)[0], drawing.split("@media", 1)[1].split("</style>")[0]
-    for scheme in (day, night):
+    for name, scheme in (("light", day), ("dark", night)):
         paper = luminance(re.search(r"\.page\{fill:(#\w{6})", scheme))
         for kind in ("text", "faint"):
             ink = luminance(re.search(rf"\.{kind}\{{fill:(#\w{{6}})", scheme))
             high, low = max(ink, paper), min(ink, paper)
-            assert (high + 0.05) / (low + 0.05) >= 4.5, f"{kind} is too faint"
+            if (high + 0.05) / (low + 0.05) < 4.5:
+                yield f"{kind} is too faint on a {name} page"
 
 
 def luminance(found: re.Match[str] | None) -> float:
@@ -107,9 +126,7 @@ def test_one_command_runs_every_benchmark(monkeypatch: pytest.MonkeyPatch) -> No
     import bench
 
     started = {
-        path.stem
-        for path in (ROOT / "benchmarks").glob("*.py")
-        if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
+        path.stem for path in (ROOT / "benchmarks").glob("*.py") if '__name__ == "__main__"' in text(path)
     }
     assert started - {one.name for one in bench.ALL} - set(bench.NO_BENCHMARKS) == set()
     assert len({one.name for one in bench.ALL}) == len(bench.ALL)

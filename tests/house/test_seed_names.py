@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 import brain.scripts as scripts
+from tests.house.sources import listed
 
 REQUIRED: Any = inspect.Parameter.empty
 
@@ -117,8 +117,13 @@ def found(dotted: str) -> Any:
     return value
 
 
-@pytest.mark.parametrize("dotted", SIGNATURES)
-def test_a_documented_call_has_its_documented_parameters(dotted: str) -> None:
+def test_documented_calls_have_their_documented_parameters() -> None:
+    wrong = [problem for dotted in SIGNATURES for problem in deviations(dotted)]
+    assert not wrong, listed(wrong)
+
+
+def deviations(dotted: str) -> Iterator[str]:
+    """Where a call is not as documented."""
     parameters = {
         name: parameter
         for name, parameter in inspect.signature(found(dotted)).parameters.items()
@@ -126,36 +131,42 @@ def test_a_documented_call_has_its_documented_parameters(dotted: str) -> None:
     }
     documented = SIGNATURES[dotted]
     for name, default in documented.items():
-        assert name in parameters, f"{dotted} has no parameter {name}"
-        if default is not ...:
-            assert parameters[name].default == default, f"{dotted}({name}=…)"
+        if name not in parameters:
+            yield f"{dotted} has no parameter {name}"
+        elif default is not ... and parameters[name].default != default:
+            yield f"{dotted}({name}={parameters[name].default!r}), documented is {default!r}"
     for name, parameter in parameters.items():
-        if name not in documented and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-            assert parameter.default is not REQUIRED, f"{dotted} demands {name}, which no document names"
+        optional = parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        if name not in documented and not optional and parameter.default is REQUIRED:
+            yield f"{dotted} demands {name}, which no document names"
 
 
-@pytest.mark.parametrize(
-    "dotted", [name for name in SIGNATURES if "." not in name or name.split(".")[1].islower()]
-)
-def test_documented_parameters_may_be_given_by_position(dotted: str) -> None:
+def test_documented_parameters_may_be_given_by_position() -> None:
     """In the order of the API reference, up to the parameters that only other documents name."""
-    later = {"tokens", "type", "confidence"} if dotted.startswith("ChunkStore.") else set()
-    if dotted == "ChunkStore.create_chunk":
-        later.add("conversation_id")
-    parameters = [name for name in inspect.signature(found(dotted)).parameters if name != "self"]
-    documented = [name for name in SIGNATURES[dotted] if name not in later]
-    assert parameters[: len(documented)] == documented
+    wrong = []
+    for dotted, signature in SIGNATURES.items():
+        later = {"tokens", "type", "confidence"} if dotted.startswith("ChunkStore.") else set()
+        if dotted == "ChunkStore.create_chunk":
+            later.add("conversation_id")
+        parameters = [name for name in inspect.signature(found(dotted)).parameters if name != "self"]
+        documented = [name for name in signature if name not in later]
+        if parameters[: len(documented)] != documented:
+            wrong.append(f"{dotted} takes {parameters}, documented are {documented}")
+    assert not wrong, listed(wrong)
 
 
-@pytest.mark.parametrize("name", FIELDS)
-def test_a_documented_data_class_has_its_documented_fields_first(name: str) -> None:
-    cls = found(name)
-    fields = [field.name for field in dataclasses.fields(cls)]
-    documented = FIELDS[name]
-    if name.startswith("Chunk"):
-        assert set(documented) <= set(fields)
-    else:
-        assert fields[: len(documented)] == documented
+def test_documented_data_classes_have_their_documented_fields_first() -> None:
+    wrong = []
+    for name, documented in FIELDS.items():
+        fields = [field.name for field in dataclasses.fields(found(name))]
+        right = (
+            set(documented) <= set(fields)
+            if name.startswith("Chunk")
+            else fields[: len(documented)] == documented
+        )
+        if not right:
+            wrong.append(f"{name} has {fields}, documented are {documented}")
+    assert not wrong, listed(wrong)
 
 
 def test_a_session_is_a_context_manager() -> None:
@@ -169,24 +180,21 @@ def test_the_documented_constants_hold_the_documented_values() -> None:
     assert list(scripts.MANUAL_LINK_TYPES) == ["supports", "contradicts"]
 
 
-@pytest.mark.parametrize("name", ["SandboxViolation", "MaxIterationsError", "TimeoutError"])
-def test_a_documented_exception_is_an_exception(name: str) -> None:
-    assert issubclass(found(name), Exception)
+def test_documented_exceptions_are_exceptions() -> None:
+    names = ("SandboxViolation", "MaxIterationsError", "TimeoutError")
+    assert [name for name in names if not issubclass(found(name), Exception)] == []
 
 
 def test_a_timeout_is_also_the_builtin_one() -> None:
     assert issubclass(scripts.TimeoutError, TimeoutError)
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        ("memory_store", "ChunkStore"),
-        ("chunking_engine", "ChunkingEngine"),
-        ("auto_linker", "AutoLinker"),
-        ("repl_environment", "REPLSession"),
-    ],
-)
-def test_the_modules_that_the_architecture_names_can_be_imported(module: str, name: str) -> None:
-    loaded = __import__(f"brain.scripts.{module}", fromlist=[name])
-    assert getattr(loaded, name) is found(name)
+def test_the_modules_that_the_architecture_names_can_be_imported() -> None:
+    for module, name in {
+        "memory_store": "ChunkStore",
+        "chunking_engine": "ChunkingEngine",
+        "auto_linker": "AutoLinker",
+        "repl_environment": "REPLSession",
+    }.items():
+        loaded = __import__(f"brain.scripts.{module}", fromlist=[name])
+        assert getattr(loaded, name) is found(name)

@@ -1,13 +1,11 @@
-"""Words with no place in the code: those of learned representations (seed 003), those of unfinished work."""
+"""Words with no place in the code: those of learned representations, and those of unfinished work."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import pytest
+from tests.house.sources import ROOT, listed, named, text
 
-ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "tests", "benchmarks", "examples", "tools")
 # Pieced together, so that this file does not hold them.
 LEARNED = re.compile("|".join(("embed" + "ding", "vec" + "tor", "cos" + "ine")), re.IGNORECASE)
@@ -15,16 +13,15 @@ UNFINISHED = re.compile(r"#.*?\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "XX"
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 
 
-def test_there_are_files_to_look_at() -> None:
+def test_no_python_file_holds_such_a_word() -> None:
     assert len(FILES) > 20
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_python_file_holds_such_a_word(path: Path) -> None:
-    content = path.read_text(encoding="utf-8")
-    for pattern in (LEARNED, UNFINISHED):
-        found = pattern.search(content)
-        assert found is None, f"line {content[: found.start()].count(chr(10)) + 1} holds {found.group()!r}"
+    wrong = [
+        f"{named(path)}:{text(path)[: found.start()].count(chr(10)) + 1}: {found.group()!r}"
+        for path in FILES
+        for pattern in (LEARNED, UNFINISHED)
+        for found in pattern.finditer(text(path))
+    ]
+    assert not wrong, listed(wrong)
 
 
 def test_the_patterns_find_what_they_are_for() -> None:
