@@ -24,19 +24,36 @@ def test_recall_explain_shows_the_program_and_what_it_did(run: Run, notes: Notes
     assert "FINAL(" in out
 
 
-def test_recall_json_holds_the_whole_result(run: Run, notes: Notes) -> None:
-    result = run("recall", "What does Ana drink in the morning?", "--explain", "--json").json
+def test_recall_json_holds_the_answer_and_where_it_comes_from(run: Run, notes: Notes) -> None:
+    ran = run("recall", "What does Ana drink in the morning?", "--explain", "--json")
+    result = ran.json
     assert "green tea" in result["content"]
+    assert result["outcome"] == "answered"
     assert notes["tea"] in result["chunk_ids"]
     assert 0 <= result["confidence"] <= 1
     assert result["iterations_used"] >= 1
-    assert result["trajectory"]["steps"][0]["programs"]
+    assert result["cost"] == 0
+    assert len(ran.out) < 1_500
 
 
-def test_a_question_that_the_memory_cannot_answer_is_no_failure(run: Run, notes: Notes) -> None:
-    ran = run("recall", "Which zeppelin crossed Nebraska?")
+@pytest.mark.parametrize("command", ["recall", "reason"])
+def test_json_holds_the_steps_only_on_request(run: Run, notes: Notes, command: str) -> None:
+    asked = (command, "What does Ana drink in the morning?", "--json")
+    short, whole = run(*asked).json, run(*asked, "--trajectory").json
+    assert {"trajectory", "evidence"}.isdisjoint(short)
+    assert short["trajectory_id"].startswith("traj-")
+    assert whole["trajectory"]["steps"][0]["programs"]
+    assert short.keys() < whole.keys()
+
+
+@pytest.mark.parametrize("command", ["recall", "reason"])
+def test_a_question_that_the_memory_cannot_answer_is_no_failure(run: Run, notes: Notes, command: str) -> None:
+    ran = run(command, "Which zeppelin crossed Nebraska?")
     assert ran.code == 0
     assert "does not hold an answer" in ran.out
+    listed = run("trajectories", "list").out
+    assert "not held" in listed
+    assert "answered" not in listed
 
 
 def test_a_limit_ends_a_recall(run: Run, notes: Notes) -> None:
@@ -76,7 +93,7 @@ def test_reason_json_holds_conclusion_and_path(run: Run, notes: Notes) -> None:
 
 def test_a_recall_runs_in_the_engine_that_is_named(run: Run, notes: Notes) -> None:
     result = run("recall", "What does Ana drink in the morning?", "--engine", "monty", "--json").json
-    assert result["trajectory"]["engine"] == "monty"
+    assert run("trajectories", "show", result["trajectory_id"], "--json").json["engine"] == "monty"
     refused = run("recall", "What does Ana drink?", "--engine", "steam")
     assert refused.code == 2
     assert "steam" in refused.err

@@ -13,7 +13,7 @@ QUESTION = "What does Ana drink in the morning?"
 @pytest.fixture
 def asked(run: Run, notes: Notes) -> str:
     """The trajectory id of a recall."""
-    return str(run("recall", QUESTION, "--json").json["trajectory"]["id"])
+    return str(run("recall", QUESTION, "--json").json["trajectory_id"])
 
 
 def test_a_recall_is_listed(run: Run, asked: str) -> None:

@@ -17,12 +17,25 @@ if TYPE_CHECKING:
 
     from rlm_mem.llm.budget import Limits
     from rlm_mem.memory import Memory
+    from rlm_mem.recall.outcome import OutcomeWord
+    from rlm_mem.recall.reason import ReasoningResult
+    from rlm_mem.recall.recall import RecallResult
 
 PANEL = "Remember and recall"
+
+ENDINGS: dict[OutcomeWord, str] = {
+    "closest only": "The memory does not hold an answer. These memories come closest.",
+    "not held": "The memory does not hold an answer.",
+    "stopped": "The search was stopped before it found an answer.",
+}
+"""What is shown where there is no answer."""
 
 Question = Annotated[list[str], typer.Argument(metavar="QUESTION", help="The question.", show_default=False)]
 Explain = Annotated[
     bool, options.flag("--explain", help="Show each program as it runs, and what it printed.")
+]
+WithTrajectory = Annotated[
+    bool, options.flag("--trajectory", help="With --json: also every step, and all that was read.")
 ]
 Engine = Annotated[
     str | None,
@@ -72,6 +85,7 @@ def recall(
     ctx: typer.Context,
     question: Question,
     explain: Explain = False,
+    trajectory: WithTrajectory = False,
     llm: options.Llm = None,
     engine: Engine = None,
     iterations: Iterations = None,
@@ -106,29 +120,73 @@ def recall(
         )
         taken = time.perf_counter() - started
         if as_json:
-            print_json(result)
+            print_json(recall_json(result, trajectory=trajectory))
             return
         if live:
             console.rule(style="dim")
-        show_recall(console, memory, plain(result), taken)
+        show_recall(console, memory, result, taken)
 
 
-def show_recall(console: Console, memory: Memory, result: dict[str, Any], seconds: float) -> None:
+def recall_json(result: RecallResult, *, trajectory: bool = False) -> dict[str, Any]:
+    """A result as ``--json`` prints it; with ``trajectory`` every step, and what was read."""
+    shown: dict[str, Any] = {
+        "content": result.content,
+        "outcome": result.outcome,
+        "chunk_ids": result.chunk_ids,
+        "confidence": result.confidence,
+        **_run_json(result),
+    }
+    if trajectory:
+        shown |= {"standing": result.standing, **_trajectory_json(result)}
+    return shown
+
+
+def _reason_json(result: ReasoningResult, *, trajectory: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "conclusion": result.conclusion,
+        "outcome": result.outcome,
+        "path": result.path,
+        "chunk_ids": result.chunk_ids,
+        "supports": result.supports,
+        "contradicts": result.contradicts,
+        "superseded": result.superseded,
+        "confidence": result.confidence,
+        **_run_json(result),
+    }
+    return shown | _trajectory_json(result) if trajectory else shown
+
+
+def _run_json(result: RecallResult | ReasoningResult) -> dict[str, Any]:
+    return {
+        "concluded": result.concluded,
+        "stopped_by": result.stopped_by,
+        "iterations_used": result.iterations_used,
+        "seconds": result.seconds,
+        "usage": result.usage,
+        "cost": result.cost,
+        "trajectory_id": result.trajectory.id,
+    }
+
+
+def _trajectory_json(result: RecallResult | ReasoningResult) -> dict[str, Any]:
+    return {"evidence": result.evidence, "trajectory": result.trajectory}
+
+
+def show_recall(console: Console, memory: Memory, result: RecallResult, seconds: float) -> None:
     """Print an answer, the chunks it rests on, and what it took."""
-    if result["content"] is None:
-        ended = "The memory does not hold an answer." if result["concluded"] else "No answer was reached."
-        console.print(text(ended, "bold yellow"))
+    if result.outcome == "answered":
+        console.print(text(result.content or "", "bold"))
     else:
-        console.print(text(result["content"], "bold"))
-    show_evidence(console, memory, result["chunk_ids"])
+        console.print(text(ENDINGS[result.outcome], "bold yellow"))
+    show_evidence(console, memory, result.chunk_ids)
     parts = [
-        f"confidence {result['confidence']:.2f}",
-        amount(result["iterations_used"], "program"),
-        cost_line(result.get("usage"), result.get("cost")),
+        f"confidence {result.confidence:.2f}",
+        amount(result.iterations_used, "program"),
+        cost_line(plain(result.usage), result.cost),
         f"{seconds:.1f} s",
     ]
-    if result.get("stopped_by"):
-        parts.insert(0, f"stopped by the budget of {result['stopped_by'].replace('_', ' ')}")
+    if result.stopped_by is not None:
+        parts.insert(0, f"stopped by the budget of {result.stopped_by.replace('_', ' ')}")
     console.print(text(" · ".join(part for part in parts if part), "dim"))
 
 
@@ -151,6 +209,7 @@ def reason(
     ctx: typer.Context,
     question: Question,
     explain: Explain = False,
+    trajectory: WithTrajectory = False,
     llm: options.Llm = None,
     engine: Engine = None,
     iterations: Iterations = None,
@@ -183,29 +242,31 @@ def reason(
             engine=engine,
         )
         if as_json:
-            print_json(result)
+            print_json(_reason_json(result, trajectory=trajectory))
         else:
-            _show_reasoning(console, memory, plain(result))
+            _show_reasoning(console, memory, result)
 
 
-def _show_reasoning(console: Console, memory: Memory, result: dict[str, Any]) -> None:
+def _show_reasoning(console: Console, memory: Memory, result: ReasoningResult) -> None:
     from rich.tree import Tree
 
-    contents = memory.store.get_many([step["chunk_id"] for step in result["path"] if step["chunk_id"]])
-    conclusion = result["conclusion"] or "No conclusion: the memory does not hold enough."
-    tree = Tree(text(conclusion, "bold"), guide_style="dim")
-    for step in result["path"]:
-        label = text(f"{step['operation']}  ", "yellow") + text(step["chunk_id"] or "", "cyan")
-        label.append(f"  {one_line(step['reasoning'] or '', 200)}", "dim")
+    contents = memory.store.get_many([step.chunk_id for step in result.path])
+    answered = result.outcome == "answered"
+    tree = Tree(text(result.conclusion if answered else ENDINGS[result.outcome], "bold"), guide_style="dim")
+    for step in result.path:
+        label = text(f"{step.operation}  ", "yellow") + text(step.chunk_id, "cyan")
+        label.append(f"  {one_line(step.reasoning, 200)}", "dim")
         branch = tree.add(label)
-        chunk = contents.get(step["chunk_id"])
-        if chunk is not None and step["operation"] != "synthesize":
+        chunk = contents.get(step.chunk_id)
+        if chunk is not None and step.operation != "synthesize":
             branch.add(text(one_line(chunk.content, 200)))
     console.print(tree)
-    for name in ("contradicts", "superseded"):
-        if result.get(name):
-            console.print(text(f"{name}: {', '.join(result[name])}", "yellow"))
-    console.print(text(f"confidence {result['confidence']:.2f}", "dim"))
+    if not answered:
+        show_evidence(console, memory, result.chunk_ids)
+    for name, ids in (("contradicts", result.contradicts), ("superseded", result.superseded)):
+        if ids:
+            console.print(text(f"{name}: {', '.join(ids)}", "yellow"))
+    console.print(text(f"confidence {result.confidence:.2f}", "dim"))
 
 
 def _limits(memory: Memory, **given: float | None) -> Limits:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.ask import show_recall
+from rlm_mem.cli.ask import recall_json, show_recall
 from rlm_mem.cli.opening import named_brain, shown_place
 from rlm_mem.cli.steps import show_step
 from rlm_mem.cli.terminal import amount, plain, print_json, progress, screen, text
@@ -129,15 +129,20 @@ def _answer(
         console.rule(text(row["question"], "bold"), align="left", style="cyan", characters="━")
     started = time.perf_counter()
     show = None if quiet else (lambda step: show_step(console, plain(step), seen=seen))
-    result = plain(memory.recall(row["question"], on_step=show))
+    result = memory.recall(row["question"], on_step=show)
     if not quiet:
         console.print()
         show_recall(console, memory, result, time.perf_counter() - started)
-    return {"question": row["question"], "expect": row["expect"], "answerable": row["answerable"], **result}
+    return {
+        "question": row["question"],
+        "expect": row["expect"],
+        "answerable": row["answerable"],
+        **recall_json(result),
+    }
 
 
 def _close(console: Console, answers: list[dict[str, Any]], kept: Path | str | None, seconds: float) -> None:
-    answered = sum(answer["content"] is not None for answer in answers)
+    answered = sum(answer["outcome"] == "answered" for answer in answers)
     console.print()
     console.rule(style="cyan", characters="━")
     console.print(

@@ -76,15 +76,19 @@ def trajectories_list(
         console.print(text("no trajectories", "dim"))
         return
     for info in found:
-        end = "unfinished" if info.concluded is None else ("answered" if info.concluded else "no conclusion")
+        end: str = info.outcome or "no end recorded"
         if info.stopped_by:
-            end = f"stopped by {info.stopped_by}"
+            end += f" by the budget of {info.stopped_by.replace('_', ' ')}"
         head = text(info.id, "cyan")
         head.append(
             f"  {info.operation} · {end} · {amount(info.iterations, 'program')} · {info.seconds:.1f} s", "dim"
         )
         console.print(head, no_wrap=True, overflow="ellipsis")
         console.print(indented(one_line(info.query, 300), 4))
+        if info.answer is not None:
+            console.print(indented(one_line(info.answer, 300), 4, "green"))
+        elif info.error is not None:
+            console.print(indented(one_line(info.error, 300), 4, "red"))
 
 
 def trajectories_show(
@@ -123,7 +127,7 @@ def _tree(trajectory: Trajectory) -> Tree:
     if outcome is None:
         tree.add(text("the run did not end", "yellow"))
         return tree
-    end = tree.add(text(outcome.content or "no answer", "bold green" if outcome.content else "yellow"))
+    end = tree.add(text(outcome.content or outcome.word, "bold green" if outcome.content else "yellow"))
     for chunk_id in outcome.chunk_ids:
         end.add(text(chunk_id, "cyan"))
     tree.add(text(_figures(plain(outcome)), "dim"))
@@ -133,7 +137,9 @@ def _tree(trajectory: Trajectory) -> Tree:
 def _figures(outcome: dict[str, Any]) -> str:
     parts = [
         f"confidence {outcome['confidence']:.2f}",
-        f"stopped by {outcome['stopped_by']}" if outcome["stopped_by"] else "",
+        f"stopped by the budget of {outcome['stopped_by'].replace('_', ' ')}"
+        if outcome["stopped_by"]
+        else "",
         amount(outcome["model_calls"], "model call"),
         cost_line(outcome["usage"], outcome["cost"]),
         f"{outcome['seconds']:.1f} s",

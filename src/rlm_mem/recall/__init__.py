@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rlm_mem.recall.costs import CostLine, costs
 from rlm_mem.recall.host_session import Execution, RecallSession, recall_session
+from rlm_mem.recall.outcome import OUTCOMES, OutcomeWord
 from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
 from rlm_mem.recall.recall import RecallOperation, RecallResult
 from rlm_mem.recall.replay import Replay, ReplayStep, replay
@@ -31,7 +32,9 @@ __all__ = [
     "recall_session",
     "Trajectory",
     "TrajectoryInfo",
+    "OUTCOMES",
     "Outcome",
+    "OutcomeWord",
     "SubCall",
     "list_trajectories",
     "load_trajectory",

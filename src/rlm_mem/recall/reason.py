@@ -12,6 +12,7 @@ from rlm_mem.llm.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.observing import told
 from rlm_mem.recall.offline_reason import OfflineReasoner
+from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.recall.recall import log_reading
 from rlm_mem.recall.run import Operation, Run, check_query
 from rlm_mem.recall.trajectory import Trajectory
@@ -75,6 +76,11 @@ class ReasoningResult:
     evidence: list[str]
     concluded: bool
     seconds: float
+
+    @property
+    def outcome(self) -> OutcomeWord:
+        """``answered``, ``closest only``, ``not held`` or ``stopped`` (:mod:`rlm_mem.recall.outcome`)."""
+        return outcome_word(content=self.conclusion, chunk_ids=self.chunk_ids, concluded=self.concluded)
 
 
 class ReasonOperation(Operation):

@@ -11,6 +11,7 @@ from rlm_mem.llm.base import Usage
 from rlm_mem.llm.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.observing import told
+from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.recall.run import Operation, Run
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.repl.loop import LoopStep
@@ -56,6 +57,11 @@ class RecallResult:
     concluded: bool
     seconds: float
     standing: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> OutcomeWord:
+        """``answered``, ``closest only``, ``not held`` or ``stopped`` (:mod:`rlm_mem.recall.outcome`)."""
+        return outcome_word(content=self.content, chunk_ids=self.chunk_ids, concluded=self.concluded)
 
 
 class RecallOperation(Operation):

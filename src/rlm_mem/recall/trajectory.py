@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.errors import InvalidQuery, NotFoundError
 from rlm_mem.llm.base import Usage
 from rlm_mem.llm.budget import ModelSpending
+from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.repl.loop import LoopStep
 
 if TYPE_CHECKING:
@@ -99,6 +100,13 @@ class Outcome:
     error: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def word(self) -> OutcomeWord:
+        """``answered``, ``closest only``, ``not held``, ``stopped`` or ``failed`` (:mod:`rlm_mem.recall.outcome`)."""
+        return outcome_word(
+            content=self.content, chunk_ids=self.chunk_ids, concluded=self.concluded, error=self.error
+        )
+
 
 @dataclass
 class Trajectory:
@@ -130,7 +138,14 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class TrajectoryInfo:
-    """A trajectory in a list. ``concluded`` is None and figures are 0 when the run never ended."""
+    """A trajectory in a list.
+
+    Attributes:
+        outcome: ``answered``, ``closest only``, ``not held``, ``stopped`` or ``failed``; None when no end is
+            recorded: the run goes on, or its process was killed. Then ``concluded`` is None too, and figures are 0.
+        answer: the answer or conclusion, or None.
+        chunk_ids: the memories that the answer rests on; without one, the closest or best found.
+    """
 
     id: str
     operation: str
@@ -146,6 +161,10 @@ class TrajectoryInfo:
     cost: Decimal | None
     error: str | None
     path: Path | None
+    outcome: OutcomeWord | None = None
+    answer: str | None = None
+    confidence: float = 0.0
+    chunk_ids: tuple[str, ...] = ()
 
 
 def prompt_key(prompt: str) -> str:
@@ -288,6 +307,10 @@ def _info(trajectory: Trajectory) -> TrajectoryInfo:
         cost=outcome.cost if outcome else None,
         error=outcome.error if outcome else None,
         path=trajectory.path,
+        outcome=outcome.word if outcome else None,
+        answer=(outcome.content or None) if outcome else None,
+        confidence=outcome.confidence if outcome else 0.0,
+        chunk_ids=outcome.chunk_ids if outcome else (),
     )
 
 

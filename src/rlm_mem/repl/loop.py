@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_mem.errors import BudgetError
-from rlm_mem.llm.base import LLM, Completion
+from rlm_mem.llm.base import LLM, Completion, Usage, estimate_usage
 from rlm_mem.llm.budget import Budget
 from rlm_mem.repl.conversation import Conversation, Turn
 from rlm_mem.repl.prompts import SYSTEM_PROMPT, Opening, clip, feedback, no_program
@@ -191,6 +191,9 @@ class _Run:
                     timeout=None if timeout == float("inf") else timeout,
                     on_text=self._on_text,
                 )
+                if not completion.usage.input_tokens:
+                    # Steps, totals and budgets share this figure; some models report none.
+                    completion = replace(completion, usage=_estimated(completion, prompt_tokens))
                 called.spent(completion)
         except BaseException:
             self._budget.cancel(held)
@@ -235,6 +238,12 @@ class _Run:
             # A program that called FINAL has concluded, whatever ran out at the same moment.
             stopped_by=None if final is not None else stopped_by,
         )
+
+
+def _estimated(completion: Completion, prompt_tokens: int) -> Usage:
+    """The usage of a call whose model did not report its prompt."""
+    said = completion.usage.output_tokens or estimate_usage("", completion.text).output_tokens
+    return replace(completion.usage, input_tokens=prompt_tokens, output_tokens=said, estimated=True)
 
 
 def _summary(step: LoopStep) -> str:

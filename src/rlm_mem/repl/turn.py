@@ -148,7 +148,7 @@ def make_step(
         depth=depth,
         question=question,
         prompt_chars=prompt_chars,
-        prompt_tokens=reply.usage.input_tokens or prompt_tokens,
+        prompt_tokens=prompt_tokens if completion is None else reply.usage.input_tokens,
         reply=reply.text,
         programs=tuple(code for code, _ in done),
         output=output,

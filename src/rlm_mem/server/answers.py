@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from rlm_mem.recall.outcome import OutcomeWord
+
 if TYPE_CHECKING:
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
@@ -27,7 +29,7 @@ class RecallAnswer(Struct):
     """The answer to a question.
 
     Attributes:
-        answer: null when the memory does not hold it (``concluded``), or a budget ended the run (``stopped_by``).
+        answer: null when there is none; ``outcome`` says why: closest only, not held, or stopped (``stopped_by``).
         chunk_ids: what it rests on; without an answer, the best evidence found.
         cost: US dollars of all calls, null when one of them had no known price.
         standing: for each of ``chunk_ids``: tier, reliability, confidence and uses.
@@ -37,6 +39,7 @@ class RecallAnswer(Struct):
     chunk_ids: list[str]
     confidence: float
     concluded: bool
+    outcome: OutcomeWord
     stopped_by: str | None
     evidence: list[str]
     iterations: int
@@ -66,6 +69,7 @@ class Conclusion(Struct):
     superseded: list[str]
     chunk_ids: list[str]
     concluded: bool
+    outcome: OutcomeWord
     stopped_by: str | None
     evidence: list[str]
     iterations: int
@@ -87,6 +91,7 @@ def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusi
             chunk_ids=list(result.chunk_ids),
             confidence=result.confidence,
             concluded=result.concluded,
+            outcome=result.outcome,
             stopped_by=result.stopped_by,
             evidence=list(result.evidence),
             iterations=result.iterations_used,
@@ -105,6 +110,7 @@ def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusi
         superseded=list(result.superseded),
         chunk_ids=list(result.chunk_ids),
         concluded=result.concluded,
+        outcome=result.outcome,
         stopped_by=result.stopped_by,
         evidence=list(result.evidence),
         iterations=result.iterations_used,

@@ -98,6 +98,8 @@ def _trajectories(memory: Memory) -> list[dict[str, Any]]:
             "query": one.query,
             "started_at": one.started_at,
             "concluded": one.concluded,
+            "outcome": one.outcome,
+            "answer": one.answer,
         }
         for one in memory.trajectories(limit=50)
     ]

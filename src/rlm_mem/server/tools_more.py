@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.recall.outcome import OutcomeWord
 from rlm_mem.server.arguments import Arguments
 from rlm_mem.server.fields import ChunkId, Confidence, Question, Tags, Text, Time, TypeName
 from rlm_mem.server.tool import Tool
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from rlm_mem.server.service import Call
 
 __all__ = ["TOOLS"]
+
+_ANSWER = 500
+"""Most characters of an answer in the list of runs."""
 
 
 class PathStep(Struct):
@@ -38,6 +42,7 @@ class Reasoned(Struct):
     superseded: list[str]
     chunk_ids: list[str]
     concluded: bool
+    outcome: OutcomeWord
     stopped_by: str | None
     trajectory_id: str
     sources: list[Source]
@@ -51,7 +56,7 @@ class Restored(Struct):
 
 
 class Run(Struct):
-    """A recorded recall."""
+    """A recorded recall; `outcome` is null when no end is recorded."""
 
     id: str
     operation: str
@@ -61,6 +66,8 @@ class Run(Struct):
     iterations: int
     seconds: float
     concluded: bool | None
+    outcome: OutcomeWord | None
+    answer: str | None
 
 
 class Runs(Struct):
@@ -109,6 +116,7 @@ def _reason(call: Call, given: ReasonArguments) -> Reasoned:
         superseded=list(result.superseded),
         chunk_ids=list(result.chunk_ids),
         concluded=result.concluded,
+        outcome=result.outcome,
         stopped_by=result.stopped_by,
         trajectory_id=result.trajectory.id,
         sources=sources(call, result.chunk_ids),
@@ -153,6 +161,8 @@ def _trajectories(call: Call, given: RunsArguments) -> Runs:
                 iterations=one.iterations,
                 seconds=one.seconds,
                 concluded=one.concluded,
+                outcome=one.outcome,
+                answer=None if one.answer is None else one.answer[:_ANSWER],
             )
             for one in found
         ]

@@ -1,5 +1,4 @@
-"""Tools that answer questions: recall by the configured model, and recall whose programs the caller "
-"writes."""
+"""Tools that answer questions: recall by the configured model, and recall whose programs the caller writes."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
+from rlm_mem.recall.outcome import OutcomeWord
 from rlm_mem.server.arguments import Arguments
 from rlm_mem.server.fields import Confidence, Handle, MaybeIds, MaybeText, Question
 from rlm_mem.server.tool import Tool
@@ -36,13 +36,13 @@ class Source(Struct):
 
 
 class Recalled(Struct):
-    """An answer; null when the memory does not hold it (`concluded`), or a budget ended the search "
-    "(`stopped_by`)."""
+    """An answer; null when there is none, and `outcome` says why: closest only, not held, or stopped."""
 
     answer: str | None
     chunk_ids: list[str]
     confidence: float
     concluded: bool
+    outcome: OutcomeWord
     stopped_by: str | None
     iterations: int
     seconds: float
@@ -142,6 +142,7 @@ def _recalled(call: Call, result: RecallResult) -> Recalled:
         chunk_ids=list(result.chunk_ids),
         confidence=result.confidence,
         concluded=result.concluded,
+        outcome=result.outcome,
         stopped_by=result.stopped_by,
         iterations=result.iterations_used,
         seconds=round(result.seconds, 3),

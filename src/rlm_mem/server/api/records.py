@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, to_builtins
 from starlette.responses import Response
 
+from rlm_mem.recall.outcome import OutcomeWord
 from rlm_mem.server.answers import Tokens
 from rlm_mem.server.api.endpoint import Ask, Endpoint, Exchange
 from rlm_mem.server.api.paging import decode_cursor, encode_cursor
@@ -32,7 +33,7 @@ class TrajectoryQuery(Query):
 
 
 class TrajectorySummary(Struct):
-    """A recorded run; ``concluded`` is null, and figures are 0, when it never ended."""
+    """A recorded run; ``concluded`` and ``outcome`` are null, and figures are 0, when no end is recorded."""
 
     id: str
     operation: str
@@ -47,6 +48,8 @@ class TrajectorySummary(Struct):
     usage: Tokens
     cost: Decimal | None
     error: str | None
+    outcome: OutcomeWord | None
+    answer: str | None
 
 
 class TrajectoryPage(Struct):
@@ -142,6 +145,7 @@ def _trajectories(ask: Ask) -> TrajectoryPage:
             TrajectorySummary(
                 one.id, one.operation, one.query, one.started_at, one.model, one.engine, one.iterations,
                 one.seconds, one.concluded, one.stopped_by, _tokens(one.usage), one.cost, one.error,
+                one.outcome, one.answer,
             )
             for one in here
         ],
@@ -154,6 +158,8 @@ def _trajectory(ask: Ask) -> TrajectoryOut:
 
     found = load_trajectory(ask.memory.store, ask.path["trajectory_id"])
     plain = to_builtins(asdict(found), enc_hook=str)
+    if found.outcome is not None:
+        plain["outcome"]["word"] = found.outcome.word
     return TrajectoryOut(**{name: plain[name] for name in TrajectoryOut.__struct_fields__})
 
 

@@ -1,0 +1,44 @@
+"""How a recall or a reasoning came out, in one of five words that Python, command line, MCP, HTTP and dashboard share.
+
+=================  ==========================================================================================
+``answered``       a program concluded with an answer
+``closest only``   a program concluded without an answer, and named the memories that come closest
+``not held``       a program concluded that the memory does not hold the answer
+``stopped``        a budget, or whoever asked, ended the run first; its memories are the best found until then
+``failed``         an error ended the run
+=================  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+__all__ = ["OUTCOMES", "OutcomeWord", "outcome_word"]
+
+OutcomeWord = Literal["answered", "closest only", "not held", "stopped", "failed"]
+
+OUTCOMES: tuple[OutcomeWord, ...] = get_args(OutcomeWord)
+
+_GIVEN_UP = frozenset({"CallCancelled", "CancelledError", "KeyboardInterrupt", "SystemExit", "GeneratorExit"})
+"""Exceptions by which whoever asked ends a run; records name them as ``TYPE: message``."""
+
+
+def outcome_word(
+    *, content: str | None, chunk_ids: Sequence[str], concluded: bool, error: str | None = None
+) -> OutcomeWord:
+    """The word for the end of a run.
+
+    Args:
+        content: the answer or conclusion; None or blank for none.
+        chunk_ids: the memories that were handed out.
+        concluded: FINAL was called, or a host finished its session.
+        error: the exception that ended the run, as ``TYPE: message``.
+    """
+    if error is not None:
+        return "stopped" if error.partition(":")[0] in _GIVEN_UP else "failed"
+    if not concluded:
+        return "stopped"
+    if content is not None and content.strip():
+        return "answered"
+    return "closest only" if chunk_ids else "not held"
