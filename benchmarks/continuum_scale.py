@@ -21,7 +21,7 @@ from rlm_mem.continuum.files import new_text
 from rlm_mem.continuum.runs import Run, Step, write_run
 from rlm_mem.continuum.schema import TIERS, tier_fields
 from rlm_mem.continuum.traces import goal_signature
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 from support import Report, arguments, spread, timed, timings
 
 VERBS = (

@@ -22,7 +22,7 @@ from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.files import Entry
 from rlm_mem.continuum.traces import goal_signature
 from rlm_mem.search import search
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 from support import RESULTS, Report, arguments
 
 WORTH = {"good": 0.99, "mediocre": 0.85, "bad": 0.5}

@@ -20,7 +20,7 @@ from remember import note
 from rlm_mem.config import Config
 from rlm_mem.interchange import export_store, import_source
 from rlm_mem.interchange.report import ImportReport
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 from support import Report, arguments
 
 MANY = 1_000

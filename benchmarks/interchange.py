@@ -14,7 +14,7 @@ from typing import Any
 
 from rlm_mem.config import Config
 from rlm_mem.interchange import export_store, import_source
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 from support import Report, arguments
 
 TEXT = """gate key boat clock tea mill bridge sensor radio cable river meeting budget friday march price paint rope

@@ -26,10 +26,10 @@ from typing import Any
 from locomo import CATEGORIES, Conversation, load
 from offline_fit import Example, collect, examined, fit, is_right, token_f1, write
 from rlm_mem import Memory
-from rlm_mem.llm.base import Completion, as_messages
-from rlm_mem.llm.offline import OfflineLLM
-from rlm_mem.llm.offline.model import given_passages
-from rlm_mem.llm.offline.weights import Weights
+from rlm_mem.models.base import Completion, as_messages
+from rlm_mem.offline import OfflineLLM
+from rlm_mem.offline.model import given_passages
+from rlm_mem.offline.weights import Weights
 from rlm_mem.recall.recall import RecallOperation
 from rlm_mem.text.analysis import get_analyser
 from support import Report

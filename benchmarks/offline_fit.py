@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.llm.offline.candidates import candidates
-from rlm_mem.llm.offline.features import passage_signs, settled, signals
-from rlm_mem.llm.offline.question import analyse_question
-from rlm_mem.llm.offline.reader import READ_FULLY, examine
-from rlm_mem.llm.offline.said import Passage
-from rlm_mem.llm.offline.weights import Weights
+from rlm_mem.offline.candidates import candidates
+from rlm_mem.offline.features import passage_signs, settled, signals
+from rlm_mem.offline.question import analyse_question
+from rlm_mem.offline.reader import READ_FULLY, examine
+from rlm_mem.offline.said import Passage
+from rlm_mem.offline.weights import Weights
 
 Floats = npt.NDArray[np.float64]
 

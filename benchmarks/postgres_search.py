@@ -184,7 +184,7 @@ def measure(size: int, report: Report, place: Path) -> None:
 
     from rlm_mem.search import search
     from rlm_mem.search.api import ranked_ids
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.postgres.recount import recount
     from rlm_mem.store.postgres.schema import namespace_key
 
@@ -253,8 +253,8 @@ class Local:
     """The local postings of the same chunks."""
 
     def __init__(self, folder: Path, corpus: synthetic.Corpus) -> None:
-        from rlm_mem.store import schema
-        from rlm_mem.store.postings import PostingsIndex
+        from rlm_mem.store.local import schema
+        from rlm_mem.store.local.postings import PostingsIndex
 
         folder.mkdir()
         self._folder = folder
@@ -272,7 +272,7 @@ class Local:
         from rlm_mem.search.api import question_for
         from rlm_mem.search.candidates import gather
         from rlm_mem.search.ranked import ranked
-        from rlm_mem.store.lookup import Filters
+        from rlm_mem.store.core.lookup import Filters
 
         source = self._postings.source(self._connection)
         query = question_for(source, question, "english", datetime.now(UTC))

@@ -25,7 +25,7 @@ from locomo import CATEGORIES, Conversation, load
 from retrieval_peers import DEPTH, PEERS, Peer, missing
 from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.search import search
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.tokens import count_tokens
 from support import Report, arguments, percentile, timed
 

@@ -41,8 +41,8 @@ class Recipe:
     """The two stages as `search` runs them, without reading the chunks of the results."""
 
     def __init__(self, folder: Path) -> None:
-        from rlm_mem.store import schema
-        from rlm_mem.store.postings import PostingsIndex
+        from rlm_mem.store.local import schema
+        from rlm_mem.store.local.postings import PostingsIndex
 
         self.connection = schema.connect(folder / "index.sqlite", wait_seconds=30)
         self.postings = PostingsIndex(folder / "postings", synthetic.NS)
@@ -52,7 +52,7 @@ class Recipe:
         from rlm_mem.search.api import question_for
         from rlm_mem.search.candidates import gather
         from rlm_mem.search.ranked import ranked
-        from rlm_mem.store.lookup import Filters
+        from rlm_mem.store.core.lookup import Filters
 
         source = self.postings.source(self.connection)
         query = question_for(source, question, "english", None)
@@ -63,7 +63,7 @@ class Recipe:
         """The hundred best chunks by their words alone."""
         import numpy as np
 
-        from rlm_mem.store.lookup import Filters
+        from rlm_mem.store.core.lookup import Filters
 
         source = self.postings.source(self.connection)
         return source.best(source.term_ids(words), np.ones(len(words)), 100, Filters())[0].tolist()
@@ -193,7 +193,7 @@ def _all_words(text: str) -> list[str]:
 
 
 def _write_chunk(connection: sqlite3.Connection, doc: int, mark: str) -> None:
-    from rlm_mem.store.segments import encode_segments
+    from rlm_mem.store.core.segments import encode_segments
     from rlm_mem.text.analysis import AnalysedSegment
 
     def term(text: str) -> int:
@@ -272,7 +272,7 @@ def serve(folder: Path) -> None:
 def real_store(report: Report, place: Path, size: int) -> None:
     """`search` on a real store with its files, ten results read, and the same after a write."""
     from rlm_mem.search import search
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
     corpus = synthetic.Corpus(size)
     names = [synthetic.word(n) for n in range(synthetic.VOCABULARY)]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store import schema
+from rlm_mem.store.local import schema
 
 NS = 1
 SEGMENTS = 10
@@ -184,7 +184,7 @@ def _write_batch(connection: sqlite3.Connection, batch: Batch) -> None:
 
 
 def blobs(batch: Batch) -> Iterator[bytes]:
-    """The segment blobs of a batch (the format of rlm_mem.store.segments), made array-wise."""
+    """The segment blobs of a batch (the format of rlm_mem.store.core.segments), made array-wise."""
     count = len(batch.doc)
     lengths = batch.segment_length
     segment = np.repeat(np.arange(count * SEGMENTS), lengths.ravel())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.postgres import Databases, NoServer, Server
 
 # A busy machine is no reason to fail; the same examples for everybody in CI, new ones at every developer's run.

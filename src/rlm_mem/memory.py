@@ -15,26 +15,26 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.config import Config, locate
-from rlm_mem.store.api import ChunkStore, ConversationInfo, LinkedChunk, Version
+from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.system import Continuum
     from rlm_mem.ingest.remember import When
-    from rlm_mem.llm.base import LLM
-    from rlm_mem.llm.budget import Limits
+    from rlm_mem.models.base import LLM
+    from rlm_mem.models.budget import Limits
     from rlm_mem.persona import Persona
     from rlm_mem.recall.costs import CostLine
     from rlm_mem.recall.host_session import RecallSession
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
     from rlm_mem.recall.trajectory import TrajectoryInfo
-    from rlm_mem.repl.loop import LoopStep
+    from rlm_mem.sandbox.loop import LoopStep
     from rlm_mem.search import Hit
-    from rlm_mem.store.integrity import Finding
-    from rlm_mem.store.lookup import Filters
-    from rlm_mem.store.repair import Repair
-    from rlm_mem.store.sync import SyncReport
+    from rlm_mem.store.core.lookup import Filters
+    from rlm_mem.store.local.integrity import Finding
+    from rlm_mem.store.local.repair import Repair
+    from rlm_mem.store.local.sync import SyncReport
 
 __all__ = ["Memory"]
 
@@ -128,7 +128,7 @@ class Memory:
     def llm(self) -> LLM:
         """The model that writes the programs, resolved when first used."""
         if self._llm is None:
-            from rlm_mem.llm.base import adapt, get_llm
+            from rlm_mem.models.base import adapt, get_llm
 
             given = self._llm_given
             self._llm = (
@@ -332,14 +332,14 @@ class Memory:
     def check(self, progress: Progress | None = None) -> list[Finding]:
         """Every integrity check of seed 003 over files, links and index, and of the tiered memories (seed 001)."""
         from rlm_mem.continuum.care import findings
-        from rlm_mem.store.integrity import check
+        from rlm_mem.store.local.integrity import check
 
         return [*check(self.store, progress=progress), *findings(self.continuum)]
 
     def repair(self, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
         """Mend what can be mended without deleting content; by default only say what would be done."""
         from rlm_mem.continuum.care import repairs
-        from rlm_mem.store.repair import repair
+        from rlm_mem.store.local.repair import repair
 
         return [
             *repair(self.store, dry_run=dry_run, progress=progress),

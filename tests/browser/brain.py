@@ -6,8 +6,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rlm_mem.llm.scripted import ScriptedLLM
 from rlm_mem.memory import Memory
+from rlm_mem.models.scripted import ScriptedLLM
 from tests.continuum.conftest import PROVEN, StillClock, open_continuum, record, rewrite, trace_of
 
 NOTES = (

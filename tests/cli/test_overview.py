@@ -44,7 +44,7 @@ def test_the_overview_shows_on_a_terminal_without_unicode() -> None:
 @pytest.mark.parametrize(
     ("line", "modules"),
     [
-        (["search", "tea"], ("look",)),
+        (["search", "tea"], ("read",)),
         (["--brain", "search", "mcp"], ("server",)),
         (["--namespace", "a", "--log-level", "debug", "hud"], ("persona",)),
         (["--brain=x", "trace", "list"], ("traces",)),

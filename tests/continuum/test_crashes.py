@@ -14,9 +14,9 @@ import pytest
 
 from rlm_mem.continuum import Continuum
 from rlm_mem.errors import StorageError
-from rlm_mem.store import files
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.integrity import check
+from rlm_mem.store.core import files
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local.integrity import check
 
 from .conftest import (
     DAY_1,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.continuum import Continuum
-from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.search import search
 
 from .conftest import PROVEN, STEPS, StillClock, learning, record, replaced, rewrite, trace_of, tree

@@ -9,9 +9,9 @@ import pytest
 from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.files import Entry
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.llm.scripted import ScriptedLLM
 from rlm_mem.memory import Memory
-from rlm_mem.store.standing import reliability
+from rlm_mem.models.scripted import ScriptedLLM
+from rlm_mem.store.core.standing import reliability
 
 from .conftest import STEPS, StillClock, learning, record, rewrite, trace_of
 

@@ -11,7 +11,7 @@ import pytest
 from rlm_mem.errors import InputError
 from rlm_mem.ingest.chunking import ChunkingEngine
 from rlm_mem.ingest.remember import RememberOperation
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 
 class Odd:

@@ -15,27 +15,27 @@ LAYERS = (
     ("cli", "server", "integrations"),
     ("memory",),
     ("recall", "continuum", "persona", "interchange"),
-    ("repl", "llm"),
+    ("sandbox", "models", "offline"),
     ("search", "ingest"),
     ("store",),
     ("text",),
     ("telemetry",),
-    ("chunk", "chunk_fields", "chunk_types", "errors", "config", "dsn"),
+    ("chunk", "errors", "config", "dsn"),
 )
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 TOP = len(LAYERS)
 
 GROUND = set(LAYERS[-1])
-"""Single modules, not packages: they may import each other, though not in a circle."""
+"""They may import each other, though not in a circle."""
 
-SIDEWAYS = {("repl", "llm"), ("cli", "server")}
+SIDEWAYS = {("sandbox", "models"), ("models", "offline"), ("offline", "models"), ("cli", "server")}
 """The only imports from one package into another on the same level."""
 
 MODULES = [path for path in sources.MODULES if path.is_relative_to(SOURCE)]
 
 
 def package_of(dotted: str) -> str:
-    """``rlm_mem.store.api`` belongs to ``store``; the root and ``__main__`` to the empty name."""
+    """``rlm_mem.store.core.chunk_store`` belongs to ``store``; the root and ``__main__`` to the empty name."""
     parts = dotted.split(".")
     return parts[1] if len(parts) > 1 and parts[1] != "__main__" else ""
 

@@ -42,7 +42,7 @@ def test_the_help_of_the_command_loads_nothing_heavy() -> None:
 def test_a_command_loads_no_other_commands() -> None:
     loaded = loaded_by("from rlm_mem.cli import main\nassert main(['--brain', 'nowhere', 'tags']) == 1")
     modules = {name for name in loaded if name.startswith("rlm_mem.cli.")}
-    assert "rlm_mem.cli.look" in modules
+    assert "rlm_mem.cli.read" in modules
     assert modules.isdisjoint({"rlm_mem.cli.server", "rlm_mem.cli.continuum", "rlm_mem.cli.persona"})
 
 

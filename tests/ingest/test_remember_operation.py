@@ -12,7 +12,7 @@ from tests.stored import stored
 
 from rlm_mem.config import Config
 from rlm_mem.ingest.remember import RememberOperation
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 SENTENCE = "The quick brown fox jumps over the lazy dog near the old mill."
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.config import Config
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 Open = Callable[..., ChunkStore]
 

@@ -13,7 +13,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.interchange import export_store, import_source
-from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.models.scripted import ScriptedLLM
 
 STEPS = [{"tool": "Fetch", "call": "the page", "validation": "status 200"}]
 PLACES = {

@@ -11,7 +11,7 @@ import pytest
 
 from rlm_mem.interchange import import_source
 from rlm_mem.interchange.report import ImportReport
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 from .conftest import Open
 

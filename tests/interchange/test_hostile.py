@@ -21,7 +21,7 @@ from rlm_mem.interchange.detection import FORMATS, detect
 from rlm_mem.interchange.frontmatter import read_frontmatter
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import Counted, json_entries, json_lines
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 from .conftest import Open
 

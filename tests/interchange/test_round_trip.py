@@ -19,7 +19,7 @@ from rlm_mem.interchange.export import _line, _shape
 from rlm_mem.interchange.frontmatter import read_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, chunk_to_markdown
 from rlm_mem.interchange.records import Memory
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 from .conftest import Open
 

@@ -14,7 +14,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.interchange import import_source, importing
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.watching import watch
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 from .conftest import Open
 
@@ -116,7 +116,7 @@ def test_without_its_notes_an_import_finds_what_is_there(store: ChunkStore, tmp_
 
 
 def test_the_notes_of_imports_are_no_damage_to_a_store(store: ChunkStore, tmp_path: Path) -> None:
-    from rlm_mem.store.integrity import check
+    from rlm_mem.store.local.integrity import check
 
     (tmp_path / "a.md").write_text("The gate is green.")
     import_source(store, tmp_path / "a.md")

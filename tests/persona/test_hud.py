@@ -12,7 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 from rlm_mem import Memory
-from rlm_mem.llm.base import Completion, Usage
+from rlm_mem.models.base import Completion, Usage
 from rlm_mem.persona import Library, render_gauge
 from rlm_mem.persona.figures import KEYS, SLIDER_KEYS, figures_of, paths
 from tests.conftest import Clock

@@ -10,7 +10,7 @@ import pytest
 from model_server import ModelServer, clients, start_server
 
 if TYPE_CHECKING:
-    from rlm_mem.llm.providers import ProviderLLM
+    from rlm_mem.models.providers import ProviderLLM
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

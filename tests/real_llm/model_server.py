@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from rlm_mem.llm.providers import ProviderLLM
+    from rlm_mem.models.providers import ProviderLLM
 
 START_SECONDS = 120.0
 """Generous: the machine may be busy."""
@@ -117,8 +117,8 @@ def start_server(folder: Path) -> ModelServer:
 
 def clients(server: ModelServer) -> Iterator[Callable[[str], ProviderLLM]]:
     from rlm_mem.config import Config
-    from rlm_mem.llm.providers import ProviderLLM
-    from rlm_mem.llm.targets import NO_KEY, Target
+    from rlm_mem.models.providers import ProviderLLM
+    from rlm_mem.models.targets import NO_KEY, Target
 
     config = Config.load(None, environ={}, llm={"timeout_seconds": 240.0, "max_tokens": 64})
     made: list[ProviderLLM] = []

@@ -17,10 +17,10 @@ import pytest
 from model_server import PROVIDERS, ModelServer, clients, start_server
 
 from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout, ModelUnavailable
-from rlm_mem.llm import Message, get_llm
+from rlm_mem.models import Message, get_llm
 
 if TYPE_CHECKING:
-    from rlm_mem.llm.providers import ProviderLLM
+    from rlm_mem.models.providers import ProviderLLM
 
 Connect = Callable[..., "ProviderLLM"]
 

@@ -14,11 +14,11 @@ from model_server import PROVIDERS
 
 from rlm_mem.config import Config
 from rlm_mem.errors import ModelUnavailable
-from rlm_mem.llm.budget import Limits
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.models.budget import Limits
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 if TYPE_CHECKING:
-    from rlm_mem.llm.providers import ProviderLLM
+    from rlm_mem.models.providers import ProviderLLM
 
 MEMORIES = [
     "Ada: We moved the nightly build to the machine called Heron, since Osprey kept running out of disk.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 
 def block(code: str) -> str:

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from rlm_mem.errors import BudgetError, InvalidConfig, MaxIterationsError
-from rlm_mem.llm.base import Usage
-from rlm_mem.llm.budget import BUDGET_NAMES, Budget, Limits
+from rlm_mem.models.base import Usage
+from rlm_mem.models.budget import BUDGET_NAMES, Budget, Limits
 
 
 class Clock:

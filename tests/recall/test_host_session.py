@@ -6,10 +6,10 @@ import pytest
 from recall_memories import fill
 
 from rlm_mem.errors import BudgetError, InvalidQuery, MaxIterationsError, SessionComplete
-from rlm_mem.llm.budget import Limits
-from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.models.budget import Limits
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import load_trajectory, recall_session
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 
 def test_a_session_opens_with_schema_figures_and_hits_but_no_content(store: ChunkStore) -> None:

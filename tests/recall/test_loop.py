@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from rlm_mem.errors import BudgetError, ModelOverloaded, ProgramError, SandboxViolation
-from rlm_mem.llm.base import Completion, Usage
-from rlm_mem.llm.budget import Budget, Limits
-from rlm_mem.llm.scripted import ScriptedLLM
-from rlm_mem.repl.loop import LoopResult, drive
-from rlm_mem.repl.prompts import Opening
-from rlm_mem.repl.steps import Final, HostCall, StepOutput
-from rlm_mem.repl.turn import LoopStep
+from rlm_mem.models.base import Completion, Usage
+from rlm_mem.models.budget import Budget, Limits
+from rlm_mem.models.scripted import ScriptedLLM
+from rlm_mem.sandbox.loop import LoopResult, drive
+from rlm_mem.sandbox.prompts import Opening
+from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
+from rlm_mem.sandbox.turn import LoopStep
 
 
 class PaperSession:

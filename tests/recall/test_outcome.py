@@ -9,8 +9,8 @@ import pytest
 from recall_memories import block, fill
 
 from rlm_mem.errors import ModelError
-from rlm_mem.llm.budget import Limits
-from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.models.budget import Limits
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import (
     ReasonOperation,
     RecallOperation,
@@ -20,7 +20,7 @@ from rlm_mem.recall import (
     recall_session,
 )
 from rlm_mem.recall.trajectory import trajectory_file
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 
 def ask(store: ChunkStore, program: str, limits: Limits | None = None) -> RecallResult:

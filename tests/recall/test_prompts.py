@@ -6,10 +6,10 @@ import ast
 
 import pytest
 
-from rlm_mem.repl.conversation import Conversation, Turn
-from rlm_mem.repl.prompts import SYSTEM_PROMPT, Opening, build_opening, clip, feedback, fenced
-from rlm_mem.repl.turn import programs_in
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.sandbox.conversation import Conversation, Turn
+from rlm_mem.sandbox.prompts import SYSTEM_PROMPT, Opening, build_opening, clip, feedback, fenced
+from rlm_mem.sandbox.turn import programs_in
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.tokens import count_tokens
 
 

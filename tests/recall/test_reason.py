@@ -6,10 +6,10 @@ import pytest
 from recall_memories import block
 
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.llm.budget import Limits
-from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.models.budget import Limits
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import ReasoningResult, ReasoningStep, ReasonOperation, load_trajectory
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 QUESTION = "Why does Carla live in Lisbon?"
 

@@ -10,13 +10,13 @@ import pytest
 from recall_memories import block, fill
 
 from rlm_mem.errors import InvalidQuery, ModelOverloaded
-from rlm_mem.llm.base import Completion, Usage
-from rlm_mem.llm.budget import Limits
-from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.models.base import Completion, Usage
+from rlm_mem.models.budget import Limits
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, RecallResult, list_trajectories, load_trajectory
-from rlm_mem.repl.prompts import SYSTEM_PROMPT
-from rlm_mem.repl.turn import LoopStep, programs_in
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.sandbox.prompts import SYSTEM_PROMPT
+from rlm_mem.sandbox.turn import LoopStep, programs_in
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 READ_ALL = block("for i in search_chunks('Carla Lisbon Oslo'):\n    print(i, read_chunk(i)['content'])")
 

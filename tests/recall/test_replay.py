@@ -6,9 +6,9 @@ import pytest
 from recall_memories import block, fill
 
 from rlm_mem.errors import NotFoundError
-from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import ReasonOperation, RecallOperation, recall_session, replay
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 READ = "for i in search_chunks('Carla Lisbon'):\n    print(read_chunk(i)['content'])"
 
@@ -97,7 +97,7 @@ def test_sub_questions_replay_their_own_programs(store: ChunkStore) -> None:
 
 
 def test_an_endless_program_ends_with_the_replays_budget(store: ChunkStore) -> None:
-    from rlm_mem.llm.budget import Limits
+    from rlm_mem.models.budget import Limits
 
     fill(store)
     result = RecallOperation(

@@ -8,11 +8,11 @@ from decimal import Decimal
 import pytest
 from recall_memories import block, fill
 
-from rlm_mem.llm.base import Completion, Message, Usage
-from rlm_mem.llm.budget import Limits
-from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.models.base import Completion, Message, Usage
+from rlm_mem.models.budget import Limits
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, RecallResult
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 PLENTY = {
     "iterations": 1000,

@@ -13,8 +13,8 @@ import pytest
 from recall_memories import block, fill
 
 from rlm_mem.errors import InvalidQuery, NotFoundError
-from rlm_mem.llm.base import Completion, Usage
-from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.models.base import Completion, Usage
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import (
     ReasonOperation,
     RecallOperation,
@@ -25,7 +25,7 @@ from rlm_mem.recall import (
     prune_trajectories,
 )
 from rlm_mem.recall.trajectory import Trajectory, recent, trajectory_file
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 
 def recall(

@@ -12,8 +12,8 @@ from index_rows import NS, IndexRows, Made, Spoken
 
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.query import Query
-from rlm_mem.store.lookup import BM25_B, BM25_K1, FAR, CandidateSource, Filters
-from rlm_mem.store.postings import PostingsIndex
+from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, CandidateSource, Filters
+from rlm_mem.store.local.postings import PostingsIndex
 
 WORDS = [f"w{number}" for number in range(30)]
 AUTHORS = [None, "Ann", "Bob", "Cem"]

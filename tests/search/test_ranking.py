@@ -11,7 +11,7 @@ from rlm_mem.search import Hit, search
 from rlm_mem.search.features import names
 from rlm_mem.search.ranking import WEIGHTS
 from rlm_mem.search.snippets import explain
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 Said = tuple[str, str]
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search import Filters, Hit, ranked_ids, search
-from rlm_mem.store import schema
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.local import LocalBackend
-from rlm_mem.store.postings import PostingsIndex
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local import schema
+from rlm_mem.store.local.local_backend import LocalBackend
+from rlm_mem.store.local.postings import PostingsIndex
 
 WORDS = [
     "apple",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rlm_mem.search import Filters, search
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 
 def replace_chunk(store: ChunkStore, old: str, new: str, at: str) -> None:

@@ -216,8 +216,8 @@ def test_a_question_leads_to_its_run(site: Site, ids: list[str]) -> None:
 
 
 def test_costs_are_summed_and_unpriced_is_not_free(site: Site, ids: list[str]) -> None:
-    from rlm_mem.llm.scripted import ScriptedLLM
     from rlm_mem.memory import Memory
+    from rlm_mem.models.scripted import ScriptedLLM
 
     Memory(site.memory.store, ScriptedLLM(["```repl\nFINAL('tea')\n```"])).recall("What does Ben drink?")
     page = text_of(site.get("/costs"))

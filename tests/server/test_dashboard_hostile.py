@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlm_mem.llm.scripted import ScriptedLLM
 from rlm_mem.memory import Memory
+from rlm_mem.models.scripted import ScriptedLLM
 from tests.server.site import Site, opened, tags_of
 
 TEXTS = {

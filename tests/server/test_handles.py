@@ -6,7 +6,7 @@ import pytest
 
 from rlm_mem.errors import NotFoundError
 from rlm_mem.server.handles import Handles
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 
 class Seconds:

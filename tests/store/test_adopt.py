@@ -10,7 +10,7 @@ from rlm_mem.chunk import Chunk, ChunkLinks, ChunkMetadata, content_hash
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError
 from rlm_mem.search import search
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 TIME = "2026-02-10T21:37:00.000000Z"
 

@@ -16,12 +16,12 @@ import pytest
 
 from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.memory import Memory
-from rlm_mem.store import backup as backup_module
-from rlm_mem.store import files
-from rlm_mem.store.backup import back_up_folder
-from rlm_mem.store.backup_archive import read_backup
-from rlm_mem.store.integrity import check
-from rlm_mem.store.restore import restore_folder
+from rlm_mem.store.core import files
+from rlm_mem.store.core.backup_archive import read_backup
+from rlm_mem.store.local import backup as backup_module
+from rlm_mem.store.local.backup import back_up_folder
+from rlm_mem.store.local.integrity import check
+from rlm_mem.store.local.restore import restore_folder
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.search import search
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.copying import compare, copy_namespace
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.copying import compare, copy_namespace
 from tests.conftest import Clock
 from tests.postgres import Databases
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.chunk import decode_chunk
-from rlm_mem.store import files
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.integrity import check
+from rlm_mem.store.core import files
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local.integrity import check
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
-from rlm_mem.store.api import ChunkStore, init_storage
+from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 from tests.conftest import Clock
 from tests.stored import stored
 

@@ -20,9 +20,9 @@ import pytest
 from rlm_mem.config import Config
 from rlm_mem.errors import StorageError, StoreFull, StoreReadOnly
 from rlm_mem.search import search
-from rlm_mem.store import files
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.integrity import check
+from rlm_mem.store.core import files
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local.integrity import check
 from tests.store.test_crashes import in_child
 
 pytestmark = pytest.mark.local_only("look at files, disks and the index beside them")
@@ -70,10 +70,10 @@ def test_files_dated_in_the_future_are_noticed_like_any_others(base: Path) -> No
 
 NEWER = """
     import sys
-    from rlm_mem.store import schema
+    from rlm_mem.store.local import schema
     schema.MIGRATIONS += ("ALTER TABLE chunks ADD COLUMN mood TEXT;",)
     schema.INDEX_VERSION += 1
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
     with ChunkStore(sys.argv[1]) as store:
         print(len(store.list_chunks()))
         store.create_chunk("of the newer program")

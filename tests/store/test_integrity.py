@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.integrity import CODES, check, find_cycle
-from rlm_mem.store.repair import repair
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local.integrity import CODES, check, find_cycle
+from rlm_mem.store.local.repair import repair
 
 pytestmark = pytest.mark.local_only("look at files")
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from rlm_mem.errors import InputError, RlmMemError, StorageError, StoreFull, StoreLocked, StoreReadOnly
-from rlm_mem.store import files
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core import files
+from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.stored import everything
 
 NAN = float("nan")

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlm_mem.memory import Memory
-from rlm_mem.store import schema
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local import schema
 from tests.store.test_scaling import grow, steps
 
 WRITES = st.lists(

@@ -13,8 +13,8 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.integrity import check
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local.integrity import check
 from tests.postgres import PASSWORD, USER, Databases, account, free_port
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")

@@ -17,9 +17,9 @@ import pytest
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 from rlm_mem.search import search  # noqa: E402 - below what may skip the module
-from rlm_mem.store import best_match  # noqa: E402
-from rlm_mem.store.api import ChunkStore  # noqa: E402
-from rlm_mem.store.lookup import CandidateSource, Filters  # noqa: E402
+from rlm_mem.store.core import best_match  # noqa: E402
+from rlm_mem.store.core.chunk_store import ChunkStore  # noqa: E402
+from rlm_mem.store.core.lookup import CandidateSource, Filters  # noqa: E402
 from rlm_mem.store.postgres import lookup, parts, term_lists, terms  # noqa: E402
 from rlm_mem.store.postgres import recount as recount_module  # noqa: E402
 from rlm_mem.store.postgres.lookup import PostgresSource, Remembered  # noqa: E402

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.search import search
-from rlm_mem.store import postings as postings_module
-from rlm_mem.store import schema
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.postings import PostingsIndex
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local import postings as postings_module
+from rlm_mem.store.local import schema
+from rlm_mem.store.local.postings import PostingsIndex
 
 pytestmark = pytest.mark.local_only("look at the index beside the files")
 
@@ -59,7 +59,7 @@ def snapshots(base: Path) -> list[Path]:
 SEARCHER = """
 import sys
 from rlm_mem.search import search
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 with ChunkStore(sys.argv[1]) as store:
     for line in sys.stdin:
         print([hit.snippet for hit in search(store, line.strip())], flush=True)
@@ -273,9 +273,9 @@ WRITER = """
 import random, sys
 from pathlib import Path
 from rlm_mem.search import search
-from rlm_mem.store import schema
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.postings import PostingsIndex
+from rlm_mem.store.local import schema
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local.postings import PostingsIndex
 base, name = Path(sys.argv[1]), sys.argv[2]
 rng = random.Random(name)
 with ChunkStore(base) as store:

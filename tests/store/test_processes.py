@@ -9,8 +9,8 @@ import textwrap
 import threading
 from pathlib import Path
 
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.integrity import check
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local.integrity import check
 from tests.stored import stored
 
 
@@ -66,7 +66,7 @@ def test_counters_raised_by_several_processes_lose_no_update(base: Path | str) -
         chunk = store.create_chunk("0", metadata={"count": 0})
     script = """
         import sys
-        from rlm_mem.store.api import ChunkStore
+        from rlm_mem.store.core.chunk_store import ChunkStore
         with ChunkStore(sys.argv[1]) as store:
             for _ in range(50):
                 with store.batch():
@@ -85,7 +85,7 @@ def test_a_write_of_another_process_is_seen_by_the_next_call(base: Path | str) -
         assert store.list_chunks() == []
         script = """
             import sys
-            from rlm_mem.store.api import ChunkStore
+            from rlm_mem.store.core.chunk_store import ChunkStore
             ChunkStore(sys.argv[1]).create_chunk("x", tags=["t"])
         """
         run_all(script, [str(base)])

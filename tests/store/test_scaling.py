@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.memory import Memory
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 
 def steps(store: ChunkStore, action: Callable[[], object]) -> int:

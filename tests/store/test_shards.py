@@ -11,7 +11,7 @@ import pytest
 
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, NotFoundError, StorageError
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.postgres import Databases
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.errors import StorageError
-from rlm_mem.store.api import ChunkStore
-from rlm_mem.store.integrity import check
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local.integrity import check
 
 pytestmark = pytest.mark.local_only("look at files")
 
@@ -210,7 +210,7 @@ def test_opening_reads_no_file_when_nothing_changed(base: Path, monkeypatch: pyt
     with ChunkStore(base) as store:
         for number in range(20):
             store.create_chunk(str(number))
-    from rlm_mem.store import sync
+    from rlm_mem.store.local import sync
 
     def refuse(path: Path) -> None:
         raise AssertionError(f"{path} was read")

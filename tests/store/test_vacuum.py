@@ -11,9 +11,9 @@ import pytest
 
 from rlm_mem.errors import StoreReadOnly
 from rlm_mem.memory import Memory
-from rlm_mem.store.integrity import check
-from rlm_mem.store.local import LocalBackend
-from rlm_mem.store.vacuum import vacuum_folder
+from rlm_mem.store.local.integrity import check
+from rlm_mem.store.local.local_backend import LocalBackend
+from rlm_mem.store.local.vacuum import vacuum_folder
 
 
 def backend_of(memory: Memory) -> LocalBackend:

@@ -23,8 +23,8 @@ from pytest_httpserver import HTTPServer
 from rlm_mem import Memory, telemetry
 from rlm_mem.config import Config, TelemetryConfig
 from rlm_mem.errors import InvalidConfig, ModelTimeout
-from rlm_mem.llm.base import Completion, Usage
-from rlm_mem.llm.scripted import ScriptedLLM
+from rlm_mem.models.base import Completion, Usage
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.telemetry.names import ATTRIBUTES, METRICS, OPERATIONS
 
 SECRET = "The harbour code is heronblue."

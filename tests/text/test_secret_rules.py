@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rlm_mem.config import Config, SecretsConfig
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.ingest.remember import RememberOperation
-from rlm_mem.store.api import ChunkStore
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.secret_rules import KEY_RULES, PII_RULES
 from rlm_mem.text.secrets import find_secrets, hide, screen
 

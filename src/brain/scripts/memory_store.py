@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from rlm_mem.chunk import Chunk, ChunkLinks, ChunkMetadata
-from rlm_mem.store.api import ChunkStore, init_storage
+from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 
 __all__ = ["Chunk", "ChunkLinks", "ChunkMetadata", "ChunkStore", "init_storage"]

@@ -13,7 +13,7 @@ import typer
 from rlm_mem import __version__
 from rlm_mem.cli import options
 from rlm_mem.cli.logging import log_lines
-from rlm_mem.cli.opening import Where
+from rlm_mem.cli.open import Where
 from rlm_mem.errors import InputError, RlmMemError
 
 FAILED = 1
@@ -22,8 +22,8 @@ INTERRUPTED = 130
 
 #: Modules with commands, in the order in which the help shows them.
 GROUPS = (
-    "remember", "ask", "look", "change", "interchange", "continuum", "review", "traces", "records", "care", "keep",
-    "machines", "persona", "settings", "server", "demo",
+    "remember", "ask", "read", "edit", "interchange", "continuum", "review", "traces", "records", "maintenance",
+    "backup", "machines", "persona", "settings", "server", "demo",
 )  # fmt: skip
 
 

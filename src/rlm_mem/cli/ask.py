@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import open_memory
+from rlm_mem.cli.open import open_memory
 from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import amount, day, indented, one_line, plain, print_json, screen, text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rlm_mem.llm.budget import Limits
     from rlm_mem.memory import Memory
+    from rlm_mem.models.budget import Limits
     from rlm_mem.recall.outcome import OutcomeWord
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult

@@ -15,7 +15,7 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.ask import recall_json, show_recall
-from rlm_mem.cli.opening import named_brain, shown_place
+from rlm_mem.cli.open import named_brain, shown_place
 from rlm_mem.cli.steps import show_step
 from rlm_mem.cli.terminal import amount, plain, print_json, progress, screen, text
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import brain_place, open_memory, shown_place
+from rlm_mem.cli.open import brain_place, open_memory, shown_place
 from rlm_mem.cli.terminal import amount, indented, print_json, progress, screen, table, text
 from rlm_mem.errors import InputError
 
 if TYPE_CHECKING:
-    from rlm_mem.store.copying import CopyReport, Difference
+    from rlm_mem.store.core.copying import CopyReport, Difference
 
 PANEL = "Many machines"
 
@@ -65,7 +65,7 @@ def copy(
     namespace: options.Namespace = None,
 ) -> None:
     """Copy a memory between folders and databases, whole, and compare the two; again carries what is missing."""
-    from rlm_mem.store.copying import compare, copy_namespace
+    from rlm_mem.store.core.copying import compare, copy_namespace
 
     results: list[dict[str, Any]] = []
     for name in _namespaces(ctx, brain, namespace) if every else [namespace]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import brain_place, named_namespace, open_memory
+from rlm_mem.cli.open import brain_place, named_namespace, open_memory
 from rlm_mem.cli.terminal import indented, note, print_json, safe, screen, table, text
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.persona.commands import Command
     from rlm_mem.persona.session import Persona
-    from rlm_mem.store.brain_files import BrainFiles
+    from rlm_mem.store.core.brain_files import BrainFiles
 
 PANEL = "Persona"
 

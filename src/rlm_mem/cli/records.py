@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import open_memory
+from rlm_mem.cli.open import open_memory
 from rlm_mem.cli.steps import cost_line, step_parts, step_title
 from rlm_mem.cli.terminal import (
     amount,

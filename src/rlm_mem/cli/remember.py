@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_mem.cli import options, sources
-from rlm_mem.cli.opening import open_memory
+from rlm_mem.cli.open import open_memory
 from rlm_mem.cli.terminal import amount, one_line, print_json, progress, screen, text
 from rlm_mem.errors import InputError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import open_memory
+from rlm_mem.cli.open import open_memory
 from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, text
 from rlm_mem.errors import InvalidQuery
 

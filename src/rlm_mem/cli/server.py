@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import Where, brain_place, named_brain, open_memory
+from rlm_mem.cli.open import Where, brain_place, named_brain, open_memory
 from rlm_mem.errors import InputError, RlmMemError
 
 PANEL = "Agents"

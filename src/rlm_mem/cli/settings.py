@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.opening import brain_place, shown_place
+from rlm_mem.cli.open import brain_place, shown_place
 from rlm_mem.cli.terminal import print_json, screen, table, text
 
 if TYPE_CHECKING:

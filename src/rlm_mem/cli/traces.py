@@ -10,7 +10,7 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.continuum import PANEL, Goal, Limit
-from rlm_mem.cli.opening import open_memory
+from rlm_mem.cli.open import open_memory
 from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, table, text
 from rlm_mem.errors import InvalidQuery
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlm_mem.errors import RlmMemError
-from rlm_mem.store.brain_files import place_of
-from rlm_mem.store.integrity import Finding
-from rlm_mem.store.repair import Repair
+from rlm_mem.store.core.brain_files import place_of
+from rlm_mem.store.local.integrity import Finding
+from rlm_mem.store.local.repair import Repair
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.system import Continuum

@@ -24,11 +24,11 @@ from rlm_mem.continuum.frontmatter import split_blocks
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
-from rlm_mem.store.brain_files import JOURNAL
+from rlm_mem.store.core.brain_files import JOURNAL
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
-    from rlm_mem.store.files import Signature
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.files import Signature
 
 __all__ = ["Change", "Changes", "Edit"]
 

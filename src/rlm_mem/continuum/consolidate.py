@@ -34,7 +34,7 @@ from rlm_mem.errors import InvalidMemory, ModelError
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.system import Continuum
-    from rlm_mem.llm.base import LLM
+    from rlm_mem.models.base import LLM
 
 __all__ = ["Candidate", "ConsolidationReport", "MemoryConsolidationAgent"]
 

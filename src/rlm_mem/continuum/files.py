@@ -19,11 +19,11 @@ from rlm_mem.continuum import places
 from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
 from rlm_mem.continuum.schema import FIELD_ORDER, Frontmatter, validate
 from rlm_mem.errors import InputError, InvalidMemory
-from rlm_mem.store.brain_files import checked_name
+from rlm_mem.store.core.brain_files import checked_name
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
-    from rlm_mem.store.files import Signature
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.files import Signature
 
 __all__ = ["Entry", "MemoryFiles", "Problem", "new_text"]
 

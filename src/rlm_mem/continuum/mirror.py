@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.continuum.files import Entry
 from rlm_mem.continuum.schema import TIERS
-from rlm_mem.store.standing import COMPONENT, TIER_TAG
+from rlm_mem.store.core.standing import COMPONENT, TIER_TAG
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["MARK", "SOURCE", "Mirror", "chunk_fields"]
 

@@ -16,7 +16,7 @@ from rlm_mem.continuum.files import Entry, Problem, new_text
 from rlm_mem.continuum.rules import TEMPORARY_DAYS, moved, prune_action
 from rlm_mem.continuum.schema import TIERS, stamp
 from rlm_mem.errors import NotFoundError
-from rlm_mem.store.standing import TIER_TAG
+from rlm_mem.store.core.standing import TIER_TAG
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.system import Continuum

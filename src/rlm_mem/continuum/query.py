@@ -15,11 +15,11 @@ from rlm_mem.chunk import parse_time
 from rlm_mem.continuum.mirror import SOURCE
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.store.standing import TIER_TAG, reliability, tier_of
+from rlm_mem.store.core.standing import TIER_TAG, reliability, tier_of
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["DEFAULT_WEIGHTS", "MemoryHit", "QueryMemoryTool", "QueryResult"]
 
@@ -184,7 +184,7 @@ class QueryMemoryTool:
     def _found(self, goal: str, tiers: list[str], tags: list[str]) -> dict[str, float]:
         """Scores of search by chunk: one search over all tiers, and one more for a tier that it hardly reached."""
         from rlm_mem.search.api import ranked_ids
-        from rlm_mem.store.lookup import Filters
+        from rlm_mem.store.core.lookup import Filters
 
         def search(names: list[str]) -> dict[str, float]:
             wanted = Filters(

@@ -23,7 +23,7 @@ from rlm_mem.continuum.traces import Traces
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Case", "Decision", "ReviewQueue"]
 

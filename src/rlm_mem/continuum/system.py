@@ -12,7 +12,7 @@ from rlm_mem.continuum.files import MemoryFiles, Problem
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.observing import consolidated, pruned
 from rlm_mem.errors import InvalidMemory
-from rlm_mem.store.files import Signature
+from rlm_mem.store.core.files import Signature
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.review import ReviewQueue
     from rlm_mem.continuum.traces import Traces
     from rlm_mem.continuum.workspace import Workspace
-    from rlm_mem.llm.base import LLM
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.models.base import LLM
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Continuum"]
 

@@ -20,7 +20,7 @@ from rlm_mem.errors import InvalidMemory, NotFoundError
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Traces", "chunk_meta", "context_key", "fingerprint", "goal_signature"]
 

@@ -18,7 +18,7 @@ from rlm_mem.continuum.schema import stamp, tier_fields
 from rlm_mem.errors import InvalidMemory
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Workspace"]
 

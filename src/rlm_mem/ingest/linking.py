@@ -14,7 +14,7 @@ from rlm_mem.chunk import SIMILAR_TO, Chunk, ChunkLinks, format_time, parse_time
 from rlm_mem.config import IngestConfig
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore, Summary
+    from rlm_mem.store.core.chunk_store import ChunkStore, Summary
 
 __all__ = ["AutoLinker", "add_manual_link"]
 

@@ -24,7 +24,7 @@ from rlm_mem.telemetry import Operation, count, observed
 from rlm_mem.text.secrets import Screened, screen
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Progress", "RememberOperation", "When"]
 

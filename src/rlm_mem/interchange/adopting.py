@@ -12,7 +12,7 @@ from rlm_mem.interchange.report import ImportReport
 from rlm_mem.text.secrets import screen
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Adopter"]
 

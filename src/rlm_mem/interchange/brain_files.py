@@ -16,7 +16,7 @@ import msgspec
 from rlm_mem.interchange.records import Asset, Problem, Record
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.source_file import SourceFile
-from rlm_mem.store.brain_files import (
+from rlm_mem.store.core.brain_files import (
     JOURNAL,
     OF_BRAIN,
     BrainFiles,
@@ -26,7 +26,7 @@ from rlm_mem.store.brain_files import (
 )
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = [
     "EXPORT_MARKER",

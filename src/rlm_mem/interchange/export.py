@@ -27,7 +27,7 @@ from rlm_mem.interchange.markdown import chunk_to_markdown
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["EXPORT_FORMATS", "EXPORT_MARKER", "ExportReport", "export_store", "export_to_markdown"]
 
@@ -69,7 +69,7 @@ def export_to_markdown(chunk_id: str, *, store: ChunkStore | None = None) -> str
         NotFoundError: there is no such chunk. InvalidChunkId: it is no chunk id.
     """
     if store is None:
-        from rlm_mem.store.api import open_store
+        from rlm_mem.store.core.chunk_store import open_store
 
         place = locate()
         if isinstance(place, Path) and not (place / "memory").is_dir():

@@ -21,7 +21,7 @@ from rlm_mem.interchange.source_file import SourceFile, moment
 from rlm_mem.text.secrets import screen
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["FOLDER", "HistoryAdopter", "exported_events", "exported_versions", "read_history", "record_of"]
 

@@ -25,7 +25,7 @@ from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, screen
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Progress", "import_from_markdown", "import_source"]
 
@@ -112,7 +112,7 @@ def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None
         NotFoundError: there is no such path. InputError: nothing of it could be read.
     """
     if store is None:
-        from rlm_mem.store.api import open_store
+        from rlm_mem.store.core.chunk_store import open_store
 
         with open_store(locate(), actor="import") as opened:
             return import_from_markdown(md_path, store=opened)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from rlm_mem.chunk import check_chunk_id
 from rlm_mem.errors import InputError
-from rlm_mem.store.brain_files import LEDGER, BrainFiles
+from rlm_mem.store.core.brain_files import LEDGER, BrainFiles
 
 __all__ = ["Ledger"]
 

@@ -13,7 +13,7 @@ from rlm_mem.interchange.places import Entry, open_place
 from rlm_mem.interchange.report import ImportReport
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["watch"]
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.chunk import format_time
 from rlm_mem.persona.cells import steady
-from rlm_mem.store.standing import COMPONENT, TIER_TAG
+from rlm_mem.store.core.standing import COMPONENT, TIER_TAG
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from rlm_mem.persona.session import Persona
-    from rlm_mem.store.api import ChunkStore
-    from rlm_mem.store.vitals import Vitals
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.vitals import Vitals
 
 __all__ = ["KEYS", "SCHEMA", "SLIDER_KEYS", "Run", "Spending", "figures_of", "paths"]
 
@@ -284,7 +284,7 @@ def _system(
 
 
 def _tools() -> list[str]:
-    from rlm_mem.repl.functions import STORE_FUNCTIONS
+    from rlm_mem.sandbox.functions import STORE_FUNCTIONS
 
     return [*STORE_FUNCTIONS, "llm_query", "llm_query_batched", "rlm_query"]
 

@@ -19,8 +19,8 @@ from rlm_mem.persona.documents import document_text
 from rlm_mem.persona.gauges import Gauge, parse_gauge
 from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
-from rlm_mem.store.brain_files import BrainFiles
-from rlm_mem.store.local_files import LocalBrainFiles
+from rlm_mem.store.core.brain_files import BrainFiles
+from rlm_mem.store.local.local_files import LocalBrainFiles
 
 __all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider", "located_files"]
 
@@ -225,7 +225,7 @@ def located_files(
     if isinstance(place, Path):
         yield _local(place)
         return
-    from rlm_mem.store.api import open_store
+    from rlm_mem.store.core.chunk_store import open_store
 
     with open_store(place, namespace=namespace, read_only=read_only, actor="persona") as store:
         yield store.backend.files(store.namespace)

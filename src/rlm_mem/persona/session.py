@@ -12,8 +12,8 @@ from rlm_mem.errors import InvalidConfig
 from rlm_mem.persona.commands import Command, parse_commands
 from rlm_mem.persona.library import BASE, Library
 from rlm_mem.persona.prompt import PromptContext, compose_prompt
-from rlm_mem.store.brain_files import BrainFiles
-from rlm_mem.store.files import Signature
+from rlm_mem.store.core.brain_files import BrainFiles
+from rlm_mem.store.core.files import Signature
 
 __all__ = ["FOLDER", "SESSION", "Persona"]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from rlm_mem.llm.base import Usage
-from rlm_mem.llm.budget import ModelSpending
+from rlm_mem.models.base import Usage
+from rlm_mem.models.budget import ModelSpending
 from rlm_mem.recall.trajectory import SubCall, Trajectory, trajectories
-from rlm_mem.repl.loop import LoopStep
+from rlm_mem.sandbox.loop import LoopStep
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["CostLine", "costs"]
 

@@ -15,7 +15,7 @@ from rlm_mem.errors import InvalidChunkId
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["answer_text", "confidence_of", "existing", "supporting"]
 

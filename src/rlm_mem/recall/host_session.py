@@ -14,17 +14,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import ModelUnavailable, SessionComplete
-from rlm_mem.llm.base import Completion, Options, Prompt, as_messages
-from rlm_mem.llm.budget import Budget, Limits
+from rlm_mem.models.base import Completion, Options, Prompt, as_messages
+from rlm_mem.models.budget import Budget, Limits
 from rlm_mem.recall.recall import RecallResult, conclude
 from rlm_mem.recall.run import HostFunctions, RecordedLLM, Run, Runner, check_query, limits_from
-from rlm_mem.repl.loop import LoopResult
-from rlm_mem.repl.prompts import feedback, instructions
-from rlm_mem.repl.turn import LoopStep, error_hint, make_step, run_program
+from rlm_mem.sandbox.loop import LoopResult
+from rlm_mem.sandbox.prompts import feedback, instructions
+from rlm_mem.sandbox.turn import LoopStep, error_hint, make_step, run_program
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Execution", "RecallSession", "recall_session"]
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Unpack
 
-from rlm_mem.llm.base import Completion, Options, Prompt, Usage, as_messages
+from rlm_mem.models.base import Completion, Options, Prompt, Usage, as_messages
 
 __all__ = ["LINK_WEIGHTS", "OfflineReasoner", "reason_program"]
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.llm.base import Usage
-from rlm_mem.llm.budget import Limits
+from rlm_mem.models.base import Usage
+from rlm_mem.models.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.observing import told
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.recall.run import Operation, Run
 from rlm_mem.recall.trajectory import Trajectory
-from rlm_mem.repl.loop import LoopStep
-from rlm_mem.store.standing import standing
+from rlm_mem.sandbox.loop import LoopStep
+from rlm_mem.store.core.standing import standing
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["RecallOperation", "RecallResult"]
 

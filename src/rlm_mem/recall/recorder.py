@@ -12,13 +12,13 @@ from datetime import UTC
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.llm.budget import Spent
-from rlm_mem.llm.secrets import redact
+from rlm_mem.models.budget import Spent
+from rlm_mem.models.secrets import redact
 from rlm_mem.recall.trajectory import FORMAT, Outcome, SubCall, Trajectory, stamp, trajectory_file
-from rlm_mem.repl.loop import LoopStep
+from rlm_mem.sandbox.loop import LoopStep
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["TrajectoryRecorder"]
 

@@ -14,18 +14,18 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import BudgetError, ModelUnavailable
-from rlm_mem.llm.base import Completion, Options, Prompt, as_messages, render_prompt
-from rlm_mem.llm.budget import Budget, Limits
-from rlm_mem.llm.secrets import redact
+from rlm_mem.models.base import Completion, Options, Prompt, as_messages, render_prompt
+from rlm_mem.models.budget import Budget, Limits
+from rlm_mem.models.secrets import redact
 from rlm_mem.recall.grounding import answer_text
 from rlm_mem.recall.run import Runner
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
-from rlm_mem.repl.steps import Final
-from rlm_mem.repl.turn import LoopStep, make_step, run_program
+from rlm_mem.sandbox.steps import Final
+from rlm_mem.sandbox.turn import LoopStep, make_step, run_program
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Replay", "ReplayStep", "replay"]
 

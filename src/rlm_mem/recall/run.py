@@ -9,17 +9,17 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.llm.base import LLM, Completion, Options, Prompt, adapt, as_messages, render_prompt
-from rlm_mem.llm.budget import Budget, Limits, Spent
+from rlm_mem.models.base import LLM, Completion, Options, Prompt, adapt, as_messages, render_prompt
+from rlm_mem.models.budget import Budget, Limits, Spent
 from rlm_mem.recall.recorder import TrajectoryRecorder
 from rlm_mem.recall.trajectory import prompt_key, prune_trajectories
-from rlm_mem.repl.loop import LoopResult, LoopStep, drive
-from rlm_mem.repl.prompts import Opening, build_opening, instructions, store_figures
+from rlm_mem.sandbox.loop import LoopResult, LoopStep, drive
+from rlm_mem.sandbox.prompts import Opening, build_opening, instructions, store_figures
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config, RecallConfig
-    from rlm_mem.repl.session import REPLSession
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.sandbox.session import REPLSession
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Operation", "RecordedLLM", "Run", "Runner", "check_query", "limits_from"]
 
@@ -219,7 +219,7 @@ class Runner:
 
     def session(self, budget: Budget, **more: Any) -> REPLSession:
         """A sandbox session of this runner's kind that spends from ``budget``."""
-        from rlm_mem.repl.session import REPLSession
+        from rlm_mem.sandbox.session import REPLSession
 
         return REPLSession(
             self.store,

@@ -19,14 +19,14 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InvalidQuery, NotFoundError
-from rlm_mem.llm.base import Usage
-from rlm_mem.llm.budget import ModelSpending
+from rlm_mem.models.base import Usage
+from rlm_mem.models.budget import ModelSpending
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.repl.loop import LoopStep
+from rlm_mem.sandbox.loop import LoopStep
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
-    from rlm_mem.store.brain_files import BrainFiles
+    from rlm_mem.store.core.brain_files import BrainFiles
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = [
     "FORMAT",

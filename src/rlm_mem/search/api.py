@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.errors import InputError, InvalidQuery
-from rlm_mem.store.lookup import Filters
+from rlm_mem.store.core.lookup import Filters
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.search.query import Query
     from rlm_mem.search.ranked import Ranked
-    from rlm_mem.store.api import ChunkStore
-    from rlm_mem.store.lookup import CandidateSource
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.text.analysis import Analyser
 
 __all__ = ["MAX_LIMIT", "Filters", "Hit", "ranked_ids", "search"]
@@ -241,7 +241,7 @@ def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
             raise InvalidQuery(f"There is no filter {name!r}; there are: {', '.join(sorted(known))}.")
         values[name] = _filter_value(name, value)
     checked = Filters(**values)
-    from rlm_mem.store.filtering import time_range
+    from rlm_mem.store.local.filtering import time_range
 
     time_range(checked.start, checked.end)  # says which one is not a time
     return checked

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.arrays import contained, distinct, union
-from rlm_mem.store.lookup import CandidateSource, CorpusStatistics, Filters
-from rlm_mem.store.segments import DecodedSegments
+from rlm_mem.store.core.arrays import contained, distinct, union
+from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters
+from rlm_mem.store.core.segments import DecodedSegments
 
 if TYPE_CHECKING:
     from rlm_mem.search.query import Query
@@ -232,7 +232,7 @@ def _midnight(day: date) -> datetime:
 
 def _narrowed(filters: Filters, first: datetime, end: datetime) -> Filters | None:
     """`filters` restricted to a period as well; None when nothing can pass both."""
-    from rlm_mem.store.filtering import time_range
+    from rlm_mem.store.local.filtering import time_range
 
     low, high = time_range(filters.start, filters.end)
     low, high = max(low, first.timestamp()), min(high, end.timestamp())

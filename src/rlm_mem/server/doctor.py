@@ -161,7 +161,7 @@ def _model(memory: Memory) -> Finding:
 
 
 def _sandbox(memory: Memory) -> Finding:
-    from rlm_mem.repl.session import REPLSession
+    from rlm_mem.sandbox.session import REPLSession
 
     with REPLSession(memory.store, config=memory.config) as session:
         worked = session.run("print(6 * 7)")

@@ -120,7 +120,7 @@ def transcript(path: Path) -> Iterator[Said]:
     Raises:
         StorageError: it cannot be read.
     """
-    from rlm_mem.llm.secrets import redact
+    from rlm_mem.models.secrets import redact
 
     try:
         if path.stat().st_size > _MAX_TRANSCRIPT:

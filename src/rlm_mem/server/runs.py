@@ -20,11 +20,11 @@ from rlm_mem.errors import ConflictError, NotFoundError, RlmMemError
 from rlm_mem.server.service import CallCancelled, storable
 
 if TYPE_CHECKING:
-    from rlm_mem.llm.budget import Limits
     from rlm_mem.memory import Memory
+    from rlm_mem.models.budget import Limits
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.repl.loop import LoopStep
+    from rlm_mem.sandbox.loop import LoopStep
 
 __all__ = ["Kind", "LiveRun", "Operation", "RunEvent", "RunRegistry", "State"]
 

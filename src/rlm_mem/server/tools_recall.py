@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.repl.loop import LoopStep
+    from rlm_mem.sandbox.loop import LoopStep
     from rlm_mem.server.service import Call
 
 __all__ = ["TOOLS", "Source", "on_step", "sources"]

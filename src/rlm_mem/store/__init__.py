@@ -1,7 +1,8 @@
-"""Where chunks live: files as the truth, an index that files can rebuild, integrity checks.
+"""Where chunks live.
 
-``api`` is the documented ChunkStore; ``backend`` the protocol under it; ``local`` the files-and-SQLite backend. Text
-analysis comes from ``rlm_mem.text``; ranking does not belong here (``rlm_mem.search``).
+``core`` is shared by every backend: ``ChunkStore`` (``core.chunk_store``), the ``Backend`` protocol and the plain data
+it speaks. ``local`` keeps chunks as JSON files with a SQLite index beside them; ``postgres`` keeps them as rows.
+Text analysis comes from ``rlm_mem.text``; ranking belongs to ``rlm_mem.search``.
 """
 
 from __future__ import annotations

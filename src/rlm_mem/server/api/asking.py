@@ -27,8 +27,8 @@ from rlm_mem.server.problems import Problem, Refused
 from rlm_mem.server.runs import Kind, LiveRun, Operation, State
 
 if TYPE_CHECKING:
-    from rlm_mem.llm.budget import Limits
     from rlm_mem.memory import Memory
+    from rlm_mem.models.budget import Limits
     from rlm_mem.search import Hit
 
 __all__ = ["ENDPOINTS", "RunOut", "limits_of", "run_out"]

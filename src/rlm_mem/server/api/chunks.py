@@ -31,7 +31,7 @@ from rlm_mem.server.problems import Refused, problem
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.api import Summary
+    from rlm_mem.store.core.chunk_store import Summary
 
 __all__ = [
     "ENDPOINTS", "PREFIX", "ChunkChange", "ChunkPage", "NewChunk", "RememberRequest", "Remembered", "UndoRequest",

@@ -11,7 +11,7 @@ from rlm_mem.chunk import format_time
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.api import LinkedChunk, Summary
+    from rlm_mem.store.core.chunk_store import LinkedChunk, Summary
 
 __all__ = ["ChunkOut", "ChunkSummary", "LinkOut", "Neighbour", "chunk_out", "iso", "neighbour", "summary_of"]
 

@@ -15,7 +15,7 @@ from rlm_mem.errors import NotFoundError
 from rlm_mem.recall.trajectory import trajectories
 from rlm_mem.server.dashboard.diffs import changed_fields, word_diff
 from rlm_mem.server.dashboard.words import first_line
-from rlm_mem.store.standing import standing
+from rlm_mem.store.core.standing import standing
 
 if TYPE_CHECKING:
     from starlette.responses import Response

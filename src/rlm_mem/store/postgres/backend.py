@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
-from rlm_mem.store.history import Version
+from rlm_mem.store.core.vitals import Vitals
+from rlm_mem.store.local.history import Version
+from rlm_mem.store.local.rows import ACTIVE, Row
+from rlm_mem.store.local.sync import SyncReport
 from rlm_mem.store.postgres import audit
 from rlm_mem.store.postgres.counts import ReadCounts
 from rlm_mem.store.postgres.queries import PostgresQueries
@@ -20,14 +23,11 @@ from rlm_mem.store.postgres.rows import FIND
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction
 from rlm_mem.store.postgres.vacuum import refresh_statistics
-from rlm_mem.store.rows import ACTIVE, Row
-from rlm_mem.store.sync import SyncReport
-from rlm_mem.store.vitals import Vitals
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
-    from rlm_mem.store.brain_files import BrainFiles
-    from rlm_mem.store.lookup import CandidateSource
+    from rlm_mem.store.core.brain_files import BrainFiles
+    from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.postgres.lookup import Remembered
     from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.text.analysis import AnalysedSegment

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.arrays import contained
+from rlm_mem.store.core.arrays import contained
+from rlm_mem.store.core.segments import decode_many, document_terms
 from rlm_mem.store.postgres.parts import Lists, pairs
-from rlm_mem.store.segments import decode_many, document_terms
 
 __all__ = ["Changes", "Indexed", "added", "changes_of", "replaced", "summed"]
 

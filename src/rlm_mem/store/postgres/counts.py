@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rlm_mem.errors import StorageError
+from rlm_mem.store.local.reads import ReadBuffer, Reads
 from rlm_mem.store.postgres.collected import touching
 from rlm_mem.store.postgres.schema import namespace_key
-from rlm_mem.store.reads import ReadBuffer, Reads
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool

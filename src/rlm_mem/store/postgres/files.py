@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
-from rlm_mem.store.brain_files import checked_name
-from rlm_mem.store.files import Signature
+from rlm_mem.store.core.brain_files import checked_name
+from rlm_mem.store.core.files import Signature
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
-from rlm_mem.store.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_fields
+from rlm_mem.store.local.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_fields
+from rlm_mem.store.local.rows import ACTIVE, entry_of
 from rlm_mem.store.postgres.files import damaged_files
 from rlm_mem.store.postgres.pool import undo
 from rlm_mem.store.postgres.schema import namespace_key
-from rlm_mem.store.rows import ACTIVE, entry_of
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.postgres.backend import PostgresBackend
 
 __all__ = ["check_database"]

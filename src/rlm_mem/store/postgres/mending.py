@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
-    from rlm_mem.store.integrity import Finding
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.local.integrity import Finding
     from rlm_mem.store.postgres.backend import PostgresBackend
 
 __all__ = ["bring_back", "remove_rows"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.arrays import contained, distinct, union
-from rlm_mem.store.conversation_order import MOST, OPENING, walked
-from rlm_mem.store.lookup import Neighbourhood
+from rlm_mem.store.core.arrays import contained, distinct, union
+from rlm_mem.store.core.lookup import Neighbourhood
+from rlm_mem.store.local.conversation_order import MOST, OPENING, walked
 from rlm_mem.store.postgres.term_lists import Rows
 
 __all__ = ["around"]

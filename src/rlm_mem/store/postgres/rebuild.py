@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk
+from rlm_mem.store.local.sync import SyncReport
 from rlm_mem.store.postgres.schema import namespace_key
-from rlm_mem.store.sync import SyncReport
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.transaction import PostgresTransaction

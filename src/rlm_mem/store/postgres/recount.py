@@ -15,10 +15,10 @@ import numpy.typing as npt
 import psycopg
 
 from rlm_mem.errors import CorruptStore
+from rlm_mem.store.core.segments import decode_many, encode_segments
 from rlm_mem.store.postgres.changes import Changes, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
 from rlm_mem.store.postgres.wire import Blobs, Integers, array_cursor
-from rlm_mem.store.segments import decode_many, encode_segments
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.rows import Head

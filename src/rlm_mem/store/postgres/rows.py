@@ -10,13 +10,13 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError
+from rlm_mem.store.local.rows import ACTIVE, Entry, Row, entry_of, repeated_prefix
 from rlm_mem.store.postgres.collected import CHUNK_COLUMNS, COLLECT, Collected, touching
 from rlm_mem.store.postgres.head import Head
-from rlm_mem.store.rows import ACTIVE, Entry, Row, entry_of, repeated_prefix
 
 if TYPE_CHECKING:
+    from rlm_mem.store.local.reads import Reads
     from rlm_mem.store.postgres.terms import TermIndex
-    from rlm_mem.store.reads import Reads
     from rlm_mem.text.analysis import AnalysedSegment
 
 __all__ = ["FIND", "Analyse", "Former", "Head", "RowWriter"]

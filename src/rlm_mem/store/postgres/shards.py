@@ -17,7 +17,7 @@ from rlm_mem.chunk import check_namespace
 from rlm_mem.config import Config
 from rlm_mem.dsn import is_dsn, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, StorageError
-from rlm_mem.store.copying import CopyReport, compare, copy_namespace
+from rlm_mem.store.core.copying import CopyReport, compare, copy_namespace
 from rlm_mem.store.postgres.files import TRAJECTORIES
 from rlm_mem.store.postgres.migrate import prepare
 from rlm_mem.store.postgres.pool import Pool
@@ -25,7 +25,7 @@ from rlm_mem.store.postgres.schema import TABLES, namespace_key
 from rlm_mem.store.postgres.transaction import PostgresTransaction
 
 if TYPE_CHECKING:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["MoveReport", "Shard", "assign", "move_namespace", "purge_moved", "shards"]
 
@@ -255,7 +255,7 @@ def _check_dsn(dsn: str) -> None:
 
 
 def _store(dsn: str, namespace: str, config: Config, *, pinned: bool = True) -> ChunkStore:
-    from rlm_mem.store.api import ChunkStore
+    from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.postgres.backend import PostgresBackend
 
     # A mover that fails is better than one that tries for long while writers wait.

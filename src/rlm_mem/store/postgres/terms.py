@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from rlm_mem.store.arrays import distinct
+from rlm_mem.store.core.arrays import distinct
+from rlm_mem.store.core.segments import AUTHOR_PREFIX, encode_segments
 from rlm_mem.store.postgres.changes import Changes, Indexed, added, changes_of, replaced, summed
 from rlm_mem.store.postgres.parts import (
     CONVERSATION_TERMS,
@@ -26,7 +27,6 @@ from rlm_mem.store.postgres.parts import (
 )
 from rlm_mem.store.postgres.texts import shown, stored
 from rlm_mem.store.postgres.wire import Blobs, Integers, array_cursor
-from rlm_mem.store.segments import AUTHOR_PREFIX, encode_segments
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.rows import Head

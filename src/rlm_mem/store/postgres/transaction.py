@@ -13,12 +13,12 @@ from psycopg.pq import TransactionStatus
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
+from rlm_mem.store.local.rows import Row
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, translated
 from rlm_mem.store.postgres.pool import undo
 from rlm_mem.store.postgres.rows import FIND, Analyse, Head, RowWriter
 from rlm_mem.store.postgres.schema import namespace_key
-from rlm_mem.store.rows import Row
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool

@@ -1,0 +1,110 @@
+"""The types of chunks and links: the built-in ones, and a store's registry of custom ones (seed 002)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlm_mem.chunk.fields import check_type_name, shown
+from rlm_mem.errors import InvalidChunk, InvalidLink
+
+__all__ = [
+    "ALL_LINK_TYPES",
+    "AUTO_LINK_TYPES",
+    "CHUNK_TYPES",
+    "MANUAL_LINK_TYPES",
+    "SIMILAR_TO",
+    "ChunkTypeSpec",
+    "TypeRegistry",
+]
+
+CHUNK_TYPES = ["preference", "fact", "pattern", "decision", "note"]
+"""The built-in chunk types (seed 004, Constants); more are registered per store."""
+
+AUTO_LINK_TYPES = ["context_of", "follows", "related_to"]
+"""Links that the AutoLinker makes (seed 004, Constants)."""
+
+MANUAL_LINK_TYPES = ["supports", "contradicts"]
+"""Links that a person or a model makes (seed 004, Constants); seed 003 adds more, see ALL_LINK_TYPES."""
+
+SIMILAR_TO = "similar_to"
+"""Equal after normalising case, space and punctuation (seed 003, Auto-Linking Rules)."""
+
+ALL_LINK_TYPES = [
+    *AUTO_LINK_TYPES,
+    SIMILAR_TO,
+    *MANUAL_LINK_TYPES,
+    "elaborates",
+    "example_of",
+    "derived_from",
+]
+"""Every built-in link type: seeds 000-004, and ``derived_from`` for consolidated memories."""
+
+
+@dataclass(frozen=True)
+class ChunkTypeSpec:
+    """A custom chunk type (seed 002, Custom Chunk Types); its fields live in ``metadata.extra``."""
+
+    name: str
+    description: str = ""
+    required_fields: tuple[str, ...] = ()
+    optional_fields: tuple[str, ...] = ()
+
+
+class TypeRegistry:
+    """The chunk and link types that one store accepts on writing: the built-in ones and registered ones."""
+
+    def __init__(
+        self,
+        chunk_types: Mapping[str, Mapping[str, Any]] | None = None,
+        link_types: Mapping[str, str] | None = None,
+    ) -> None:
+        self.chunk_types: dict[str, ChunkTypeSpec] = {name: ChunkTypeSpec(name) for name in CHUNK_TYPES}
+        self.link_types: dict[str, str] = dict.fromkeys(ALL_LINK_TYPES, "")
+        for name, spec in (chunk_types or {}).items():
+            self.register_chunk_type(name, **spec)
+        for name, description in (link_types or {}).items():
+            self.register_link_type(name, description)
+
+    def register_chunk_type(
+        self,
+        name: str,
+        description: str = "",
+        required_fields: Sequence[str] = (),
+        optional_fields: Sequence[str] = (),
+    ) -> None:
+        """Accept chunks of a new type; ``required_fields`` must then be present in their metadata."""
+        check_type_name(name)
+        self.chunk_types[name] = ChunkTypeSpec(
+            name, description, tuple(required_fields), tuple(optional_fields)
+        )
+
+    def register_link_type(self, name: str, description: str = "") -> None:
+        """Accept links of a new type (seed 002, Custom Link Types)."""
+        check_type_name(name)
+        self.link_types[name] = description
+
+    def check_chunk(self, chunk_type: str, extra: Mapping[str, Any]) -> str:
+        """Return ``chunk_type`` if it may be written with these extra fields; raises InvalidChunk."""
+        spec = self.chunk_types.get(chunk_type) if isinstance(chunk_type, str) else None
+        if spec is None:
+            known = ", ".join(self.chunk_types)
+            raise InvalidChunk(
+                f"unknown chunk type {shown(chunk_type)}: use one of {known}",
+                hint="register custom types with store.types.register_chunk_type or in config.toml",
+            )
+        missing = [name for name in spec.required_fields if extra.get(name) in (None, "")]
+        if missing:
+            raise InvalidChunk(f"a chunk of type {chunk_type} needs the metadata fields {', '.join(missing)}")
+        return chunk_type
+
+    def check_link(self, link_type: str) -> str:
+        """Return ``link_type`` if it may be written; raises InvalidLink."""
+        if not isinstance(link_type, str) or link_type not in self.link_types:
+            known = ", ".join(self.link_types)
+            raise InvalidLink(
+                f"unknown link type {shown(link_type)}: use one of {known}",
+                hint="register custom types with store.types.register_link_type or in config.toml",
+            )
+        return link_type

@@ -1,0 +1,288 @@
+"""Changing what is remembered: update, edit, delete, restore, undo, link, unlink."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rlm_mem.cli import options, sources
+from rlm_mem.cli.backup import restore_backup
+from rlm_mem.cli.open import open_memory
+from rlm_mem.cli.terminal import amount, note, print_json, screen, text
+from rlm_mem.errors import InputError, NotFoundError, RlmMemError
+
+PANEL = "Change"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    for command in (link, unlink, update, edit, delete, restore, undo):
+        app.command(command.__name__, rich_help_panel=PANEL)(command)
+
+
+def link(
+    ctx: typer.Context,
+    source_id: Annotated[
+        str, typer.Argument(metavar="FROM", help="The chunk that the link starts from.", show_default=False)
+    ],
+    target_id: Annotated[
+        str, typer.Argument(metavar="TO", help="The chunk that it leads to.", show_default=False)
+    ],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="TYPE",
+            help="supports, contradicts, elaborates, example_of, or a registered type.",
+            show_default=False,
+        ),
+    ],
+    strength: Annotated[float, typer.Option("--strength", metavar="0..1", help="How strong it is.")] = 0.5,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why they are linked.")
+    ] = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Link two chunks: rlm-mem link FROM TO supports."""
+    with open_memory(ctx, brain, namespace) as memory:
+        memory.link(source_id, target_id, kind, strength, reason)
+    if as_json:
+        print_json(
+            {
+                "source_id": source_id,
+                "target_id": target_id,
+                "type": kind,
+                "strength": strength,
+                "reasoning": reason,
+            }
+        )
+    else:
+        screen().print(text(f"{source_id} {kind} {target_id}"))
+
+
+def unlink(
+    ctx: typer.Context,
+    source_id: Annotated[
+        str, typer.Argument(metavar="FROM", help="The chunk that the link starts from.", show_default=False)
+    ],
+    target_id: Annotated[
+        str, typer.Argument(metavar="TO", help="The chunk that it leads to.", show_default=False)
+    ],
+    kind: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="Only links of this type; else all between the two."),
+    ] = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Remove the links from one chunk to another."""
+    with open_memory(ctx, brain, namespace) as memory:
+        removed = memory.unlink(source_id, target_id, kind)
+    if not removed:
+        raise NotFoundError(
+            f"there is no such link from {source_id} to {target_id}",
+            hint=f"rlm-mem links {source_id} shows them.",
+        )
+    if as_json:
+        print_json({"removed": removed})
+    else:
+        screen().print(text(f"removed {amount(removed, 'link')}"))
+
+
+def update(
+    ctx: typer.Context,
+    chunk_id: options.ChunkId,
+    content: Annotated[
+        str | None, typer.Option("--content", metavar="TEXT", help="The new content; - reads stdin.")
+    ] = None,
+    tags: Annotated[
+        list[str] | None,
+        typer.Option("--tag", "-t", metavar="TAG", help="The new tags, instead of the present ones."),
+    ] = None,
+    no_tags: Annotated[bool, options.flag("--no-tags", help="Remove every tag.")] = False,
+    kind: options.Type = None,
+    confidence: options.Confidence = None,
+    revision: Annotated[
+        int | None,
+        typer.Option(
+            "--expect", metavar="REVISION", help="Refuse when somebody changed it since this revision."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Change a chunk; its former version is kept."""
+    changes: dict[str, Any] = {}
+    if content is not None:
+        changes["content"] = (sources.piped() or "") if content == "-" else content
+    if tags or no_tags:
+        changes["tags"] = tags or []
+    if kind is not None:
+        changes["chunk_type"] = kind
+    if confidence is not None:
+        changes["confidence"] = confidence
+    if not changes:
+        raise InputError(
+            "nothing to change", hint="Give --content, --tag, --no-tags, --type or --confidence."
+        )
+    _update(ctx, chunk_id, changes, revision, as_json, brain, namespace)
+
+
+def edit(
+    ctx: typer.Context,
+    chunk_id: options.ChunkId,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Change the content of a chunk in your editor (VISUAL or EDITOR)."""
+    with open_memory(ctx, brain, namespace) as memory:
+        chunk = memory.get(chunk_id)
+    if chunk is None:
+        raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
+    changed = _in_editor(chunk.content)
+    if changed == chunk.content:
+        note("nothing changed")
+        return
+    _update(ctx, chunk_id, {"content": changed}, chunk.revision, as_json, brain, namespace)
+
+
+def _update(
+    ctx: typer.Context,
+    chunk_id: str,
+    changes: dict[str, Any],
+    revision: int | None,
+    as_json: bool,
+    brain: str | None,
+    namespace: str | None,
+) -> None:
+    with open_memory(ctx, brain, namespace) as memory:
+        changed = memory.update(chunk_id, expected_revision=revision, **changes)
+    if changed is None:
+        raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
+    if as_json:
+        print_json(changed.to_dict())
+    else:
+        screen().print(text(f"{chunk_id} is at revision {changed.revision}"))
+
+
+def _in_editor(content: str) -> str:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not editor:
+        raise InputError("no editor is set", hint="Set EDITOR, or use rlm-mem update ID --content TEXT.")
+    with tempfile.TemporaryDirectory(prefix="rlm-mem-") as folder:
+        path = Path(folder) / "chunk.md"
+        path.write_text(content, encoding="utf-8")
+        try:
+            code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
+        except OSError as error:
+            raise InputError(f"the editor {editor!r} cannot be started: {error.strerror}") from None
+        if code:
+            raise RlmMemError(f"the editor ended with {code}; nothing was changed")
+        after = path.read_text(encoding="utf-8")
+    # Editors add a newline at the end of the file; that alone is no change.
+    return after if content.endswith("\n") else after.removesuffix("\n")
+
+
+def delete(
+    ctx: typer.Context,
+    chunk_ids: options.ChunkIds,
+    permanent: Annotated[
+        bool, options.flag("--permanent", help="Remove the file and its versions; this cannot be undone.")
+    ] = False,
+    yes: Annotated[bool, options.flag("--yes", "-y", help="Do not ask before --permanent.")] = False,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Delete chunks; rlm-mem restore brings them back, unless --permanent."""
+    if permanent and not yes:
+        if not sys.stdin.isatty():
+            raise InputError("--permanent cannot be undone", hint="Add --yes to confirm it.")
+        typer.confirm(f"Remove {amount(len(chunk_ids), 'chunk')} for good?", abort=True, err=True)
+    with open_memory(ctx, brain, namespace) as memory:
+        done = {chunk_id: memory.delete(chunk_id, permanent=permanent) for chunk_id in chunk_ids}
+    _report(done, "removed for good" if permanent else "deleted", "deleted", as_json)
+
+
+def restore(
+    ctx: typer.Context,
+    ids_or_file: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ID... | FILE", help="Ids of chunks, or one file that backup made.", show_default=False
+        ),
+    ],
+    replace: Annotated[
+        bool,
+        options.flag("--replace", help="From a backup: also where a memory is; that one is kept aside."),
+    ] = False,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Bring deleted chunks back (rlm-mem list --archived names them), or a whole memory from a backup."""
+    from rlm_mem.chunk import is_chunk_id
+
+    if len(ids_or_file) == 1 and not is_chunk_id(ids_or_file[0]):
+        restore_backup(ctx, Path(ids_or_file[0]), brain, replace=replace, as_json=as_json)
+        return
+    chunk_ids = ids_or_file
+    with open_memory(ctx, brain, namespace) as memory:
+        done = {chunk_id: memory.restore(chunk_id) is not None for chunk_id in chunk_ids}
+    _report(done, "restored", "restored", as_json)
+
+
+def undo(
+    ctx: typer.Context,
+    chunk_id: options.ChunkId,
+    revision: Annotated[
+        int | None,
+        typer.Option("--to", metavar="REVISION", help="Go back to this revision, not only one step."),
+    ] = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Undo the last change of a chunk; rlm-mem history shows its versions."""
+    with open_memory(ctx, brain, namespace) as memory:
+        chunk = memory.undo(chunk_id, to_revision=revision)
+    if chunk is None:
+        raise NotFoundError(
+            f"there is nothing to undo for {chunk_id}", hint=f"rlm-mem history {chunk_id} shows its versions."
+        )
+    if as_json:
+        print_json(chunk.to_dict())
+    else:
+        screen().print(text(f"{chunk_id} is as it was before, as revision {chunk.revision}"))
+
+
+def _report(done: dict[str, bool], verb: str, key: str, as_json: bool) -> None:
+    """Say which worked; ids that were not there make the command fail, after the others were done."""
+    if as_json:
+        print_json(
+            {
+                key: [one for one, worked in done.items() if worked],
+                "not_found": [one for one, worked in done.items() if not worked],
+            }
+        )
+    else:
+        for chunk_id, worked in done.items():
+            if worked:
+                screen().print(text(f"{verb} {chunk_id}"))
+    missing = [chunk_id for chunk_id, worked in done.items() if not worked]
+    if missing:
+        raise NotFoundError(
+            f"not found: {', '.join(missing)}",
+            hint="rlm-mem list, or rlm-mem list --archived, shows the ids.",
+        )

@@ -1,0 +1,424 @@
+"""Looking at what is remembered: search, show, list, tags, conversations, links, history, stats."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_mem.cli import options
+from rlm_mem.cli.open import open_memory
+from rlm_mem.cli.terminal import (
+    amount,
+    day,
+    indented,
+    moment,
+    one_line,
+    pairs,
+    plain,
+    print_json,
+    screen,
+    table,
+    text,
+)
+from rlm_mem.errors import InvalidQuery, NotFoundError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from rlm_mem.chunk import Chunk
+
+PANEL = "Look"
+LINKS = 8  # shown below a chunk; rlm-mem links has all
+PARTS = 8  # of a score, the strongest; --json has all
+_FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    for command in (search, show, list_, tags, conversations, namespaces, links, history, stats):
+        app.command(command.__name__.rstrip("_"), rich_help_panel=PANEL)(command)
+
+
+def search(
+    ctx: typer.Context,
+    query: Annotated[
+        list[str], typer.Argument(metavar="QUERY", help="What to look for.", show_default=False)
+    ],
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="At most this many hits.")
+    ] = 10,
+    by: Annotated[
+        str,
+        typer.Option("--by", metavar="UNIT", help="chunk, segment (a turn or a sentence) or conversation."),
+    ] = "chunk",
+    explain: Annotated[bool, options.flag("--explain", help="Show the parts of each score.")] = False,
+    with_tags: options.WithTags = None,
+    any_tags: options.WithAnyTag = None,
+    kind: options.OfType = None,
+    conversation: options.InConversation = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    speaker: Annotated[
+        str | None,
+        typer.Option(
+            "--speaker", metavar="NAME", help="Said by this person.", rich_help_panel=options.FILTER
+        ),
+    ] = None,
+    superseded: Annotated[
+        bool,
+        options.flag(
+            "--superseded", help="Also what a newer memory replaced.", rich_help_panel=options.FILTER
+        ),
+    ] = False,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Search by words, names and dates; no model is involved."""
+    if by not in ("chunk", "segment", "conversation"):
+        raise InvalidQuery(f"--by {by} is not known: use chunk, segment or conversation")
+    given: dict[str, Any] = {
+        "tags_all": with_tags,
+        "tags_any": any_tags,
+        "chunk_type": kind,
+        "conversation_id": conversation,
+        "start": since,
+        "end": until,
+        "speaker": speaker,
+        "include_superseded": superseded or None,
+    }
+    named = {name: value for name, value in given.items() if value is not None}
+    with open_memory(ctx, brain, namespace) as memory:
+        from rlm_mem.search import Filters
+
+        filters = Filters(**named) if named else None
+        hits = memory.search(" ".join(query), limit=limit, filters=filters, by=by, explain=explain)
+    if as_json:
+        print_json(hits)
+        return
+    console = screen()
+    if not hits:
+        console.print(text("nothing found", "dim"))
+    for hit in hits:
+        about = [hit.type, day(hit.at), hit.author, hit.conversation_id]
+        head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
+        head += text("  " + " · ".join(part for part in about if part), "dim")
+        console.print(head, no_wrap=True, overflow="ellipsis")
+        console.print(indented(one_line(hit.snippet, 2000), 8))
+        if hit.parts:
+            strongest = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
+            named_parts = "  ".join(
+                f"{name}\u00a0{value:+.2f}" for name, value in strongest[:PARTS] if abs(value) >= 0.005
+            )
+            console.print(indented(named_parts, 8, "dim"))
+
+
+def show(
+    ctx: typer.Context,
+    chunk_ids: options.ChunkIds,
+    raw: Annotated[bool, options.flag("--raw", help="Print the content alone.")] = False,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show chunks whole: content, metadata and links."""
+    with open_memory(ctx, brain, namespace) as memory:
+        chunks = []
+        for chunk_id in chunk_ids:
+            chunk = memory.get(chunk_id)
+            if chunk is None:
+                raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
+            chunks.append(chunk)
+    if as_json:
+        shapes = [chunk.to_dict() for chunk in chunks]
+        print_json(shapes if len(shapes) > 1 else shapes[0])
+        return
+    console = screen()
+    for number, chunk in enumerate(chunks):
+        if raw:
+            console.print(text(chunk.content), soft_wrap=True)
+            continue
+        if number:
+            console.print()
+        console.print(text(chunk.id, "bold cyan"))
+        console.print(pairs(_about(chunk)))
+        console.print()
+        console.print(text(chunk.content))
+        if chunk.links:
+            console.print()
+            most = chunk.links[:LINKS]
+            console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in most]))
+            if len(chunk.links) > LINKS:
+                more = amount(len(chunk.links) - LINKS, "link")
+                console.print(text(f"and {more} more: rlm-mem links {chunk.id}", "dim"))
+
+
+def _about(chunk: Chunk) -> list[tuple[str, object]]:
+    meta = chunk.metadata
+    rows: list[tuple[str, object | None]] = [
+        ("type", chunk.type),
+        ("tags", ", ".join(chunk.tags)),
+        ("conversation", meta.conversation_id),
+        ("occurred", moment(meta.occurred_at) if meta.occurred_at else None),
+        ("created", moment(meta.created_at)),
+        ("modified", moment(meta.modified_at) if chunk.revision > 1 else None),
+        ("confidence", f"{meta.confidence:.2f}"),
+        ("tokens", f"{chunk.tokens:,}"),
+        ("revision", chunk.revision),
+        ("read", amount(meta.access_count, "time")),
+        ("source", " ".join([meta.source, *(f"{key}={value}" for key, value in meta.provenance.items())])),
+        ("valid until", moment(meta.valid_to) if meta.valid_to else None),
+        ("superseded by", meta.superseded_by),
+    ]
+    return [(name, value) for name, value in rows if value not in (None, "")]
+
+
+def list_(
+    ctx: typer.Context,
+    with_tags: options.WithTags = None,
+    any_tags: options.WithAnyTag = None,
+    kind: options.OfType = None,
+    conversation: options.InConversation = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    archived: Annotated[
+        bool,
+        options.flag(
+            "--archived", help="What was deleted and can be restored.", rich_help_panel=options.FILTER
+        ),
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 50,
+    offset: Annotated[
+        int, typer.Option("--offset", metavar="N", min=0, help="Leave out the first so many.")
+    ] = 0,
+    oldest: Annotated[bool, options.flag("--oldest", help="Oldest first; else newest first.")] = False,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """List chunks."""
+    with open_memory(ctx, brain, namespace) as memory:
+        chunks = list(
+            memory.store.iter_chunks(
+                conversation_id=conversation,
+                start_date=since,
+                end_date=until,
+                tags=with_tags,
+                any_tags=any_tags,
+                chunk_type=kind,
+                archived=archived,
+                limit=limit,
+                offset=offset,
+                newest_first=not oldest,
+            )
+        )
+    if as_json:
+        print_json([chunk.to_dict() for chunk in chunks])
+        return
+    console = screen()
+    if not chunks:
+        console.print(text("nothing here", "dim"))
+        return
+    wide = console.width >= 100
+    columns: list[str | tuple[str, dict[str, Any]]] = [
+        ("id", {"style": "cyan", "overflow": "fold"}),
+        "date",
+        "type",
+    ]
+    if wide:
+        columns += [("tokens", {"justify": "right"}), ("tags", {"max_width": 24, "overflow": "ellipsis"})]
+    made = table(*columns, ("content", {"overflow": "ellipsis", "ratio": 1}))
+    made.expand = True
+    for chunk in chunks:
+        row: list[RenderableType] = [text(chunk.id), day(chunk.metadata.at), text(chunk.type)]
+        if wide:
+            row += [str(chunk.tokens), text(", ".join(chunk.tags))]
+        made.add_row(*row, text(one_line(chunk.content)))
+    console.print(made)
+    if len(chunks) == limit:
+        console.print(text(f"the first {limit}; --limit and --offset show more", "dim"))
+
+
+def tags(
+    ctx: typer.Context,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", metavar="N", min=1, help="Only the commonest.", show_default=False),
+    ] = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """List the tags, the commonest first."""
+    with open_memory(ctx, brain, namespace) as memory:
+        counts = memory.store.tag_counts(limit)
+    if as_json:
+        print_json([{"tag": tag, "chunks": count} for tag, count in counts])
+        return
+    made = table(("tag", _FOLDED), ("chunks", {"justify": "right"}))
+    for tag, count in counts:
+        made.add_row(text(tag), f"{count:,}")
+    screen().print(made if counts else text("no tags", "dim"))
+
+
+def conversations(
+    ctx: typer.Context,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", metavar="N", min=1, help="Only the latest.", show_default=False),
+    ] = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """List the conversations."""
+    with open_memory(ctx, brain, namespace) as memory:
+        found = memory.store.conversations(limit)
+    rows = [(one.id, one.count, _iso(one.first_at), _iso(one.last_at)) for one in found]
+    if as_json:
+        print_json([dict(zip(("id", "chunks", "first_at", "last_at"), row, strict=True)) for row in rows])
+        return
+    made = table(("conversation", _FOLDED), ("chunks", {"justify": "right"}), "first", "last")
+    for name, count, first, last in rows:
+        made.add_row(text(name), f"{count:,}", day(first), day(last))
+    screen().print(made if rows else text("no conversations", "dim"))
+
+
+def namespaces(ctx: typer.Context, as_json: options.Json = False, brain: options.Brain = None) -> None:
+    """List the namespaces of this brain."""
+    with open_memory(ctx, brain, None) as memory:
+        found = memory.store.namespaces()
+    if as_json:
+        print_json([{"namespace": name, "chunks": count} for name, count in found])
+        return
+    made = table(("namespace", _FOLDED), ("chunks", {"justify": "right"}))
+    for name, count in found:
+        made.add_row(text(name), f"{count:,}")
+    screen().print(made if found else text("no namespaces", "dim"))
+
+
+def links(
+    ctx: typer.Context,
+    chunk_id: options.ChunkId,
+    kind: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="Only links of this type.")
+    ] = None,
+    direction: Annotated[str, typer.Option("--direction", metavar="WAY", help="out, in or both.")] = "both",
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 50,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show what a chunk is linked with, and what links to it."""
+    if direction not in ("out", "in", "both"):
+        raise InvalidQuery(f"--direction {direction} is not known: use out, in or both")
+    with open_memory(ctx, brain, namespace) as memory:
+        if not memory.store.exists(chunk_id):
+            raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
+        found = memory.store.linked(chunk_id, kind, direction=direction, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    screen().print(_links_table([plain(link) for link in found]) if found else text("no links", "dim"))
+
+
+def _links_table(rows: list[dict[str, Any]]) -> RenderableType:
+    made = table(
+        "",
+        "link",
+        ("chunk", {"style": "cyan", "overflow": "fold"}),
+        "strength",
+        ("why", _FOLDED),
+    )
+    for row in rows:
+        arrow = "←" if row.get("direction") == "in" else "→"
+        made.add_row(
+            arrow,
+            text(row["type"]),
+            text(row["chunk_id"]),
+            f"{row['strength']:.2f}",
+            text(row.get("reasoning") or ""),
+        )
+    return made
+
+
+def history(
+    ctx: typer.Context,
+    chunk_id: options.ChunkId,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show the versions of a chunk."""
+    with open_memory(ctx, brain, namespace) as memory:
+        versions = memory.history(chunk_id)
+    if not versions:
+        raise NotFoundError(f"there is no history of {chunk_id}", hint="rlm-mem list shows the ids.")
+    if as_json:
+        print_json(versions)
+        return
+    made = table(
+        ("revision", {"justify": "right"}),
+        "time",
+        "changed",
+        ("content", {"overflow": "ellipsis", "ratio": 1}),
+    )
+    made.expand = True
+    before: Chunk | None = None
+    for version in versions:
+        made.add_row(
+            f"{'* ' if version.current else ''}{version.revision}",
+            moment(version.modified_at),
+            text(_changes(before, version.chunk)),
+            text(one_line(version.chunk.content)),
+        )
+        before = version.chunk
+    screen().print(made)
+
+
+def _changes(before: Chunk | None, after: Chunk) -> str:
+    """What differs between two versions, in words."""
+    if before is None:
+        return "–"
+    differs = {
+        "content": before.content != after.content,
+        "type": before.type != after.type,
+        "tags": before.tags != after.tags,
+        "links": before.links != after.links,
+        "confidence": before.metadata.confidence != after.metadata.confidence,
+    }
+    return ", ".join(name for name, changed in differs.items() if changed) or "metadata"
+
+
+def stats(
+    ctx: typer.Context,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Show how much is remembered."""
+    with open_memory(ctx, brain, namespace) as memory:
+        figures = memory.stats()
+    if as_json:
+        print_json(figures)
+        return
+    screen().print(
+        pairs((_label(name), _figure(value)) for name, value in figures.items() if value is not None)
+    )
+
+
+def _label(name: str) -> str:
+    return name.removesuffix("_mb").replace("_", " ") + (" (MB)" if name.endswith("_mb") else "")
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_figure(count)}" for key, count in value.items()) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _iso(seconds: float) -> str:
+    """Epoch seconds as an ISO time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

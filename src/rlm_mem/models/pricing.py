@@ -1,0 +1,74 @@
+"""What a completion costs, from price data that ships with the package ``genai-prices`` (no network).
+
+A model without a known price is *unpriced*: the answer is None, never 0, so that a sum over unpriced calls
+cannot pass for a cheap one.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlm_mem.models.base import Usage
+
+__all__ = ["price", "price_table", "total_cost"]
+
+# Providers whose price list is meant when nothing else is known about the server.
+_PRICE_LISTS = {"openai": "openai", "anthropic": "anthropic", "google": "google"}
+
+# Ours, and really free: no model is called.
+_FREE = frozenset({"offline"})
+
+
+def price(model: str, provider: str, usage: Usage, *, base_url: str | None = None) -> Decimal | None:
+    """Return the cost of ``usage`` in US dollars, or None when the price is not known.
+
+    Args:
+        model: the model's name as the provider spells it.
+        provider: as in ``Completion.provider``.
+        usage: ``input_tokens`` and ``output_tokens`` hold their cached and reasoning parts already. Estimated
+            figures are not priced: an estimate times a price looks like a bill.
+        base_url: the server asked, when it is not the provider's own; a price is then looked up by its
+            address alone, since a local server may call its model ``gpt-4o``.
+    """
+    if provider in _FREE:
+        return Decimal(0)
+    if usage.estimated or not model:
+        return None
+    try:
+        from genai_prices import Usage as PricedUsage
+        from genai_prices import calc_price
+    except ImportError:  # the extra is not installed: no price data at all
+        return None
+    tokens = PricedUsage(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cached_tokens or None,
+        cache_write_tokens=usage.cache_write_tokens or None,
+        output_tokens=usage.output_tokens,
+    )
+    try:
+        if base_url:
+            return calc_price(tokens, model, provider_api_url=base_url).total_price
+        if provider not in _PRICE_LISTS:
+            return None
+        return calc_price(tokens, model, provider_id=_PRICE_LISTS[provider]).total_price
+    except (LookupError, ValueError):
+        # LookupError: not in the table. ValueError: figures that contradict each other, as some servers send.
+        return None
+
+
+def price_table() -> str | None:
+    """Return name and version of the price data, to be stored beside raw usage; None when not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"genai-prices {version('genai-prices')}"
+    except PackageNotFoundError:
+        return None
+
+
+def total_cost(costs: list[Decimal | None]) -> tuple[Decimal | None, int]:
+    """Return the sum of the known costs and the number of unpriced ones; the sum is None if none is known."""
+    known = [cost for cost in costs if cost is not None]
+    return (sum(known, Decimal(0)) if known else None), len(costs) - len(known)

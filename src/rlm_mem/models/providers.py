@@ -1,0 +1,210 @@
+"""Models behind an API: OpenAI, Anthropic, Google, Ollama, and every OpenAI-compatible server.
+
+One library (``pydantic-ai-slim``, extra ``llm``) speaks to all of them and normalises their usage figures; it
+is imported with the first completion, not before. Retries, deadlines and errors are ours, the same for every
+provider.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Unpack
+
+from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout
+from rlm_mem.models.base import (
+    Completion,
+    Message,
+    Options,
+    Prompt,
+    as_messages,
+    estimate_usage,
+    render_prompt,
+)
+from rlm_mem.models.event_loop import LoopThread
+from rlm_mem.models.pricing import price
+from rlm_mem.models.retry import RetryPolicy, TransientFailure, call_with_retries
+from rlm_mem.models.targets import NO_KEY, Target, resolve_target
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models import Model
+    from pydantic_ai.settings import ModelSettings
+
+    from rlm_mem.config import LLMConfig
+
+__all__ = ["ProviderLLM", "provider_llm"]
+
+# The deadline inside the request ends it; this much later a client that hangs is given up.
+_GRACE_SECONDS = 10.0
+
+
+def provider_llm(provider: str, rest: str, settings: LLMConfig) -> ProviderLLM:
+    """Return the model that ``provider:rest`` names; see :func:`rlm_mem.models.targets.resolve_target`."""
+    return ProviderLLM(resolve_target(provider, rest, settings), settings)
+
+
+class ProviderLLM:
+    """A model of one provider; one event loop and one connection pool, shared by all calling threads.
+
+    Args:
+        target: the model, its server and its key.
+        settings: time-out, retries, temperature and length of answers where a call does not say.
+        policy: how to retry; None takes the number of retries from ``settings``.
+    """
+
+    def __init__(self, target: Target, settings: LLMConfig, policy: RetryPolicy | None = None) -> None:
+        self.name = f"{target.provider}:{target.model}" if target.model else target.provider
+        self._target = target
+        self._settings = settings
+        self._policy = policy or RetryPolicy(retries=settings.retries)
+        self._loop = LoopThread(f"rlm-mem {target.provider}")
+        self._lock = threading.Lock()
+        self._model: Model[Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<LLM {self.name}>"
+
+    def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
+        """Answer ``messages``; see :class:`rlm_mem.models.base.Options`.
+
+        Raises:
+            ModelUnavailable: no server there, or it does not accept the key.
+            ModelTimeout: no answer in time.
+            ModelRefused: the request itself is at fault: too long, unknown model, quota.
+            ModelOverloaded: rate limits or failures that outlasted every retry, or an answer that broke off.
+        """
+        from rlm_mem.models import provider_sdk
+
+        asked = as_messages(messages)
+        timeout = options.get("timeout")
+        timeout = self._settings.timeout_seconds if timeout is None else timeout
+        on_text = options.get("on_text")
+        began = time.monotonic()
+        response, attempts = call_with_retries(
+            lambda left: self._attempt(asked, options, on_text, left, timeout), self._policy, timeout
+        )
+        text = provider_sdk.text_of(response)
+        usage = provider_sdk.usage_of(response)
+        if usage.total_tokens == 0:  # a server that does not count; a budget still has to
+            usage = estimate_usage(render_prompt(asked), text)
+        used = response.model_name or self._target.model
+        return Completion(
+            text=text,
+            usage=usage,
+            model=used,
+            seconds=time.monotonic() - began,
+            provider=self._target.provider,
+            cost=price(used, self._target.provider, usage, base_url=self._target.base_url),
+            finish_reason=response.finish_reason,
+            attempts=attempts,
+        )
+
+    def close(self) -> None:
+        """Close connections and the event loop; a later call opens new ones."""
+        with self._lock:
+            model, self._model = self._model, None
+            if model is not None:
+                from rlm_mem.models import provider_sdk
+
+                self._loop.run(provider_sdk.close_model(model), _GRACE_SECONDS)
+            self._loop.close()
+
+    def _attempt(
+        self,
+        messages: list[Message],
+        options: Options,
+        on_text: Callable[[str], None] | None,
+        left: float | None,
+        timeout: float | None,
+    ) -> ModelResponse:
+        from rlm_mem.models import provider_sdk
+        from rlm_mem.models.provider_errors import translate
+
+        delivered = False
+        raised_by_caller: BaseException | None = None
+
+        def deliver(piece: str) -> None:
+            nonlocal delivered, raised_by_caller
+            delivered = True
+            assert on_text is not None
+            try:
+                on_text(piece)
+            except BaseException as error:
+                raised_by_caller = error
+                raise
+
+        give_up = None if left is None else left + _GRACE_SECONDS
+        try:
+            model = self._opened()
+            conversation = provider_sdk.conversation(messages)
+            settings = self._request_settings(options, left)
+            if on_text is None:
+                response = self._loop.run(provider_sdk.ask(model, conversation, settings), give_up)
+            else:
+                response = self._loop.run_streaming(
+                    lambda emit: provider_sdk.ask_streaming(model, conversation, settings, emit),
+                    deliver,
+                    give_up,
+                )
+        except TimeoutError:
+            if raised_by_caller is not None:
+                raise
+            raise ModelTimeout(f"{self.name} did not answer and could not be interrupted.") from None
+        except ModelError:
+            raise
+        except Exception as error:
+            # SDKs raise classes of their own, of their HTTP library and of their decoders; none may get through.
+            if error is raised_by_caller:
+                raise
+            raise translate(
+                error,
+                name=self.name,
+                provider=self._target.provider,
+                url=self._target.url,
+                key=self._target.key if self._target.key != NO_KEY else "",
+                timeout=timeout,
+                started=delivered,
+            ) from None  # the SDK's own error may repeat headers and bodies: its words are in the message, redacted
+        self._check_whole(response, streamed=on_text is not None, delivered=delivered)
+        return response
+
+    def _check_whole(self, response: ModelResponse, *, streamed: bool, delivered: bool) -> None:
+        if response.finish_reason == "content_filter" and not response.text:
+            raise ModelRefused(f"The provider's content filter stopped {self.name}.")
+        if response.finish_reason == "length" and not response.text:
+            raise ModelRefused(
+                f"{self.name} used up its tokens before it began to answer.",
+                hint="Raise llm.max_tokens: a reasoning model's thoughts count.",
+            )
+        if streamed and response.finish_reason is None:
+            # A connection that is closed politely in the middle looks like an end; only the reason is missing.
+            cut = ModelOverloaded(f"{self.name} broke off in the middle of its answer.", hint="Ask again.")
+            if delivered:
+                raise cut
+            raise TransientFailure(cut)
+
+    def _opened(self) -> Model[Any]:
+        from rlm_mem.models import provider_sdk
+
+        with self._lock:
+            if self._model is None:
+                self._model = self._loop.run(provider_sdk.open_model(self._target), 60.0)
+            return self._model
+
+    def _request_settings(self, options: Options, left: float | None) -> ModelSettings:
+        given: dict[str, Any] = {"max_retries": 0}  # retries are counted and bounded in one place: ours
+        max_tokens = options.get("max_tokens")
+        given["max_tokens"] = self._settings.max_tokens if max_tokens is None else max_tokens
+        temperature = options.get("temperature")
+        temperature = self._settings.temperature if temperature is None else temperature
+        if temperature >= 0:
+            given["temperature"] = temperature
+        if stop := options.get("stop"):
+            given["stop_sequences"] = list(stop)
+        if left is not None:
+            given["request_timeout"] = left
+        if extra := options.get("extra_body"):
+            given["extra_body"] = dict(extra)
+        return given  # type: ignore[return-value]

@@ -1,0 +1,104 @@
+"""A model whose replies are queued beforehand: for tests, and to replay a recorded run."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Unpack
+
+from rlm_mem.errors import InvalidConfig, ModelError
+from rlm_mem.models.base import (
+    Completion,
+    Message,
+    Options,
+    Prompt,
+    as_messages,
+    estimate_usage,
+    render_prompt,
+)
+
+__all__ = ["Reply", "ScriptedLLM"]
+
+Reply = str | Completion | BaseException | Callable[[list[Message]], "str | Completion"]
+"""A text, a whole completion, an exception to raise, or a function of the messages."""
+
+
+class ScriptedLLM:
+    """Answers with ``replies`` in order, then with ``default``; remembers what it was asked.
+
+    Args:
+        replies: the queue.
+        default: answer for every call after the queue is used up; None makes such a call a ModelError.
+        name: how it calls itself.
+
+    Attributes:
+        prompts: messages of every call so far, in the order in which the calls came in.
+        options: options of every call so far, in the same order.
+    """
+
+    def __init__(
+        self, replies: Iterable[Reply] = (), *, default: Reply | None = None, name: str = "scripted"
+    ) -> None:
+        self.name = name
+        self.prompts: list[list[Message]] = []
+        self.options: list[Options] = []
+        self._replies = list(replies)
+        self._default = default
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> ScriptedLLM:
+        """Read the replies from a JSON file: a list of strings.
+
+        Raises:
+            InvalidConfig: no such file, or not a list of strings.
+        """
+        try:
+            replies = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InvalidConfig(
+                f"Cannot read scripted replies from {path}: {error}",
+                hint="Name a JSON file with a list of strings.",
+            ) from error
+        if not isinstance(replies, list) or not all(isinstance(reply, str) for reply in replies):
+            raise InvalidConfig(f"{path} does not hold a JSON list of strings.")
+        return cls(replies)
+
+    @property
+    def calls(self) -> int:
+        """How often it was asked."""
+        return len(self.prompts)
+
+    @property
+    def remaining(self) -> int:
+        """Queued replies not used yet."""
+        return len(self._replies)
+
+    def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
+        """Return the next reply; an exception in the queue is raised instead.
+
+        Raises:
+            ModelError: the queue is used up and there is no default.
+        """
+        asked = as_messages(messages)
+        with self._lock:
+            self.prompts.append(asked)
+            self.options.append(options)
+            reply = self._replies.pop(0) if self._replies else self._default
+            number = len(self.prompts)
+        if reply is None:
+            raise ModelError(
+                f"The scripted model has no reply left for call {number}.", hint="Queue more replies."
+            )
+        if isinstance(reply, BaseException):
+            raise reply
+        answer = reply(asked) if callable(reply) else reply
+        if isinstance(answer, str):
+            usage = estimate_usage(render_prompt(asked), answer)
+            answer = Completion(answer, usage, model=self.name, provider="scripted", finish_reason="stop")
+        on_text = options.get("on_text")
+        if on_text is not None:
+            on_text(answer.text)
+        return answer

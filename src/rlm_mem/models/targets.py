@@ -1,0 +1,118 @@
+"""Where a model named in a spec is, and the key to get in."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rlm_mem.errors import InvalidConfig, ModelUnavailable
+from rlm_mem.models.secrets import find_key, require_key
+
+if TYPE_CHECKING:
+    from rlm_mem.config import LLMConfig
+
+__all__ = ["NO_KEY", "Target", "resolve_target"]
+
+# Servers of one's own rarely ask for a key, but the client libraries insist on sending one.
+NO_KEY = "no-key-needed"
+
+_PACKAGES = {"anthropic": "anthropic", "google": "google.genai"}
+_BASE_URL_VARIABLES = {
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "google": "GOOGLE_GEMINI_BASE_URL",
+    "ollama": "OLLAMA_BASE_URL",
+    "openai": "OPENAI_BASE_URL",
+}
+_HOME = {
+    "anthropic": "https://api.anthropic.com",
+    "google": "https://generativelanguage.googleapis.com",
+    "ollama": "http://localhost:11434/v1",
+    "openai": "https://api.openai.com/v1",
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a model is and how to get in. ``key`` is left out of ``repr``."""
+
+    provider: str
+    model: str
+    base_url: str | None
+    key: str
+
+    def __repr__(self) -> str:
+        return f"Target(provider={self.provider!r}, model={self.model!r}, base_url={self.base_url!r})"
+
+    @property
+    def url(self) -> str:
+        """The address that requests go to."""
+        return self.base_url or _HOME[self.provider]
+
+
+def resolve_target(provider: str, rest: str, settings: LLMConfig) -> Target:
+    """Return the model that ``provider:rest`` names.
+
+    Args:
+        provider: one of ``base.PROVIDERS``.
+        rest: ``MODEL`` or ``MODEL@URL``. For ``openai-compatible`` the model may be empty: the first one
+            that the server lists is taken.
+        settings: its ``base_url`` counts for ``openai-compatible``, and for the provider of its ``model``.
+
+    Raises:
+        InvalidConfig: no model, or no usable base URL.
+        ModelUnavailable: the extra or the key is missing.
+    """
+    model, at, url = rest.partition("@http")
+    base_url = "http" + url if at else _configured_url(provider, settings)
+    model = model.strip()
+    if not model and provider != "openai-compatible":
+        raise InvalidConfig(f"{provider}: names no model.", hint=f"Write {provider}:MODEL.")
+    base_url = _checked_url(provider, base_url)
+    if not _installed("pydantic_ai") or not _installed(_PACKAGES.get(provider, "openai")):
+        raise ModelUnavailable(
+            f"The libraries for {provider} models are not installed.", hint="Run: pip install 'rlm-mem[llm]'"
+        )
+    own_server = base_url is not None or provider == "ollama"
+    key = (find_key(provider) or NO_KEY) if own_server else require_key(provider)
+    return Target(provider, model, base_url, key)
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # the parent of a dotted name is missing
+        return False
+
+
+def _configured_url(provider: str, settings: LLMConfig) -> str | None:
+    configured = settings.model.partition(":")[0].strip().lower()
+    if settings.base_url and provider in ("openai-compatible", configured):
+        return settings.base_url
+    variable = _BASE_URL_VARIABLES.get(provider)
+    from_environment = os.environ.get(variable, "").strip() if variable else ""
+    if not from_environment and provider == "ollama" and os.environ.get("OLLAMA_HOST"):
+        host = os.environ["OLLAMA_HOST"].strip()
+        from_environment = host if "://" in host else f"http://{host}"
+    return from_environment or None
+
+
+def _checked_url(provider: str, url: str | None) -> str | None:
+    if url is None:
+        if provider == "openai-compatible":
+            raise InvalidConfig(
+                "openai-compatible needs the address of a server.",
+                hint="Set llm.base_url, or write openai-compatible:MODEL@http://localhost:8080/v1.",
+            )
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidConfig(
+            f"{url!r:.200} is not the address of a server.", hint="Write http://HOST:PORT/v1."
+        )
+    if provider in ("openai-compatible", "openai", "ollama") and parts.path in ("", "/"):
+        # Nearly every such server keeps its API below /v1, and a forgotten /v1 answers with a puzzling 404.
+        return url.rstrip("/") + "/v1"
+    return url

@@ -1,0 +1,229 @@
+"""Possible answers: the pieces of the passages found that could stand as an answer to the question.
+
+A candidate is always words that stand in the memory, or a date counted from them, or "Yes" and "No". Which one is
+best is the business of `features` and `reader`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rlm_mem.offline.comparing import compared
+from rlm_mem.offline.question import Question
+from rlm_mem.offline.said import Passage, Sentence
+from rlm_mem.offline.times import day_words, moments
+from rlm_mem.offline.words import (
+    AUXILIARIES,
+    CONJUNCTIONS,
+    DETERMINERS,
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    word_set,
+)
+
+__all__ = ["Candidate", "candidates"]
+
+MAX_WORDS = 14
+"""Longest free span, in words; longer ones must be a clause or a sentence."""
+
+# Articles are cut off: a span is put back behind its article only when it is shown.
+_NO_START = CONJUNCTIONS | AUXILIARIES | {'"', "“", "”", "of", "than", "n't", "a", "an", "the"}
+_NO_END = (
+    CONJUNCTIONS
+    | AUXILIARIES
+    | DETERMINERS
+    | PREPOSITIONS
+    | {'"', "“", "i", "we", "he", "she", "they", "not", "so", "very", "really"}
+)
+_QUOTED = re.compile(r"[\"“”]([^\"“”]{2,80})[\"“”]")
+_DURATION = re.compile(
+    r"\b(?:(?:for|about|around|over|almost|nearly|since|only|just)\s+)?"
+    r"(?:\d+(?:\.\d+)?|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|a few|few|a couple(?: of)?|"
+    r"several|half an?|many|some)[\s-]+(?:\w+\s+)?(?:second|minute|hour|day|night|week|month|year|decade)s?"
+    r"(?:\s+(?:old|and a half|ago))?\b|\bsince\s+\w+(?:\s\d+)?\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"[$€£]?\d[\d,.:]*\d?%?(?:\s?(?:k|km|kg|mm|cm|m|g|%|°c|metres?|meters?|euros?|dollars?|pounds?|miles?|percent|"
+    r"cents?|millimetres?|centimetres?|milliseconds?|minutes?|hours?|seconds?|gigabytes?|people|points?)\b)?"
+    r"|\b(?:once|twice|three times|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirty|twenty|dozen|"
+    r"hundreds?|thousands?|half)\b(?:\s+(?:times|hundred|thousand|million|dozen))?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A possible answer.
+
+    ``first`` and ``last`` are the word numbers of the sentence it covers (both included; -1 where it is not a
+    span); ``form`` is ``span``, ``clause``, ``sentence``, ``quote``, ``date``, ``said`` (the day of the passage),
+    ``duration``, ``number``, ``author``, ``option``, ``compared``, ``yes`` or ``no``; ``shape`` refines it (for dates:
+    ``relative_week`` and so on).
+    """
+
+    text: str
+    passage: Passage
+    sentence: Sentence
+    first: int
+    last: int
+    form: str
+    shape: str = ""
+
+
+def candidates(question: Question, passage: Passage) -> Iterator[Candidate]:
+    """All candidates of one passage for ``question``, bounded by its length; none merely repeats the question."""
+    for candidate in _all(question, passage):
+        if candidate.first < 0 or candidate.form == "date" or _says_more(question, candidate):
+            yield candidate
+
+
+def _says_more(question: Question, candidate: Candidate) -> bool:
+    """Whether a span holds a word of content that the question does not."""
+    names = {name.lower() for name in question.names}
+    return any(
+        word.stem not in question.terms
+        and word.low.removesuffix("'s") not in names
+        and word.low not in FUNCTION_WORDS
+        for word in candidate.sentence.words[candidate.first : candidate.last + 1]
+    )
+
+
+def _all(question: Question, passage: Passage) -> Iterator[Candidate]:
+    for sentence in passage.sentences:
+        if question.kind == "when":
+            yield from _dates(passage, sentence)
+        elif question.kind == "yes_no":
+            yield Candidate("Yes", passage, sentence, -1, -1, "yes")
+            yield Candidate("No", passage, sentence, -1, -1, "no")
+        elif question.kind == "choice":
+            for option in question.options:
+                yield Candidate(option, passage, sentence, -1, -1, "option")
+            settled = compared(question.text, question.options, sentence.text)
+            if settled is not None:
+                yield Candidate(settled, passage, sentence, -1, -1, "compared")
+        elif question.kind == "how_long":
+            yield from _matches(passage, sentence, _DURATION, "duration")
+            yield from _dates(passage, sentence)
+            yield from _matches(passage, sentence, _NUMBER, "number")
+        elif question.kind == "how_many":
+            yield from _matches(passage, sentence, _NUMBER, "number")
+        elif question.kind == "who":
+            yield from (c for c in _spans(passage, sentence, 8) if _somebody(c))
+        else:
+            yield from _spans(passage, sentence, MAX_WORDS)
+            for match in _QUOTED.finditer(sentence.text):
+                first, last = _covered(sentence, match.start(1), match.end(1))
+                yield Candidate(match[1].strip(" .,!?"), passage, sentence, first, last, "quote")
+    if question.kind == "who" and passage.author and passage.sentences:
+        yield Candidate(passage.author, passage, passage.sentences[0], -1, -1, "author")
+
+
+def _dates(passage: Passage, sentence: Sentence) -> Iterator[Candidate]:
+    for moment in moments(sentence.text, passage.at):
+        first, last = _covered(sentence, moment.start, moment.end)
+        yield Candidate(moment.words, passage, sentence, first, last, "date", moment.shape)
+    if passage.at is not None:
+        yield Candidate(day_words(passage.at.date()), passage, sentence, -1, -1, "said")
+
+
+def _matches(
+    passage: Passage, sentence: Sentence, pattern: re.Pattern[str], form: str
+) -> Iterator[Candidate]:
+    for match in pattern.finditer(sentence.text):
+        first, last = _covered(sentence, match.start(), match.end())
+        yield Candidate(match.group().strip(" .,:"), passage, sentence, first, last, form)
+
+
+def _covered(sentence: Sentence, start: int, end: int) -> tuple[int, int]:
+    """Numbers of the first and last word that lie in these characters; (-1, -1) for none."""
+    inside = [n for n, word in enumerate(sentence.words) if word.start >= start and word.end <= end]
+    return (inside[0], inside[-1]) if inside else (-1, -1)
+
+
+def _spans(passage: Passage, sentence: Sentence, longest: int) -> Iterator[Candidate]:
+    words = sentence.words
+    count = len(words)
+    starts = [n for n, word in enumerate(words) if word.low not in _NO_START]
+    ends = [
+        n
+        for n, word in enumerate(words)
+        if word.low not in _NO_END and (word.closes or n + 1 == count or _may_end(words[n + 1].low))
+    ]
+    for first in starts:
+        for last in ends:
+            if last < first or last - first >= longest:
+                continue
+            text = sentence.text[words[first].start : words[last].end]
+            form = "clause" if words[first].opens and words[last].closes else "span"
+            yield Candidate(text, passage, sentence, first, last, form)
+    if count > longest:
+        yield Candidate(sentence.text.strip(), passage, sentence, 0, count - 1, "sentence")
+        for first in starts:
+            if words[first].opens or (
+                first and words[first - 1].low in ("to", "because", "that", "by", "for")
+            ):
+                last = next(
+                    (n for n in range(min(count - 1, first + longest), count) if words[n].closes), count - 1
+                )
+                if last - first >= longest:
+                    yield Candidate(
+                        sentence.text[words[first].start : words[last].end],
+                        passage,
+                        sentence,
+                        first,
+                        last,
+                        "clause",
+                    )
+
+
+_PEOPLE = word_set(
+    """
+    mom mum mother dad father parent parents brother sister siblings son daughter kid kids child children
+    husband wife partner boyfriend girlfriend friend friends buddy cousin aunt uncle grandma grandpa
+    grandmother grandfather niece nephew boss colleague colleagues coworker coworkers teammates teammate
+    team coach teacher mentor mentors neighbor neighbour neighbors neighbours roommate doctor manager client
+    customer people family folks student students veterans vet officer captain director
+    """
+)
+
+
+def _somebody(candidate: Candidate) -> bool:
+    """Whether a span names somebody: a capitalised word that does not merely open the sentence, or "friend"."""
+    inside = candidate.sentence.words[candidate.first : candidate.last + 1]
+    return any(
+        word.low in _PEOPLE
+        or (
+            word.text[:1].isupper()
+            and word.low not in FUNCTION_WORDS
+            and (candidate.first + n > 0 or len(inside) <= 3)
+        )
+        for n, word in enumerate(inside)
+    )
+
+
+def _may_end(after: str) -> bool:
+    """A span should not break a noun phrase: what follows must not look like its head."""
+    return (
+        after in FUNCTION_WORDS
+        or after in {'"', "“", "”"}
+        or after.endswith("ly")
+        or after in _VERBS_AFTER
+        or after in _ADVERBS
+    )
+
+
+_ADVERBS = word_set(
+    """
+    too also then now today yesterday tomorrow last next this ago again here there just already still even
+    recently together well back
+    """
+)
+_VERBS_AFTER = word_set(
+    """
+    is was were are had has have did do does went got made said told gave took came helped makes helps gets
+    means meant reminds reminded made feel feels felt love like wanted want started decided
+    """
+)

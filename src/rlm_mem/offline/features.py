@@ -1,0 +1,410 @@
+"""What speaks for a candidate: named signals, each a number, that `weights` turns into one score.
+
+Nothing here knows where a text comes from; the signals are about words, order, people and dates only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import lru_cache
+
+from rlm_mem.offline.candidates import Candidate
+from rlm_mem.offline.question import Question
+from rlm_mem.offline.said import Passage, Sentence
+from rlm_mem.offline.words import (
+    AUXILIARIES,
+    DETERMINERS,
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    PRONOUNS,
+    word_set,
+)
+from rlm_mem.text.dates import DateMention, find_dates
+
+__all__ = ["PassageSigns", "mentions", "passage_signs", "settled", "signals"]
+
+_FIRST_PERSON = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
+_SECOND_PERSON = frozenset({"you", "your", "yours", "yourself", "you're", "you've"})
+_FEELING = word_set(
+    """
+    happy sad proud grateful thankful excited nervous anxious scared relieved inspired joy peace love
+    amazing awesome great
+    """
+)
+_TIMES = word_set(
+    """
+    yesterday today tonight tomorrow last next ago week weekend month year monday tuesday wednesday thursday
+    friday saturday sunday recently lately
+    """
+)
+_NEGATIVE = word_set(
+    """
+    not no never none don't didn't doesn't can't couldn't won't isn't wasn't haven't hasn't nothing nobody
+    without cannot
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PassageSigns:
+    """How well one passage fits the question, computed once for all its candidates.
+
+    ``cover`` is the share of the question's content words said in it, ``near`` the share said in it or just before
+    it; ``lag`` how far its search score lies behind the best (0 and up); ``speaker`` is 1 when the person named said
+    it, -1 when somebody else did, 0 if nobody named speaks anywhere; ``rank`` counts from 0; ``period`` is 1 when the
+    question names a date and this was said then, -1 when it was said at another time; ``best_said`` is the largest
+    share of the words in any sentence; ``weights`` those of the words.
+    """
+
+    cover: float
+    near: float
+    lag: float
+    speaker: int
+    rank: int
+    period: int
+    best_said: float
+    weights: dict[str, float]
+
+
+def passage_signs(question: Question, passages: Iterable[Passage]) -> list[PassageSigns]:
+    """Signs of all passages, in their order."""
+    passages = list(passages)
+    best = max((p.score for p in passages), default=0.0)
+    authors = {p.author for p in passages if p.author}
+    named = {a for a in authors if any(_same_person(a, name) for name in question.names)}
+    dates = [mention for mention in find_dates(question.text) if not mention.relative]
+    weights = term_weights(question, passages)
+    total = sum(weights.values()) or 1.0
+    best_said = max(
+        (_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0
+    )
+    # Which passages are worth reading: the search's score, and a little for words of the question said in one place.
+    promise = [
+        passage.score
+        + _share(weights, passage.stems)
+        + 2 * max((_share(weights, sentence.stems) for sentence in passage.sentences), default=0.0)
+        for passage in passages
+    ]
+    order = sorted(range(len(passages)), key=lambda i: -promise[i])
+    rank = {index: position for position, index in enumerate(order)}
+    found = []
+    for index, passage in enumerate(passages):
+        here = sum(weight for term, weight in weights.items() if term in passage.stems)
+        near = sum(
+            weight
+            for term, weight in weights.items()
+            if term in passage.stems or term in passage.before_stems
+        )
+        speaker = 0 if not named or not passage.author else 1 if passage.author in named else -1
+        found.append(
+            PassageSigns(
+                here / total,
+                near / total,
+                best - passage.score,
+                speaker,
+                rank[index],
+                _period(dates, passage),
+                best_said,
+                weights,
+            )
+        )
+    return found
+
+
+def _period(dates: list[DateMention], passage: Passage) -> int:
+    """Whether a passage was said in the time that the question names, or in the week after it."""
+    if not dates or passage.at is None:
+        return 0
+    day = passage.at.date()
+    return 1 if any(d.first <= day <= d.last + timedelta(days=7) for d in dates) else -1
+
+
+def settled(question: Question, passages: Sequence[Passage]) -> Question:
+    """The question as these passages show it: a name that nobody here speaks under is a word to look for."""
+    authors = {passage.author for passage in passages if passage.author}
+    named = [name for name in question.names if not any(_same_person(author, name) for author in authors)]
+    stems = tuple(stem for name in named for stem in _stems(name) if stem not in question.terms)
+    if not stems:
+        return question
+    return replace(question, terms=question.terms + stems, strong=question.strong | set(stems))
+
+
+def mentions(passage: Passage, name: str) -> bool:
+    """Whether a passage is said by this person, or says the name."""
+    return bool(passage.author and _same_person(passage.author, name)) or _stems(name) <= passage.stems
+
+
+def term_weights(question: Question, passages: list[Passage]) -> dict[str, float]:
+    """A weight for each term of the question: the rarer among the passages found, the more it tells them apart.
+
+    Everyday words count a third, and so does a word that stands in no passage: it tells nothing about any of them.
+    """
+    count = max(1, len(passages))
+    found = {}
+    for term in question.terms:
+        holding = sum(1 for passage in passages if term in passage.stems)
+        weight = math.log(1 + count / (holding + 0.5))
+        found[term] = weight * (1.0 if term in question.strong else 0.35)
+    return found
+
+
+def _share(weights: dict[str, float], stems: frozenset[str]) -> float:
+    total = sum(weights.values())
+    return sum(weight for term, weight in weights.items() if term in stems) / total if total else 0.0
+
+
+def _same_person(author: str, name: str) -> bool:
+    """ "Mel" and "Melanie", "Ana Ruiz" and "Ana": one is a prefix of three letters or more of a part of the other."""
+    parts = author.lower().split()
+    low = name.lower()
+    return any(
+        part == low or (min(len(part), len(low)) >= 3 and (part.startswith(low) or low.startswith(part)))
+        for part in parts
+    )
+
+
+def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> dict[str, float]:
+    """The signals of one candidate; one that is absent counts 0. ``when:…`` is particular to that kind of question."""
+    kind = question.kind
+    sentence, words = candidate.sentence, candidate.sentence.words
+    first = candidate.first
+    terms = question.strong or frozenset(question.terms)
+    said = _share(signs.weights, sentence.stems)
+    sub = _sub_kind(question)
+    out: dict[str, float] = {
+        "lag": min(signs.lag, 8.0) / 4,
+        "top": float(signs.rank == 0),
+        "top3": float(signs.rank < 3),
+        "cover": signs.cover,
+        "near": signs.near,
+        "said": said,
+        "best_said": float(said >= signs.best_said > 0),
+        "said_gap": signs.best_said - said,
+        "pairs": _pairs(question, sentence),
+        "speaker": float(signs.speaker == 1),
+        "other": float(signs.speaker == -1),
+        "in_period": float(signs.period == 1),
+        "off_period": float(signs.period == -1),
+        "asks": float(sentence.asks),
+        "form:" + candidate.form: 1.0,
+        f"{kind}:form:{candidate.form}": 1.0,
+        "opening": float(sentence.start == 0),
+        "replaced": float(not candidate.passage.current),
+    }
+    before = candidate.passage.before
+    if before.rstrip().endswith("?"):
+        out["answers"] = 1.0
+        out["answers_it"] = sum(1 for term in terms if term in candidate.passage.before_stems) / max(
+            1, len(terms)
+        )
+    if candidate.shape:
+        out[f"shape:{candidate.shape}"] = 1.0
+        if question.grain:
+            out[f"grain:{question.grain}:{candidate.shape}"] = 1.0
+    if candidate.form in ("yes", "no"):
+        negative = any(word.low in _NEGATIVE for word in words)
+        out[candidate.form + ":negated"] = float(negative)
+        opening = question.text.split()[0].lower()
+        out[f"{candidate.form}:{opening}"] = 1.0
+        out[f"{candidate.form}:other"] = float(signs.speaker == -1)
+        out[f"{candidate.form}:near"] = signs.near
+        return out
+    if candidate.form == "option":
+        stems = set(_stems(candidate.text))
+        out["option:said"] = sum(1 for stem in stems if stem in candidate.passage.stems) / max(1, len(stems))
+        out["option:sentence"] = sum(1 for stem in stems if stem in sentence.stems) / max(1, len(stems))
+        return out
+    if candidate.form == "author":
+        out["author:named"] = float(signs.speaker == 1)
+        return out
+    if first < 0:
+        return out
+    _span(out, question, candidate, terms, sub)
+    return out
+
+
+_WHAT_NOUN = re.compile(
+    r"\b(?:what|which)\s+(?!is|are|was|were|did|do|does|has|have|had|will|would|can|could|should|might)\w",
+    re.IGNORECASE,
+)
+_WHAT_IS = re.compile(r"\bwhat\s+(?:is|are|was|were)\b", re.IGNORECASE)
+
+
+def _sub_kind(question: Question) -> str:
+    """ "what" in three: a noun follows ("what gift"), a form of "be", or another verb."""
+    if question.kind != "what":
+        return question.kind
+    if _WHAT_NOUN.search(question.text):
+        return "what_noun"
+    return "what_is" if _WHAT_IS.search(question.text) else "what_did"
+
+
+def _pairs(question: Question, sentence: Sentence) -> float:
+    """How many neighbouring content words of the question stand within three words of each other in the sentence."""
+    places: dict[str, list[int]] = {}
+    for number, word in enumerate(sentence.words):
+        places.setdefault(word.stem, []).append(number)
+    found = 0
+    for left, right in itertools.pairwise(question.terms):
+        if any(abs(a - b) <= 3 for a in places.get(left, ()) for b in places.get(right, ())):
+            found += 1
+    return min(found, 3) / 2
+
+
+def _span(
+    out: dict[str, float], question: Question, candidate: Candidate, terms: frozenset[str], kind: str
+) -> None:
+    words = candidate.sentence.words
+    first, last = candidate.first, candidate.last
+    inside = words[first : last + 1]
+    size = len(inside)
+    bucket = (
+        str(size)
+        if size <= 4
+        else "5-6"
+        if size <= 6
+        else "7-9"
+        if size <= 9
+        else "10-14"
+        if size <= 14
+        else "15+"
+    )
+    out[f"size:{bucket}"] = 1.0
+    out[f"{kind}:size:{bucket}"] = 1.0
+    asked = frozenset(question.terms)
+    out["function"] = sum(1 for word in inside if word.low in FUNCTION_WORDS) / size
+    out["echo_first"] = float(inside[0].stem in asked)
+    out["echo_last"] = float(inside[-1].stem in asked)
+    out[f"{kind}:echo_first"] = out["echo_first"]
+    out["echoes"] = min(3, sum(1 for word in inside if word.stem in terms)) / 3
+    out["new"] = (
+        min(6, sum(1 for word in inside if word.stem not in asked and word.low not in FUNCTION_WORDS)) / 6
+    )
+    head = candidate.sentence.text
+    out["bracket"] = float(head.rfind("[", 0, inside[0].start) > head.rfind("]", 0, inside[0].start))
+    if first > 1 and not words[first].opens:
+        out["prior_term"] = float(
+            words[first - 1].stem in terms
+            or (words[first - 1].low in FUNCTION_WORDS and words[first - 2].stem in terms)
+        )
+        out[f"{kind}:prior_term"] = out["prior_term"]
+    if first >= 2 and words[first - 1].low in _KEPT:
+        two = f"{_sort(words[first - 2].low)}+{words[first - 1].low}"
+        out[f"two:{two}"] = 1.0
+    out["echo"] = sum(1 for word in inside if word.stem in asked) / size
+    out["echo_any"] = float(any(word.stem in terms for word in inside))
+    places = [n for n, word in enumerate(words) if word.stem in terms and not first <= n <= last]
+    if places:
+        gap = min((first - n if n < first else n - last) for n in places)
+        out["beside"] = 1.0 / gap
+        out["follows"] = 1.0 / min((first - n for n in places if n < first), default=100)
+        out["after_word"] = float(any(n < first for n in places))
+        out["before_word"] = float(any(n > last for n in places))
+    else:
+        out["alone"] = 1.0
+    prior = words[first - 1].low if first else "^"
+    prior_sort = prior if prior in _KEPT else _sort(prior)
+    if words[first].opens and first:
+        prior_sort = ","
+    out[f"prior:{prior_sort}"] = 1.0
+    out[f"{kind}:prior:{prior_sort}"] = 1.0
+    start_sort = _sort(inside[0].low) if not (inside[0].text[:1].isupper() and first) else "Name"
+    out[f"start:{start_sort}"] = 1.0
+    out[f"{kind}:start:{start_sort}"] = 1.0
+    end_sort = _sort(inside[-1].low)
+    out[f"end:{end_sort}"] = 1.0
+    out[f"{kind}:end:{end_sort}"] = 1.0
+    out["closes"] = float(inside[-1].closes)
+    out["starts"] = float(inside[0].opens)
+    out["whole"] = float(first == 0 and last == len(words) - 1)
+    out["breaks"] = float(any(word.closes for word in inside[:-1]))
+    names = sum(
+        1
+        for n, word in enumerate(inside)
+        if word.text[:1].isupper() and not (word.opens and first + n == 0) and word.low not in _FIRST_PERSON
+    )
+    out["names"] = names / size
+    out[f"{kind}:names"] = names / size
+    out[f"{kind}:number"] = float(any(word.text[0].isdigit() for word in inside))
+    out["mine"] = float(any(word.low in _FIRST_PERSON for word in inside))
+    out["yours"] = float(any(word.low in _SECOND_PERSON for word in inside))
+    out["verb_i"] = float(prior in ("i", "we"))
+    out["feeling"] = float(any(word.low in _FEELING for word in inside))
+    out[f"{kind}:feeling"] = out["feeling"]
+    out["has_pronoun"] = float(any(word.low in PRONOUNS for word in inside))
+    out["has_aux"] = float(any(word.low in AUXILIARIES for word in inside))
+    out["times"] = float(any(word.low in _TIMES for word in inside))
+    out["ends_time"] = float(inside[-1].low in _TIMES)
+    out["listing"] = float(
+        any(word.low == "and" for word in inside) or any(word.closes for word in inside[:-1])
+    )
+    out["many:listing"] = out["listing"] * question.many
+    for name in question.names:
+        if any(word.low.removesuffix("'s") == name.lower() for word in inside):
+            out["named"] = 1.0
+    if question.focus:
+        noun = _stems(question.focus.split()[-1])
+        out["focus"] = float(any(word.stem in noun for word in inside))
+        out["focus_end"] = float(inside[-1].stem in noun)
+        beyond = words[last + 1 : last + 3]
+        out[f"{kind}:focus_next"] = float(any(word.stem in noun for word in beyond) or out["focus"] > 0)
+        members = _members(question.focus)
+        if members:
+            out["class"] = float(any(word.stem in members for word in inside))
+            out["class_said"] = float(bool(members & candidate.sentence.stems))
+
+
+_KEPT = word_set(
+    """
+    to because for by with in at from of about as like called named is was are on into a the my and that
+    it's
+    """
+)
+
+
+def _sort(word: str) -> str:
+    """A rough word class from form alone."""
+    if word in DETERMINERS:
+        return "det"
+    if word in PREPOSITIONS:
+        return "prep"
+    if word in PRONOUNS:
+        return "pron"
+    if word in AUXILIARIES:
+        return "aux"
+    if word[:1].isdigit():
+        return "num"
+    if word == "^":
+        return "^"
+    if word.endswith("ing"):
+        return "ing"
+    if word.endswith("ed"):
+        return "ed"
+    if word.endswith("ly"):
+        return "ly"
+    if word.endswith("s") and not word.endswith("ss"):
+        return "s"
+    if word.endswith(("ful", "ous", "ive", "able", "al", "ic")):
+        return "adj"
+    return "other"
+
+
+@lru_cache(maxsize=1024)
+def _members(noun: str) -> frozenset[str]:
+    """Stems of what belongs to the class that the last word of ``noun`` names ("pet": dog, cat, …)."""
+    from rlm_mem.search.relations import related_terms
+    from rlm_mem.text.analysis import get_analyser
+
+    analyser = get_analyser("english")
+    return frozenset(member for stem in _stems(noun.split()[-1]) for member in related_terms(stem, analyser))
+
+
+def _stems(text: str) -> frozenset[str]:
+    from rlm_mem.text.analysis import get_analyser
+
+    return frozenset(get_analyser("english").terms(text))

@@ -1,0 +1,212 @@
+"""`OfflineLLM`: writes the programs of a recall and reads passages, without a model, a key or a network.
+
+It is extractive and says so: an answer is made of words that stand in the memory, or of a date counted from them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Unpack
+
+from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages
+from rlm_mem.offline.program import READ_PROMPT, describe, fallback_program, first_program, second_program
+from rlm_mem.offline.question import analyse_question
+from rlm_mem.offline.reader import read
+from rlm_mem.offline.rewording import other_words
+from rlm_mem.offline.said import Passage
+from rlm_mem.offline.weights import Weights, load_weights
+from rlm_mem.text.segments import split_segments
+
+__all__ = ["OfflineLLM", "given_passages"]
+
+_TAGGED = r"<{0}>\s*(.*?)\s*</{0}>"
+_QUESTION = re.compile(_TAGGED.format("question"), re.DOTALL)
+_CONTEXT = re.compile(r"<context>\s*(.*)\s*</context>", re.DOTALL)
+_OUTPUT = re.compile(_TAGGED.format("output"), re.DOTALL)
+_ERROR = re.compile(_TAGGED.format("error"), re.DOTALL)
+_BROKEN_TAG = re.compile(r"<\\(?=/?\s*(?:question|store|hits|output|error|context|earlier)\b)", re.IGNORECASE)
+_LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
+
+_LONGEST = (
+    2000  # characters read of one passage; segments are shorter, this bounds what a program may hand over
+)
+_NOT_HELD = "The text does not say."
+
+
+class OfflineLLM:
+    """The embedded default model: deterministic, free, works with no key and no network.
+
+    Asked with a ``<question>`` it answers with a program in a ```` ```repl ```` block, and goes on from the
+    program's ``<output>``; asked anything else (a sub-call such as ``llm_query(prompt, context)``) it answers from
+    the text given, in its words. Safe for several threads: it keeps no state.
+
+    Args:
+        weights: tables of the reader; None: those of the package.
+    """
+
+    name = "offline"
+
+    def __init__(self, weights: Weights | None = None) -> None:
+        self._weights = weights
+
+    def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
+        """Answer ``messages``; the options are accepted and have no effect but ``on_text``.
+
+        Raises:
+            InputError: an empty prompt, or one that is not made of messages.
+        """
+        began = time.monotonic()
+        asked = as_messages(messages)
+        text = _reply(asked, self._weights or load_weights())
+        on_text = options.get("on_text")
+        if on_text is not None:
+            on_text(text)
+        size = sum(len(message.content) for message in asked)
+        # Free of charge, so a rough count does: four characters a token.
+        usage = Usage(size // 4 + 1, len(text) // 4 + 1, estimated=True)
+        return Completion(
+            text,
+            usage,
+            model="offline",
+            seconds=time.monotonic() - began,
+            provider="offline",
+            cost=Decimal(0),
+            finish_reason="stop",
+        )
+
+
+def given_passages(text: str) -> list[Passage] | None:
+    """The passages of a reading that a program asked for, or None for any other message."""
+    context = _CONTEXT.search(text)
+    data = _data(_plain(context[1])) if context and text.startswith(READ_PROMPT) else None
+    if not isinstance(data, dict) or not isinstance(data.get("passages"), list):
+        return None
+    return [_passage(one) for one in data["passages"] if isinstance(one, dict)]
+
+
+def _reply(asked: Sequence[Message], weights: Weights) -> str:
+    context = _CONTEXT.search(asked[-1].content) if asked[-1].role == "user" else None
+    opening = next(
+        (found for m in asked if m.role == "user" and (found := _QUESTION.search(m.content))), None
+    )
+    if opening is None or (context is not None and len(asked) == 1):
+        return _read_for(asked[-1].content, context, weights)
+    return _program(_plain(opening[1]), asked, weights)
+
+
+def _program(text: str, asked: Sequence[Message], weights: Weights) -> str:
+    question = analyse_question(text)
+    last = asked[-1].content
+    programs = sum(1 for message in asked if message.role == "assistant")
+    if programs and _ERROR.search(last):
+        said, code = "The program failed; a plainer one.", fallback_program(question)
+    elif programs and _OUTPUT.search(last) and " held: " in last:
+        said, code = (
+            "Not sure yet, so I look again in other words.",
+            second_program(other_words(question), weights.bar),
+        )
+    elif programs > 2:
+        said, code = "The plainest way.", fallback_program(question)
+    else:
+        said, code = describe(question), first_program(question, weights.bar)
+    return f"{said}\n```repl\n{code}```"
+
+
+def _read_for(prompt: str, context: re.Match[str] | None, weights: Weights) -> str:
+    """A sub-call: answer from the context (or from the prompt itself), as JSON where the program asked for that."""
+    data = _data(_plain(context[1])) if context else None
+    passages = given_passages(prompt)
+    if passages is not None and isinstance(data, dict):
+        found = read(analyse_question(str(data.get("question", ""))), passages, weights)
+        reply = {
+            "answer": found.answer,
+            "held": round(found.held, 2),
+            "confidence": round(found.confidence, 2),
+            "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in found.passages)),
+        }
+        return json.dumps(reply, ensure_ascii=False)
+    given = prompt[: context.start()].strip() if context else prompt.strip()
+    question, text = (given, _texts(data)) if context else _question_and_text(given)
+    found = read(analyse_question(question), _passages_of(text), weights)
+    return found.answer if found.answer and found.held >= weights.bar / 2 else _NOT_HELD
+
+
+def _plain(text: str) -> str:
+    """Undo the breaking of tags, which keeps stored text from closing them."""
+    return _BROKEN_TAG.sub("<", text)
+
+
+def _data(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _texts(data: Any) -> str:
+    """All text in a context, whatever its shape, a line for each piece."""
+    if isinstance(data, str):
+        return data
+    if isinstance(data, dict):
+        return "\n".join(filter(None, (_texts(value) for value in data.values())))
+    if isinstance(data, list):
+        return "\n".join(filter(None, (_texts(value) for value in data)))
+    return ""
+
+
+def _question_and_text(prompt: str) -> tuple[str, str]:
+    """A prompt without context: its last sentence that asks is the question, all the rest the text."""
+    asking = [line for line in re.split(r"(?<=[.!?])\s+|\n+", prompt) if line.strip().endswith("?")]
+    if not asking:
+        head, _, tail = prompt.partition("\n")
+        return head, tail
+    return asking[-1].strip(), prompt.replace(asking[-1], "\n")
+
+
+def _passages_of(text: str) -> list[Passage]:
+    """The segments of a plain text as passages, scored by nothing: the reader weighs their words itself."""
+    found: list[Passage] = []
+    for segment in split_segments(text)[:200]:
+        body = text[segment.body_start : segment.end]
+        before = found[-1] if found else None
+        found.append(
+            Passage(
+                "",
+                body,
+                segment.author or "",
+                None,
+                0.0,
+                before.author if before else "",
+                before.text if before else "",
+            )
+        )
+    return found
+
+
+def _passage(data: dict[str, Any]) -> Passage:
+    author = data.get("author") or ""
+    text = str(data.get("text", ""))[:_LONGEST]
+    label = _LABEL.match(text)
+    if label and (not author or label["name"].strip().lower() == author.lower()):
+        author, text = author or label["name"].strip(), text[label.end() :]
+    before = str(data.get("before") or "")
+    before_label = _LABEL.match(before)
+    return Passage(
+        str(data.get("id", "")), text, author, _moment(data.get("at")), float(data.get("score") or 0.0),
+        before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
+        not data.get("replaced"),
+    )  # fmt: skip
+
+
+def _moment(value: Any) -> datetime | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        return datetime.fromisoformat(value.replace("Z", "+00:00"))
+    except ValueError:
+        return None

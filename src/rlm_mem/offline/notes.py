@@ -1,0 +1,363 @@
+"""Reading plain notes: which sentence tells what is asked, and whether any does.
+
+Conversations are read with fitted tables (`reader`); these say little about notes in the third person, where nobody
+speaks. Here a few rules do it, and the default is honest: the whole sentence, unless a part is plainly the answer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rlm_mem.offline.everyday import RELATIONS, Relation, degree, known_class, stem_of, value_pattern
+from rlm_mem.offline.pieces import Piece, piece, reason_after
+from rlm_mem.offline.question import Question
+from rlm_mem.offline.said import Passage, Sentence
+from rlm_mem.offline.words import word_set
+from rlm_mem.text.analysis import get_analyser
+
+__all__ = ["Noted", "is_notes", "read_notes"]
+
+_LABELS = word_set(
+    """
+    note notes decision decided todo fact facts preference preferences reminder update summary context rule warning
+    idea question answer result status why reason what how when where who fix bug cause action owner
+    """
+)
+"""Words before a colon that look like a speaker and are a heading."""
+
+_ENOUGH = 0.68
+"""How much of the question a sentence must tell: below it there is no answer."""
+
+_LISTED = 3
+_SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
+_THIRD = word_set("he she they it his her hers their theirs its him them this that these")
+# Words that shape a question and need not be told by the answer.
+_SHAPE = word_set(
+    """
+    name call title kind type sort thing way time day date year month week number use like love prefer favourite
+    favorite enjoy hate dislike take get do have go make need want much many long often far old people person
+    someone something anyone now currently usually exactly tell know say decide decision reason place right
+    """
+)
+_EVERYDAY = word_set("need needs want wants use uses used bring brings own owns know knows")
+_TALK = re.compile(r"\b(?:i|me|my|we|us|our|you|your)\b|['’]m\b|[?!]", re.IGNORECASE)
+"""What somebody who speaks says sooner or later, and a heading ("Architecture: …") hardly ever."""
+
+_NEGATED = re.compile(
+    r"\b(?:not|never|no longer|cannot|without|none|nobody|nothing|no)\b|n't\b", re.IGNORECASE
+)
+_LESSER = re.compile(
+    r"\b(?:prefers?|preferred|chose|choose|picked|rather)\b.*?\b(?:to|over|than|instead of)\s+(.+)$",
+    re.IGNORECASE,
+)
+_FORBIDDEN = re.compile(
+    r"\b(?:forbidden|banned|disallowed|prohibited|dislikes?|hates?|avoids?|stopped|quit)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What the notes say: the answer (None: nothing), what it rests on, and two chances as in `reader.Reading`."""
+
+    answer: str | None
+    passages: tuple[Passage, ...]
+    held: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    passage: Passage
+    number: int
+    sentence: Sentence
+    stems: frozenset[str]  # with the subjects that its pronouns stand for
+    around: frozenset[str]  # of the whole note
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    line: _Line
+    told: float
+    score: float
+    piece: Piece
+
+
+def is_notes(passages: Sequence[Passage]) -> bool:
+    """Whether most of these passages are notes in which nobody speaks."""
+    speakers = {one.author for one in passages if one.author and not _is_label(one.author)}
+    talking = {a for a in speakers if any(_TALK.search(one.text) for one in passages if one.author == a)}
+    return bool(passages) and 2 * sum(1 for one in passages if one.author in talking) < len(passages)
+
+
+def _is_label(author: str) -> bool:
+    """Whether what stands before a colon is a heading ("Decision", "Next book") and nobody's name."""
+    words = author.split()
+    return words[0].lower() in _LABELS or any(word[0].islower() for word in words[1:])
+
+
+def read_notes(question: Question, passages: Sequence[Passage]) -> Noted:
+    """Answer ``question`` from notes. Deterministic; confidence is that of rules, measured on small stores."""
+    wanted = _wanted(question)
+    lines = [line for passage in passages for line in _lines(passage)]
+    everything = frozenset().union(*(line.stems for line in lines)) if lines else frozenset()
+    if not wanted or not lines or not all(_named(name, everything) for name in _name_stems(question)):
+        return Noted(None, (), 0.05, 0.0)
+    newest = max((p.at.timestamp() for p in passages if p.at), default=0.0)
+    best_score = max(p.score for p in passages)
+    found = []
+    most = 0.0
+    for line in lines:
+        told = _told(question, wanted, line)
+        most = max(most, told)
+        if told < _ENOUGH:
+            continue
+        part = _answer(question, line, wanted)
+        if part is None:
+            continue
+        lag = min(1.0, (best_score - line.passage.score) / 10)
+        recent = 0.02 * (line.passage.at is not None and line.passage.at.timestamp() >= newest)
+        score = told + 0.3 * part.fit - 0.1 * lag + recent - 0.6 * (not line.passage.current)
+        found.append(_Found(line, told, score, part))
+    if not found:
+        return Noted(None, (), round(min(0.45, 0.5 * most), 3), 0.0)
+    found.sort(key=lambda one: -one.score)
+    best = found[0]
+    answer, used = best.piece.text, [best.line.passage]
+    if question.many and question.kind in ("what", "who", "where", "name", "kind"):
+        for other in found[1:]:
+            if len(used) < _LISTED and other.line.passage not in used and other.score >= best.score - 0.1:
+                answer = f"{answer.rstrip('.')}; {other.piece.text}"
+                used.append(other.line.passage)
+    certain = (best.told - _ENOUGH) / (1 - _ENOUGH)
+    rival = any(o.line.passage is not best.line.passage and o.score > best.score - 0.05 for o in found[1:])
+    held = 0.72 + 0.22 * certain
+    confidence = (0.55 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit) - 0.12 * (rival and not question.many)
+    return Noted(answer, tuple(used), round(held, 3), round(min(held, confidence), 3))
+
+
+def _name_stems(question: Question) -> list[str]:
+    return [stem_of(name) for name in question.names]
+
+
+def _named(name: str, stems: frozenset[str]) -> bool:
+    """Whether a name is among stems, maybe shortened: "PostgreSQL" is "Postgres"."""
+    return name in stems or any(
+        len(stem) >= 5 and len(name) >= 5 and (name.startswith(stem) or stem.startswith(name))
+        for stem in stems
+    )
+
+
+def _wanted(question: Question) -> dict[str, float]:
+    """The words of the question that an answer must tell, by stem: names most, words that only shape it little."""
+    shape = {stem_of(word) for word in _SHAPE}
+    found = dict.fromkeys(_name_stems(question), 1.2)
+    parts = {part for name in question.names for part in get_analyser("english").terms(name)}
+    taken = {stem_of(word) for relation in _relations(question) for word in relation.words}
+    plain = [t for t in question.terms if t not in found and t not in parts and t not in taken]
+    if question.kind == "where":
+        shape |= {stem_of(word) for word in question.focus.split()}  # "in which city": any place will do
+    if question.kind == "why":
+        shape |= {stem_of(word) for word in ("happen", "occur", "cause", "come")}
+    bare = not any(term not in shape for term in plain) and not taken
+    for term in plain:
+        if term not in {stem_of(option) for option in question.options}:
+            found[term] = 1.0 if term not in shape else 0.8 if bare else 0.25
+    for stem in _everyday_verbs(question):
+        found.setdefault(stem, 0.35)
+    return found
+
+
+def _everyday_verbs(question: Question) -> list[str]:
+    """Verbs too common to search for, which still tell one sentence from another ("need", "want", "use")."""
+    taken = {word for relation in _relations(question) for word in relation.words}
+    low = [word.low for word in Sentence(question.text, 0).words]
+    return [stem_of(word) for word in low if word in _EVERYDAY and word not in taken]
+
+
+def _relations(question: Question) -> list[Relation]:
+    """The everyday relation that the question asks for, if any."""
+    return [relation for relation in RELATIONS if relation.asked.search(question.text)][:1]
+
+
+def _lines(passage: Passage) -> list[_Line]:
+    """The sentences of a note; a pronoun brings in what stood before it."""
+    found = []
+    opening = Sentence(passage.text, 0).words[:1]
+    told_before = (
+        opening and opening[0].low in _THIRD
+    )  # "Their contact is …": it goes on from what stood before
+    before = _capitals(passage.before) if told_before else frozenset()
+    for number, whole in enumerate(passage.sentences):
+        sentence = whole
+        if sentence.asks:
+            continue
+        if len(sentence.text) > _SENTENCE:
+            sentence = Sentence(sentence.text[:_SENTENCE], sentence.start)
+        pronoun = any(word.low in _THIRD for word in sentence.words)
+        nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
+        carried = before if pronoun else _capitals(before_text(passage, number)) if nameless else frozenset()
+        stems = _joined(sentence) | carried | Sentence(passage.author, 0).stems
+        found.append(_Line(passage, number, sentence, stems, passage.stems))
+        before |= _capitals(sentence.text) if not pronoun else sentence.stems
+    return found
+
+
+def before_text(passage: Passage, number: int) -> str:
+    """What a note says before its sentence of this number."""
+    return passage.text[: passage.sentences[number].start]
+
+
+def _capitals(text: str) -> frozenset[str]:
+    return frozenset(
+        word.stem for word in Sentence(text, 0).words if word.text[:1].isupper() or word.text[:1].isdigit()
+    )
+
+
+def _joined(sentence: Sentence) -> frozenset[str]:
+    """Stems of a sentence, with compounds apart and together ("roll back" and "rollback")."""
+    words = sentence.words
+    pairs = {stem_of(a.low + b.low) for a, b in itertools.pairwise(words) if not a.closes}
+    verbs = {
+        stem_of(word.low[:-1]) for word in words if word.low.endswith("ves")
+    }  # "lives" is no plural here
+    return sentence.stems | pairs | verbs
+
+
+def _told(question: Question, wanted: dict[str, float], line: _Line) -> float:
+    """The share of the question that a sentence tells, 0 to 1; 0 where it is about somebody else."""
+    names = set(_name_stems(question))
+    if _somebody_elses(question, line):
+        return 0.0
+    told = total = 0.0
+    topic, compounds = _topic(question), _compounds(question)
+    # "Package manager": where the head is told by a member of its class, the words before it need not be.
+    head = question.focus.split()[-1:]
+    member = any(
+        stem_of(one) not in line.stems and degree(stem_of(one), line.stems, "") >= 0.9 for one in head
+    )
+    modifiers = {stem_of(word) for word in question.focus.split()[:-1]} if member else set()
+    for term, weight in wanted.items():
+        met = degree(term, line.stems, line.sentence.text)
+        if not met and compounds.get(term, set()) & line.stems:
+            met = 1.0
+        if not met and term in modifiers:
+            met = 0.7
+        if term in names:
+            met = 1.0 if _named(term, line.stems) else 0.55 if _named(term, line.around) else 0.0
+            if not met:
+                return 0.0
+        elif not met and term in line.around:
+            met = 0.3 if term in topic else 0.55
+        if term in topic and not met and not known_class(term) and _likes_a_name(question, line):
+            met = 0.6
+        if term in topic and not met:
+            pattern = value_pattern(term)
+            if pattern is None or not pattern.search(line.sentence.text):
+                weight *= 2.2  # the very thing asked for is not there
+        told += weight * met
+        total += weight
+    for relation in _relations(question):
+        weight = 0.5 if any(term not in names for term in wanted) else 1.0
+        told += weight * bool(relation.told.search(line.sentence.text))
+        total += weight
+    return told / total if total else 0.0
+
+
+def _likes_a_name(question: Question, line: _Line) -> bool:
+    """Whether a sentence tells that somebody likes something with a name, when that is asked ("Ruth loves Chopin")."""
+    likes = [
+        one for one in _relations(question) if one.name == "like" and one.told.search(line.sentence.text)
+    ]
+    named = (w for n, w in enumerate(line.sentence.words) if n and w.text[:1].isupper())
+    return bool(likes) and any(word.stem not in _name_stems(question) for word in named)
+
+
+def _compounds(question: Question) -> dict[str, set[str]]:
+    """For each word of the question, it and its neighbour written as one: "roll back" gives "rollback"."""
+    raw = [word.low for word in Sentence(question.text, 0).words]
+    found: dict[str, set[str]] = {}
+    for left, right in itertools.pairwise(raw):
+        for word in (left, right):
+            found.setdefault(stem_of(word), set()).add(stem_of(left + right))
+    return found
+
+
+def _topic(question: Question) -> frozenset[str]:
+    """Stems of the head noun asked for: "cat" in "the name of Dana's cat", "database" in "which database do we"."""
+    shape = {stem_of(word) for word in _SHAPE}
+    nouns = []
+    if question.focus:
+        nouns.append(question.focus.split()[-1])
+    for match in re.finditer(
+        r"['’]s?\s+((?:[\w-]+\s+){0,2}?[\w-]+)\s*(?:$|\?|\b(?:is|are|was|were)\b)", question.text
+    ):
+        nouns.append(match[1].split()[-1])
+    doing = re.match(
+        r"\W*who(?:se)?\s+(?:is\s+|was\s+|are\s+)?(?:the\s+|our\s+)?([\w-]+)", question.text, re.IGNORECASE
+    )
+    if doing:
+        nouns.append(doing[1])
+    stems = {stem_of(noun) for noun in nouns}
+    if question.kind == "where":
+        stems -= {stem_of(word) for word in question.focus.split()}
+    return frozenset(stem for stem in stems if stem in question.terms and stem not in shape)
+
+
+_POSSESSED = re.compile(
+    r"\b(?P<owner>[^\W\d_][\w-]*?)(?:['’]s|(?<=s)['’])\s+(?P<noun>[\w-]+)(?:\s+(?P<next>[\w-]+))?"
+)
+
+
+def _somebody_elses(question: Question, line: _Line) -> bool:
+    """Whether the sentence speaks of what belongs to the one named ("Marco's sister lives …"), unasked."""
+    for stem in (*_name_stems(question), *question.terms):
+        places = [w for w in line.sentence.words if w.stem == stem]
+        owned = [m for m in _POSSESSED.finditer(line.sentence.text) if stem_of(m["owner"]) == stem]
+        if not places or len(owned) < len(places):
+            continue
+        nearby = frozenset(stem_of(m[part]) for m in owned for part in ("noun", "next") if m[part])
+        behind = " ".join(line.sentence.text[m.start("noun") : m.end()] for m in owned)
+        if any(relation.told.search(behind) for relation in _relations(question)):
+            continue
+        if not any(degree(term, nearby, "") for term in question.terms if term != stem):
+            return True
+    return False
+
+
+def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
+    """The part of the sentence that answers, or None where it cannot (a time is asked for and it tells none)."""
+    if question.kind == "yes_no":
+        return _yes_or_no(question, line, wanted)
+    if question.kind == "why":
+        following = line.passage.sentences[line.number + 1 :]
+        return reason_after(
+            question, line.sentence, [one.text for one in following], before_text(line.passage, line.number)
+        )
+    found = piece(question, line.sentence, line.passage.at)
+    if found is not None and question.kind == "choice":
+        return replace(found, fit=found.fit)
+    return found
+
+
+def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
+    """ "Yes" or "No", with the sentence that says so; None unless it tells every word of the question."""
+    text = line.sentence.text
+    shape = {stem_of(word) for word in _SHAPE}
+    heavy = [term for term in wanted if term not in shape]
+    if not all(degree(term, line.stems, text) for term in heavy):
+        return None
+    names = _name_stems(question)
+    about = [term for term in heavy if term not in names] or heavy
+    clauses = [one for one in re.split(r"[,;:]\s|\s(?:and|but)\s", text) if one.strip()]
+    clause = max(clauses, key=lambda one: sum(degree(t, Sentence(one, 0).stems, one) for t in about))
+    negative = bool(_NEGATED.search(clause)) or bool(_FORBIDDEN.search(clause))
+    lesser = _LESSER.search(text)
+    if lesser is not None:
+        late = Sentence(lesser[1], 0).stems
+        negative = negative or any(term in late for term in about)
+    asks_not = bool(_NEGATED.search(question.text)) or bool(_FORBIDDEN.search(question.text))
+    word = "No" if negative != asks_not else "Yes"
+    return Piece(f"{word}: {text}", 0.5)

@@ -1,0 +1,129 @@
+"""What times, places, people, durations and reasons look like in an English sentence: patterns for plain notes."""
+
+from __future__ import annotations
+
+import re
+
+from rlm_mem.offline.words import word_set
+
+__all__ = [
+    "AGED", "BECAUSE", "CONDITION", "CUT", "LASTS", "LOOSE", "NOT_PLACES", "NO_PERSON", "OFTEN", "PATH", "PLACE",
+    "REASON_FOLLOWS", "ROLE", "SO", "THATS_WHY", "TIME", "TITLED",
+]  # fmt: skip
+
+
+def _any(words: str) -> str:
+    """One of these words, as a pattern; "_" stands for a blank, a final "*" for a plural or nothing."""
+    return "(?:" + "|".join(w.replace("_", r"\s+").replace("*", "s?") for w in words.split()) + ")"
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_DAY = _any("monday* tuesday* wednesday* thursday* friday* saturday* sunday*")
+_MONTH = _any(
+    "january february march april may june july august september october november december "
+    "jan feb mar apr jun jul aug sept sep oct nov dec"
+)
+_PART = _any("morning* afternoon* evening* night* noon midnight lunchtime dawn weekend* weekday*")
+_SEASON = _any("spring summer autumn winter")
+_REGULAR = _any("daily weekly monthly nightly hourly yearly annually quarterly")
+_UNIT = _any("ms millisecond* second* sec minute* min hour* day* night* week* month* year* decade* quarter*")
+_NUMBER = r"(?:\d[\d.,]*|" + _any(
+    "a an one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty sixty ninety "
+    "half_an? several a_few"
+) + ")"  # fmt: skip
+_ORDINAL = r"(?:\d{1,2}(?:st|nd|rd|th)|" + _any(
+    "first second third fourth fifth sixth seventh eighth ninth tenth fifteenth twentieth"
+) + r"|(?:last|first|next)\s+(?:working\s+)?(?:day|week|month|weekday))"  # fmt: skip
+_CLOCK = r"(?:\d{1,2}:\d\d(?:\s?(?:[ap]m|utc|cet|gmt)\b)?|\d{1,2}\s?[ap]m\b)"
+_DATE = (
+    rf"(?:\d{{1,2}}\s+{_MONTH}\b(?:\s+\d{{4}})?|{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?!\d)(?:,?\s+\d{{4}})?"
+    rf"|{_MONTH}\s+\d{{4}}|{_MONTH}\b|\d{{4}}-\d\d-\d\d|(?:19|20)\d\d\b)"
+)
+_LEAD = _any(
+    "every each on at in from until till by before after since the around about between early mid late and to"
+)
+_WHICH = _any("every each the early mid late other second first last next this working")
+
+TIME = _compiled(
+    rf"\b{_LEAD}?\s*(?:{_WHICH}[\s-]+)*"
+    rf"(?:{_DAY}(?:\s+{_PART})?|{_PART}\b(?:\s+shifts?)?|{_CLOCK}|{_DATE}"
+    rf"|{_ORDINAL}\b(?:\s+of\s+(?:the|each|every)?\s*\w+)?"
+    rf"|(?:every|each|twice an?|once an?)\s+(?:\w+\s+)?(?:{_UNIT}|{_SEASON})\b|{_SEASON}\b|{_REGULAR}\b)"
+)
+"""A time: a date, a clock time, a day of the week, "every second Monday", "night shifts", "monthly"."""
+
+OFTEN = _compiled(
+    rf"\b(?:every\s+(?:(?:other|second|third|two|three|four|five|six|ten|\d+)\s+)?\w+|(?:once|twice)\s+(?:an?|every)\s+\w+"
+    rf"|\w+\s+times\s+(?:an?|per)\s+\w+|{_REGULAR}|on {_DAY})\b"
+)
+LASTS = _compiled(
+    rf"\b{_NUMBER}[\s-]+(?:and a half\s+)?{_UNIT}\b(?:[\s-]old)?|\b\d+(?:ms|s|min|h)\b|\bsince\s+[\w ]{{3,20}}"
+)
+AGED = _compiled(
+    r"\b(?:is|was|turned|turns|turning|aged?|age of)\s+(\w+(?:-\w+)?)\b|\b(\d+|\w+)[\s-]years?[\s-]old\b|\bborn\b.*"
+)
+_BESIDE = _any(
+    "in at on under behind near beside inside above below next_to from into opposite outside between to across off "
+    "along with onto beneath"
+)
+PLACE = _compiled(rf"\b{_BESIDE}\s+(?=[\w/`~\"'])")
+PATH = _compiled(r"(?<!\w)(?:~|\.)?/[\w./-]+|\bhttps?://\S+")
+_KIN = _any("son* daughter* wife husband kid* child children friend* partner")
+NOT_PLACES = _compiled(
+    rf"^\w+\s+(?:the\s+)?(?:{_DAY}|{_MONTH}\b|\d|{_PART}\b|{_ORDINAL}\b|{_SEASON}\b"
+    rf"|(?:his|her|their|its)\s+(?:\w+\s+)?{_KIN}|(?:use|be|keep|avoid|make|order)\b)"
+)
+_CAPITAL = r"[^\W\d_a-z]"
+TITLED = re.compile(
+    rf"(?:(?:Mr|Mrs|Ms|Dr|Prof|Sir)\.?\s+)?{_CAPITAL}[\w'’-]*[^\W_]"
+    rf"(?:\s+(?:van|von|de|da|al|el|der)?\s*{_CAPITAL}[\w-]*[^\W_])*"
+)
+"""A name: words with a capital letter, a title before them."""
+
+NO_PERSON = word_set(
+    """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
+    september october november december mondays tuesdays wednesdays thursdays fridays saturdays sundays
+    english french german spanish dutch italian api sql
+    """
+)
+ROLE = _compiled(
+    r"\b(?:the|a|an|our|his|her|their)\s+(?:[\w-]+\s+){0,2}?"
+    + _any(
+        "team group mother father brother sister son daughter wife husband friend uncle aunt cousin neighbour boss "
+        "manager colleague landlord agency company office department crew lead"
+    )
+    + r"\b"
+)
+
+_PURPOSE = _any(
+    "avoid reduce save cut keep make get be stay prevent improve learn help allow let have lower speed protect support "
+    "limit ensure test simplify stop care study meet fit give"
+)
+BECAUSE = tuple(
+    _compiled(pattern)
+    for pattern in (
+        r"\b(?:because|due to|owing to|thanks to|on account of|given that|as a result of|caused by)\b.*",
+        rf"\b(?:so that|in order to|so as to|to (?={_PURPOSE}\b)).*",
+        rf"\bsince\b(?!\s+(?:\d|{_MONTH}\b|{_DAY}|{_SEASON}\b|last|then|yesterday)).*",
+        r"(?<=[\w,])\s+as\s+(?:it|he|she|they|we|the|its|his|her|their|our|there|this|that|no|most|all)\b.*",
+    )
+)
+"""Reasons, the plainest first."""
+
+SO = _compiled(r"^(.{8,}?)[,;]?\s+(?:so|therefore|hence|which is why|that is why)\s+(?!that\b)(.+)$")
+THATS_WHY = _compiled(r"\b(?:that is|that's|this is|which is) why\b|^(?:so|therefore|hence)\b")
+LOOSE = _compiled(r"\b(?:after|when|for|by|with|from)\s+\S.*")
+REASON_FOLLOWS = _compiled(
+    r"^(?:(?:the\s+)?(?:main\s+)?(?:reason|cause|motivation|rationale|why)|because|its?|that|this|they|he|she|we"
+    r"|the old)\b"
+)
+CONDITION = _compiled(r"\b(?:when|whenever|if|as soon as|after|before|during|while)\s+\S.*")
+CUT = _compiled(
+    r"\s*(?:[,;(]|:\s|\s[-–—]\s|\b(?:because|since|so that|so|due to|owing to|when|while|which|who|but|although|after"
+    r"|before|instead of|rather than|over|and (?:is|was|has|runs|lives|works|the|it|he|she|they|we))\b)"
+)
+"""Where a phrase ends."""

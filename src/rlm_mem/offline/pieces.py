@@ -1,0 +1,350 @@
+"""Which part of a sentence of a note answers: a time, place, person, figure, reason, object, or all of it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rlm_mem.offline.everyday import NUMBER, degree, same_words, stem_of, value_pattern
+from rlm_mem.offline.phrases import (
+    AGED,
+    BECAUSE,
+    CONDITION,
+    CUT,
+    LASTS,
+    LOOSE,
+    NO_PERSON,
+    NOT_PLACES,
+    OFTEN,
+    PATH,
+    PLACE,
+    REASON_FOLLOWS,
+    ROLE,
+    SO,
+    THATS_WHY,
+    TIME,
+    TITLED,
+)  # fmt: skip
+from rlm_mem.offline.question import Question
+from rlm_mem.offline.said import Sentence
+from rlm_mem.offline.times import moments
+from rlm_mem.offline.words import CONJUNCTIONS, FUNCTION_WORDS, word_set
+
+__all__ = ["Piece", "piece", "reason_after", "trimmed"]
+
+LONGEST = 30
+"""Words of a whole sentence that is shown as an answer; a longer one is cut at a comma or semicolon."""
+
+
+_PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An answer, and how plainly it is one: 1 for a part that fits what is asked, 0 for a sentence as a whole."""
+
+    text: str
+    fit: float
+
+
+def trimmed(text: str) -> str:
+    """A sentence as an answer: without marks of a list, its full stop, and what makes it too long."""
+    plain = re.sub(r"^[\s*•>#-]+", "", text).strip()
+    if len(plain.split()) > LONGEST:
+        head = " ".join(plain.split()[:LONGEST])
+        cut = max(head.rfind(mark) for mark in (", ", "; ", ": "))
+        plain = head[:cut] if cut > 40 else head + " …"
+    return plain if plain.count(".") > 1 else plain.rstrip(".")
+
+
+def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piece | None:
+    """The part of ``sentence`` that answers ``question``; None where it lacks what is asked for."""
+    text = sentence.text
+    kind = question.kind
+    if re.search(r"\bhow often\b", question.text, re.IGNORECASE):
+        found = OFTEN.search(text)
+        return Piece(found.group(), 1.0) if found else None
+    if re.search(r"\bhow old\b|\bage\b", question.text, re.IGNORECASE):
+        return _age(text)
+    if kind == "when" or re.search(r"\bwhat time\b|\bbirthday\b|\bdeadline\b", question.text, re.IGNORECASE):
+        return _time(question, sentence, said)
+    if kind == "how_long":
+        return _nearest(question, sentence, [(m.start(), m.group()) for m in LASTS.finditer(text)])
+    if kind == "how_many":
+        return _figure(question, sentence)
+    if kind == "who":
+        return _person(question, sentence)
+    if kind == "where":
+        return _place(question, sentence)
+    if kind == "choice":
+        return _option(question, text)
+    for term in question.terms:
+        pattern = value_pattern(term)
+        value = pattern.search(text) if pattern else None
+        if value:
+            return Piece(value.group().rstrip(".,;"), 1.0)
+    if kind == "name":
+        named = re.search(
+            r"\b(?:named|called|nicknamed|known as|name is|names? (?:are|was)|titled)\s+(.+)", text
+        )
+        if named:
+            return Piece(_to_stop(named[1]), 1.0)
+        if not any(
+            w.text[0].isupper() and n and w.stem not in question.terms for n, w in enumerate(sentence.words)
+        ):
+            return None  # nothing here is a name
+    return _object(question, sentence) or Piece(trimmed(text), 0.3)
+
+
+def _to_stop(text: str) -> str:
+    """Up to where the phrase ends: a comma, a conjunction of clauses, the full stop."""
+    found = CUT.search(text, 1)
+    head = text[: found.start()] if found else text
+    head = re.sub(r"\s+and\s+\w+s\s.*$", "", head) if len(head.split()) > 3 else head
+    return head.strip().rstrip(".,;:!?").strip()
+
+
+def _near(question: Question, sentence: Sentence) -> list[int]:
+    """Where words of the question stand in the sentence."""
+    return [
+        word.start
+        for word in sentence.words
+        if any(word.stem == term or word.stem in same_words(term) for term in question.terms)
+    ]
+
+
+def _nearest(question: Question, sentence: Sentence, found: list[tuple[int, str]]) -> Piece | None:
+    if not found:
+        return None
+    places = _near(question, sentence) or [0]
+    _, text = min(found, key=lambda one: min(abs(one[0] - place) for place in places))
+    return Piece(text.strip(" .,;"), 1.0)
+
+
+def _age(text: str) -> Piece | None:
+    for match in AGED.finditer(text):
+        value = match[1] or match[2]
+        if value is None:
+            return Piece(match.group().rstrip("."), 0.8)
+        if NUMBER.fullmatch(value):
+            return Piece(match.group() if match[2] else value, 1.0)
+    return None
+
+
+def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piece | None:
+    text = sentence.text
+    spans: list[tuple[int, int]] = []
+    for match in TIME.finditer(text):
+        start, end = match.span()
+        while start < end and text[start].isspace():
+            start += 1
+        if spans and not text[spans[-1][1] : start].strip(" ,"):
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    relative = [m for m in moments(text, said) if m.shape.startswith("relative")] if said else []
+    held = [m for m in relative if not any(s <= m.start and m.end <= e for s, e in spans)]
+    phrases = [(s, text[s:e]) for s, e in spans] + [(m.start, m.words) for m in held]
+    phrases = [one for one in phrases if not _echo(question, one[1])]
+    found = _nearest(question, sentence, phrases)
+    if found is None:
+        condition = CONDITION.search(text)
+        return Piece(_to_stop(condition.group()), 0.6) if condition and condition.start() else None
+    plain = re.sub(r"^(?:on|in|at|and|about|the)\s+(?=\d|[A-Z])|\s+(?:at|of|in|and|to)$", "", found.text)
+    return Piece(plain.strip(), 1.0)
+
+
+def _figure(question: Question, sentence: Sentence) -> Piece | None:
+    text = sentence.text
+    found = []
+    money = bool(re.search(r"\bhow much\b|\bprice\b|\bcost\b", question.text, re.IGNORECASE))
+    for match in NUMBER.finditer(text):
+        unit = re.match(r"[\s-]*(%|percent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)?", text[match.end() :])
+        word = unit[1].lower() if unit else ""
+        whole = match.group() + (unit.group() if unit and word not in FUNCTION_WORDS else "")
+        counted = any(stem_of(word) == term for term in question.terms) if word else False
+        if money and word in word_set("years year months days hours minutes weeks"):
+            continue
+        if re.fullmatch(r"(?:19|20)\d\d", match.group()) and not counted:
+            continue  # a year counts nothing
+        found.append((not counted, match.start(), whole.strip()))
+    if not found:
+        return None
+    if any(not far for far, *_ in found):
+        return Piece(min(found)[2], 1.0)
+    return _nearest(question, sentence, [(place, whole) for _, place, whole in found])
+
+
+def _person(question: Question, sentence: Sentence) -> Piece | None:
+    text = sentence.text
+    if question.names and re.match(
+        r"\W*who (?:is|was|are|were) [A-Z]\w*\s*\??$", question.text, re.IGNORECASE
+    ):
+        named = re.escape(question.names[0])
+        is_it = re.search(rf"\b(?:is|was|are)\s+{named}\b|\b{named}\s+(?:is|was|are)\b|\b{named},", text)
+        return Piece(trimmed(text), 0.9 if is_it else 0.5)  # asked about somebody: all that is said
+    asked = {stem_of(name) for name in question.names}
+    found = []
+    for match in TITLED.finditer(text):
+        words = match.group().replace("'s", "").replace("’s", "").split()
+        if not match.start() and (
+            words[0].lower() in FUNCTION_WORDS or (len(words) == 1 and not _acts(text, match.end()))
+        ):
+            words = words[1:]
+        kept = [
+            w
+            for w in words
+            if w.lower() not in NO_PERSON
+            and w.lower() not in FUNCTION_WORDS
+            and not re.search(r"\w[A-Z]{2}", w)
+        ]
+        if not kept or any(stem_of(word) in asked or stem_of(word) in question.terms for word in kept):
+            continue
+        found.append((text.find(" ".join(kept), match.start()), " ".join(kept)))
+    if not found:
+        found = [(m.start(), m.group()) for m in ROLE.finditer(text) if not _echo(question, m.group())]
+    active = re.match(
+        r"\W*who(?:se)?\s+(?!is\b|are\b|was\b|were\b|did\b|do\b|does\b)", question.text, re.IGNORECASE
+    )
+    if active:  # who does something does not stand behind "in"
+        found = [one for one in found if not re.search(r"\b(?:in|on|at|to|via|into)\s+$", text[: one[0]])]
+    by = [one for one in found if re.search(r"\b\w+(?:ed|en|wn|de|ld|nd|un) by\s+$", text[: one[0]])]
+    return _nearest(question, sentence, by if active and by else found)
+
+
+def _acts(text: str, end: int) -> bool:
+    """Whether a verb seems to follow: "Giulia lives …", not "Timeouts for …"."""
+    after = re.match(r"(?:['’]s)?\s+([\w-]+)", text[end:])
+    word = after[1].lower() if after else ""
+    return word.endswith(("s", "ed")) or word in word_set(
+        "and will can has had is was chose wrote made built took set found went ran won"
+    )
+
+
+def _echo(question: Question, text: str) -> bool:
+    return all(word.low in FUNCTION_WORDS or word.stem in question.terms for word in Sentence(text, 0).words)
+
+
+def _place(question: Question, sentence: Sentence) -> Piece | None:
+    text = sentence.text
+    path = PATH.search(text)
+    found = []
+    matches = [*PLACE.finditer(text)]
+    if re.search(r"\bwork", question.text, re.IGNORECASE):
+        matches += re.finditer(r"(?<=\bwork )for\s|(?<=\bworks )for\s|(?<=\bworked )for\s", text)
+    for match in matches[:_PLACES]:
+        rest = text[match.start() : match.start() + 200]
+        if NOT_PLACES.match(rest):
+            continue
+        phrase = _to_stop(rest)
+        later = TIME.search(phrase)
+        if later and later.start() > 3:
+            phrase = phrase[: later.start()].strip()
+        if phrase and not _echo(question, phrase.split(maxsplit=1)[-1]):
+            found.append((match.start(), phrase))
+    if path:
+        return Piece(path.group().rstrip(".,"), 1.0)
+    verbs = _near(question, sentence)
+    behind = [one for one in found if any(one[0] > place for place in verbs)] or found
+    if not behind:
+        return None
+    start = min(behind)
+    return Piece(re.sub(r"^(?:in|to|into|at)\s+(?=[A-Z]\w+$)", "", start[1]), 0.9)
+
+
+def _option(question: Question, text: str) -> Piece | None:
+    """The option that stands first and is not the one put behind ("prefers X to Y")."""
+    low = text.lower()
+    places = []
+    for option in question.options:
+        stems = {word.stem for word in Sentence(option, 0).words if word.low not in FUNCTION_WORDS}
+        where = [word.start for word in Sentence(text, 0).words if word.stem in stems]
+        if where:
+            places.append((min(where), option))
+    if not places:
+        return None
+    negated = re.search(
+        r"\b(?:not|never|hates?|dislikes?|instead of|rather than|over|than)\s+(?:\w+\s+){0,2}$",
+        low[: min(places)[0]],
+    )
+    if negated and len(question.options) == 2:
+        others = [option for option in question.options if option != min(places)[1]]
+        return Piece(others[0], 0.7)
+    return Piece(min(places)[1], 1.0 if len(places) > 1 else 0.8)
+
+
+def _object(question: Question, sentence: Sentence) -> Piece | None:
+    """What follows the verb of the question, or the "is" behind its subject, up to the end of the phrase."""
+    text = sentence.text
+    for noun in question.focus.split()[-1:]:
+        for one, after in itertools.pairwise(sentence.words):
+            numbered = after.text[0].isdigit() or (
+                after.text[0].isupper() and any(c.isdigit() for c in after.text)
+            )
+            if one.stem == stem_of(noun) and not one.closes and numbered:
+                return Piece(text[one.start : after.end], 1.0)  # "gate B12"
+    asked = re.match(
+        r"\W*(?:what|which)(?:\s+[\w-]+){0,3}?\s+(?:did|do|does|should|must|will|can)\s+(?P<who>.+?)\s*\??$",
+        question.text,
+        re.IGNORECASE,
+    )
+    words = sentence.words
+    if asked:
+        # The verb comes last of the question's words, apart from prepositions and times.
+        for term in reversed([word.stem for word in Sentence(asked["who"], 0).words]):
+            place = next((n for n, w in enumerate(words) if w.stem == term), None)
+            if place is None:
+                place = next((n for n, w in enumerate(words) if w.stem in same_words(term)), None)
+            if place is None or words[place].closes or place + 1 >= len(words):
+                continue
+            if words[place].low in FUNCTION_WORDS or words[place + 1].low in CONJUNCTIONS:
+                continue
+            rest = text[words[place + 1].start :]
+            rest = re.sub(r"^(?:to use|to|on|for|with|at|from|in|as)\s+(?=\S)", "", rest) if place else rest
+            found = _to_stop(rest)
+            if found and not _echo(question, found) and not _verbal(words[place + 1].low) and place:
+                return Piece(found, 0.9)
+            return None
+        return None
+    copula = re.match(
+        r"\W*what(?:'s|\s+(?:is|are|was|were))\s+(?P<what>.+?)\s*\??$", question.text, re.IGNORECASE
+    )
+    if copula:
+        for match in re.finditer(r"(?:\s(?:is|are|was|were|to)\s|:\s)(?=\S)", text):
+            left = Sentence(text[: match.start()], 0).stems
+            heads = [t for t in question.terms if degree(t, left, "") >= 0.9]
+            if heads and len(heads) == len(question.terms):
+                found = re.sub(r"\s*[;(].*$", "", text[match.end() :]).rstrip(". ")
+                if found and not _echo(question, found):
+                    return Piece(found, 0.9)
+    return None
+
+
+def _verbal(word: str) -> bool:
+    return word in word_set("is are was were has have had will can happen happens and or")
+
+
+def reason_after(
+    question: Question, sentence: Sentence, following: Sequence[str], before: str
+) -> Piece | None:
+    """The reason that a sentence gives, or the one after it, or the one before "so"; None where there is none."""
+    text = sentence.text
+    for pattern in BECAUSE:
+        found = pattern.search(text)
+        if found:
+            return Piece(trimmed(found.group().strip()), 1.0)
+    result = SO.match(text)
+    if result and any(degree(term, Sentence(result[2], 0).stems, "") >= 0.9 for term in question.terms):
+        return Piece(trimmed(result[1]), 0.9)
+    if THATS_WHY.search(text) and before.strip():
+        return Piece(trimmed(Sentence(before.strip(), 0).text), 0.8)
+    if following and REASON_FOLLOWS.match(following[0]):
+        inner = next((m for p in BECAUSE if (m := p.search(following[0]))), None)
+        return Piece(trimmed(inner.group().strip() if inner else following[0]), 0.7)
+    loose = LOOSE.search(text)
+    if loose and Sentence(loose.group(), 0).stems.isdisjoint(question.terms):
+        return Piece(trimmed(text), 0.1)
+    return None

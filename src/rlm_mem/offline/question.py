@@ -1,0 +1,231 @@
+"""What a question asks for: its kind, the people it names, its content words, the thing wanted, one or many."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rlm_mem.offline.words import word_set
+from rlm_mem.text.analysis import get_analyser
+
+__all__ = ["Question", "analyse_question"]
+
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        (
+            "how_long",
+            r"\bhow long\b|\bhow (?:many|much) (?:years|months|weeks|days|hours|minutes|time)\b|\bhow old\b",
+        ),
+        (
+            "how_many",
+            r"\bhow (?:many|much|often|high|far|big|tall|deep|heavy|fast)\b"
+            r"|\bwhat (?:number|percentage|share|score|price)\b",
+        ),
+        (
+            "when",
+            r"\bwhen\b(?! (?:he|she|they|it|you|i|we)\b)"
+            r"|\b(?:what|which) (?:\w+ )?(?:year|month|week|weekend|day|date|time of year|season)\b"
+            r"|\bsince when\b|\bby what date\b",
+        ),
+        ("who", r"\bwho(?:m|se)?\b"),
+        (
+            "where",
+            r"\bwhere\b|\b(?:what|which) (?:\w+ )?"
+            r"(?:city|cities|country|countries|town|states?|places?|locations?|area)\b",
+        ),
+        (
+            "why",
+            r"\bwhy\b|\bwhat (?:\w+ ){0,2}(?:reason|inspired|motivat\w+|made|makes|prompted|caused|led)\b|\breason\b",
+        ),
+        ("how", r"^\W*(?:\w+ )?how\b"),
+        ("name", r"\b(?:name|names|title|titles|called|named|nickname|brand|breed)\b"),
+        ("kind", r"\b(?:what|which) (?:kind|kinds|type|types|sort|sorts|genre|genres|style|colou?r)\b"),
+        (
+            "do",
+            r"\bwhat (?:did|do|does|is|are|was|were|has|have|had|will|would|can|could)\b.*\b(?:do|doing|done|did)\b",
+        ),
+        ("what", r"\b(?:what|which)\b"),
+    )
+)  # fmt: skip
+_YES_NO = re.compile(
+    r"^\W*(?:(?:so|and|but|then|also),?\s+)?(?:is|are|was|were|am|do|does|did|has|have|had|will|would|can|could|should|"
+    r"may|might|isn't|aren't|doesn't|didn't|hasn't|wasn't|won't)\b",
+    re.IGNORECASE,
+)
+_OPTIONS = re.compile(
+    r"\b(?P<first>(?:\w[\w'’.-]*\s+){0,4}?\w[\w'’.-]*),?\s+or\s+(?P<second>[^?.,;]+)", re.IGNORECASE
+)
+_WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
+_OPENERS = word_set(
+    """
+    what which who whom whose when where why how is are was were am do does did has have had will would can
+    could should may might in on at for from with after before during the a an to of by about since
+    according based tell list name give describe if and so then
+    """
+)  # fmt: skip
+_CALENDAR = word_set(
+    """
+    january february march april may june july august september october november december monday tuesday
+    wednesday thursday friday saturday sunday
+    """
+)  # fmt: skip
+# Words that a question shares with nearly every memory: they say little about which one is meant.
+_WEAK = word_set(
+    """
+    do does did make get go have take like say said tell think thing things want kind type sort many much
+    long name use used mention mentioned happen recently first new one time way year month week day date
+    describe some any currently decide feel specific particular would likely might consider considered
+    person people end team
+    """
+)  # fmt: skip
+_FOCUS = re.compile(
+    r"\b(?:what|which|how many|how much)\s+"
+    r"(?:(?:kind|kinds|type|types|sort|sorts|genre|name|names|title|titles)\s+of\s+)?"
+    r"(?P<noun>(?:\w[\w'’-]*\s+){0,3}?\w[\w'’-]*)\s+"
+    r"(?:is|are|was|were|did|do|does|has|have|had|will|would|can|could|should|might|to|for|from|of|in|on|that|used)\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_PLURAL_WHAT = re.compile(
+    r"\b(?:what|which)\s+(?:are|were)\b|\b(?:activities|hobbies|books|events|items|things|places|ways|names|pets|"
+    r"instruments|sports|cities|countries|states|games)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question taken apart.
+
+    Attributes:
+        kind: ``when``, ``who``, ``where``, ``how_long``, ``how_many``, ``why``, ``how``, ``name``, ``kind``, ``do``,
+            ``what``, ``yes_no`` or ``choice`` (a comparison of named options).
+        names: capitalised words that are not the first, without possessive endings.
+        terms: stems of its content words in order, names left out.
+        strong: those of ``terms`` that are not everyday words.
+        focus: the noun asked for ("books" in "what books has …"), or an empty string.
+        many: whether several things are asked for.
+        options: the alternatives of a choice.
+        grain: for ``when``: ``year``, ``month``, ``week`` or ``day`` where the question names it, else empty.
+    """
+
+    text: str
+    kind: str
+    names: tuple[str, ...]
+    terms: tuple[str, ...]
+    strong: frozenset[str]
+    focus: str = ""
+    many: bool = False
+    options: tuple[str, ...] = ()
+    grain: str = ""
+
+
+def analyse_question(text: str) -> Question:
+    """Take ``text`` apart; any text gives a question, one that is none is of kind ``what``."""
+    plain = " ".join(text.split())
+    names = _names(plain)
+    analyser = get_analyser("english")
+    skip = {stem for name in names for stem in analyser.terms(name)}
+    terms = tuple(dict.fromkeys(term for term in analyser.terms(plain) if term not in skip))
+    weak = {analyser.stem(word) for word in _WEAK}
+    kind = _kind(plain)
+    options = _options(plain) if kind in ("yes_no", "choice", "what", "who", "kind", "how", "name") else ()
+    if options:
+        kind = "choice"
+    focus = _FOCUS.search(plain)
+    noun = focus["noun"].lower() if focus else ""
+    return Question(
+        text=plain,
+        kind=kind,
+        names=names,
+        terms=terms,
+        strong=frozenset(term for term in terms if term not in weak),
+        focus=noun,
+        many=_many(plain, noun, kind),
+        options=options,
+        grain=_grain(plain) if kind == "when" else "",
+    )
+
+
+def _kind(text: str) -> str:
+    if _YES_NO.search(text):
+        return "yes_no"
+    found = [
+        (m.start(), order, kind)
+        for order, (kind, pattern) in enumerate(_KINDS)
+        if (m := pattern.search(text))
+    ]
+    if not found:
+        return "what"
+    # A word that asks counts where it stands first; among patterns of one place the more particular one wins.
+    ranked = {kind: order for _, order, kind in found}
+    for special in ("how_long", "how_many"):
+        if special in ranked:
+            return special
+    opening = (
+        min(start for start, _, kind in found if kind not in ("name",))
+        if any(k != "name" for *_, k in found)
+        else 0
+    )
+    near = [(order, kind) for start, order, kind in found if start <= opening + 1 or kind in ("name", "kind")]
+    kinds = [kind for _, kind in sorted(near)]
+    if kinds[0] in ("what", "do") or "name" not in kinds:
+        return kinds[0]
+    return kinds[0]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for position, match in enumerate(_WORD.finditer(text)):
+        word = match.group().removesuffix("'s").removesuffix("’s").rstrip("'’")
+        lowered = word.lower()
+        if not word[:1].isupper() or lowered in _CALENDAR or word == "I":
+            continue
+        if position == 0 and lowered in _OPENERS:
+            continue
+        if word not in found:
+            found.append(word)
+    return tuple(found)
+
+
+def _options(text: str) -> tuple[str, ...]:
+    """ "tea or coffee" at the end of a question: its alternatives, articles and lead-in words cut off."""
+    match = _OPTIONS.search(text)
+    if match is None:
+        return ()
+    second = re.split(r"\s+(?:in|on|at|for|when|because|if|during|after|before)\s", match["second"].strip())[
+        0
+    ]
+    first = match["first"].strip()
+    # The first option ends right before "or"; it is taken as long as the second, at least one word.
+    wanted = max(1, len(second.split()))
+    first = " ".join(first.split()[-max(wanted, 1) :])
+    cleaned = tuple(
+        re.sub(r"^(?:the|a|an|to|of|by|in|more|rather)\s+", "", part, flags=re.IGNORECASE)
+        for part in (first, second)
+    )
+    if (
+        not all(cleaned)
+        or len(second.split()) > 6
+        or cleaned[1].lower() in {"not", "else", "more", "so", "less"}
+    ):
+        return ()
+    return cleaned
+
+
+def _many(text: str, noun: str, kind: str) -> bool:
+    if kind in ("when", "how_long", "how_many", "yes_no", "choice", "why"):
+        return False
+    last = noun.split()[-1] if noun else ""
+    if last.endswith("s") and not last.endswith(("ss", "us", "is")):
+        return True
+    return bool(_PLURAL_WHAT.search(text))
+
+
+def _grain(text: str) -> str:
+    found = re.search(
+        r"\b(?:what|which)\s+(?:\w+\s+)?(year|month|week|weekend|day|date)\b", text, re.IGNORECASE
+    )
+    if not found:
+        return ""
+    return {"date": "day", "weekend": "week"}.get(found[1].lower(), found[1].lower())

@@ -1,0 +1,245 @@
+"""Reading: from passages to an answer in their words, how likely the memory holds it, and how likely it is right."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlm_mem.offline.candidates import Candidate, candidates
+from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, settled, signals
+from rlm_mem.offline.notes import is_notes, read_notes
+from rlm_mem.offline.question import Question
+from rlm_mem.offline.said import Passage
+from rlm_mem.offline.support import correct_chance, held_chance
+from rlm_mem.offline.weights import Weights, load_weights
+
+__all__ = ["READ_FULLY", "Examined", "Reading", "examine", "read"]
+
+READ_FULLY = 6
+"""How many of the best passages are read word by word; the others only tell who said what."""
+
+_COMPARED = 50
+_LISTED = 3
+_LIST_SHARE = 0.3
+_CITED_SHARE = 0.12
+_CITED = 4
+_SPANS = frozenset({"what", "kind", "do", "how", "why", "name", "where", "how_long"})
+_PLAIN = re.compile(r"[^\w\s]")
+_ARTICLES = frozenset({"a", "an", "the", "and"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the reader found.
+
+    Attributes:
+        answer: words of the passages, a date counted from them, "Yes" or "No"; None if there is nothing to read.
+        passages: the passages it rests on, most important first.
+        held: 0–1, how likely the passages hold an answer at all.
+        confidence: 0–1, how likely this answer is right.
+    """
+
+    answer: str | None
+    passages: tuple[Passage, ...]
+    held: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What `examine` saw: the answer, the passages it rests on, and the figures that tell how far to trust it."""
+
+    answer: str
+    passages: tuple[Passage, ...]
+    figures: dict[str, float]
+
+
+def read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
+    """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic."""
+    table = weights or load_weights()
+    if is_notes(passages):
+        noted = read_notes(question, passages)
+        return Reading(noted.answer, noted.passages, noted.held, noted.confidence)
+    seen = examine(question, passages, table)
+    if seen is None:
+        return Reading(None, (), 0.0, 0.0)
+    held = held_chance(seen.figures, table)
+    return Reading(seen.answer, seen.passages, held, correct_chance(seen.figures, held, table))
+
+
+def examine(question: Question, passages: Sequence[Passage], table: Weights) -> Examined | None:
+    """Find the best answer; None where nothing could be one."""
+    passages = [passage for passage in passages if passage.sentences]
+    question = settled(question, passages)
+    signs = passage_signs(question, passages)
+    scored = score_candidates(question, passages, signs, table)
+    if not scored:
+        return None
+    shares = shares_of([score for _, _, score in scored])
+    mass: dict[int, float] = defaultdict(float)
+    for (_, index, _), share in zip(scored, shares, strict=True):
+        mass[index] += share
+    chosen, agreement = choose(question, scored, shares)
+    order = sorted(mass, key=lambda index: -mass[index])
+    home = scored[chosen][1]
+    order.remove(home)
+    order.insert(0, home)
+    answer = _shown(scored[chosen][0])
+    used = [home]
+    if question.many:
+        answer, used = _listed(scored, shares, mass, order, answer)
+    cited = used + [i for i in order if i not in used and mass[i] >= _CITED_SHARE * mass[order[0]]]
+    figures = evidence_figures(question, passages, signs, scored, shares, chosen, agreement)
+    return Examined(answer, tuple(passages[i] for i in cited[: max(_CITED, len(used))]), figures)
+
+
+Scored = tuple[Candidate, int, float]
+
+
+def score_candidates(
+    question: Question, passages: Sequence[Passage], signs: Sequence[PassageSigns], table: Weights
+) -> list[Scored]:
+    """Every candidate of the passages worth reading, with its passage's number and its score."""
+    span = table.span
+    found = []
+    for index, (passage, sign) in enumerate(zip(passages, signs, strict=True)):
+        if sign.rank >= READ_FULLY:
+            continue
+        for candidate in candidates(question, passage):
+            total = sum(
+                span.get(name, 0.0) * value for name, value in signals(question, candidate, sign).items()
+            )
+            found.append((candidate, index, total))
+    return found
+
+
+def shares_of(scores: Sequence[float]) -> list[float]:
+    """Softmax: each candidate's share of all chances."""
+    best = max(scores)
+    raised = [math.exp(score - best) for score in scores]
+    total = sum(raised)
+    return [one / total for one in raised]
+
+
+def choose(question: Question, scored: Sequence[Scored], shares: Sequence[float]) -> tuple[int, float]:
+    """Number of the best candidate, and how far the others agree with it (0–1).
+
+    For spans that is the one whose words overlap most with all likely ones: where several neighbouring spans share
+    the chances, their common core wins. For dates, numbers and names it is the likeliest one.
+    """
+    likely = sorted(range(len(scored)), key=lambda i: -shares[i])[:_COMPARED]
+    bags = [_bag(scored[i][0].text) for i in likely]
+    expected = [
+        sum(shares[other] * overlap(bags[a], bags[b]) for b, other in enumerate(likely))
+        for a in range(len(likely))
+    ]
+    best = max(range(len(likely)), key=lambda a: expected[a]) if question.kind in _SPANS else 0
+    return likely[best], min(1.0, expected[best])
+
+
+def _bag(text: str) -> Counter[str]:
+    return Counter(word for word in _PLAIN.sub(" ", text.lower()).split() if word not in _ARTICLES)
+
+
+def overlap(one: Counter[str], other: Counter[str]) -> float:
+    """F1 of two bags of words."""
+    both = sum(min(count, other[word]) for word, count in one.items() if word in other)
+    return 2 * both / (one.total() + other.total()) if both else 0.0
+
+
+def _listed(
+    scored: Sequence[Scored], shares: Sequence[float], mass: dict[int, float], order: list[int], answer: str
+) -> tuple[str, list[int]]:
+    """For a question after several things: the answers of up to three passages that share the chances."""
+    parts, used = [answer], [order[0]]
+    for index in order[1:]:
+        if len(parts) >= _LISTED or mass[index] < _LIST_SHARE * mass[order[0]]:
+            break
+        own = [n for n, (_, home, _) in enumerate(scored) if home == index]
+        text = _shown(scored[max(own, key=lambda n: shares[n])][0])
+        if all(overlap(_bag(text), _bag(part)) < 0.5 for part in parts):
+            parts.append(text)
+            used.append(index)
+    return ", ".join(parts), used
+
+
+def _shown(candidate: Candidate) -> str:
+    """A candidate as shown: its article put back, loose punctuation cut off."""
+    text = candidate.text.strip(" \t\n,;:-–—*")
+    if candidate.first > 0 and candidate.form in ("span", "clause"):
+        before = candidate.sentence.words[candidate.first - 1]
+        if before.low in ("a", "an", "the") and not candidate.sentence.words[candidate.first].opens:
+            text = f"{before.low} {text}"
+    return text
+
+
+def evidence_figures(
+    question: Question,
+    passages: Sequence[Passage],
+    signs: Sequence[PassageSigns],
+    scored: Sequence[Scored],
+    shares: Sequence[float],
+    chosen: int,
+    agreement: float,
+) -> dict[str, float]:
+    """What tells whether the passages hold the answer: who says it, how much they share, how clear it is."""
+    weights = signs[0].weights
+    total = sum(weights.values()) or 1.0
+    named = [(s, p) for s, p in zip(signs, passages, strict=True) if s.speaker == 1]
+    others = [(s, p) for s, p in zip(signs, passages, strict=True) if s.speaker == -1]
+    anybody = bool(named or others) and any(s.speaker for s in signs)
+
+    def widest(group: list[tuple[PassageSigns, Passage]]) -> float:
+        return max((s.cover for s, _ in group), default=0.0)
+
+    def said(group: list[tuple[PassageSigns, Passage]]) -> float:
+        sentences = (sentence.stems for _, p in group for sentence in p.sentences if not sentence.asks)
+        return max(
+            (sum(w for t, w in weights.items() if t in stems) / total for stems in sentences), default=0.0
+        )
+
+    def highest(group: list[tuple[PassageSigns, Passage]]) -> float:
+        return max((p.score for _, p in group), default=0.0)
+
+    mass: dict[int, float] = defaultdict(float)
+    for (_, index, _), share in zip(scored, shares, strict=True):
+        mass[index] += share
+    home = signs[scored[chosen][1]]
+    everywhere = frozenset().union(*(p.stems | p.before_stems for p in passages))
+    entropy = -sum(share * math.log(share + 1e-12) for share in shares)
+    return {
+        "named": float(anybody),
+        "own_mass": sum(m for i, m in mass.items() if signs[i].speaker == 1),
+        "other_mass": sum(m for i, m in mass.items() if signs[i].speaker == -1),
+        "cover_gap": widest(named) - widest(others) if anybody else 0.0,
+        "said_named": said(named) if anybody else 0.0,
+        "said_gap": said(named) - said(others) if anybody else 0.0,
+        "score_gap": max(-4.0, min(4.0, highest(named) - highest(others))) / 4 if named and others else 0.0,
+        "score": min(20.0, highest(list(zip(signs, passages, strict=True)))) / 10,
+        "home_lag": min(8.0, home.lag) / 4,
+        "home_cover": home.cover,
+        "home_near": home.near,
+        "home_other": float(home.speaker == -1),
+        "wordless": float(not any(t in everywhere for t in question.strong)),
+        "absent": sum(1 for name in question.names if not any(mentions(p, name) for p in passages))
+        / max(1, len(question.names)),
+        "home_nameless": float(
+            bool(question.names) and not any(mentions(passages[scored[chosen][1]], n) for n in question.names)
+        ),
+        "unseen": sum(w for t, w in weights.items() if t in question.strong and t not in everywhere) / total,
+        "length": min(10, len(question.strong)) / 8,
+        "share": max(shares),
+        "home_share": mass[scored[chosen][1]],
+        "agreement": agreement,
+        "entropy": entropy / 5,
+        "best": max(score for _, _, score in scored) / 5,
+        "date": float(scored[chosen][0].form == "date"),
+        "exact": float(scored[chosen][0].form in ("date", "number", "duration", "quote", "author", "option")),
+        "yes_no": float(question.kind == "yes_no"),
+        "why_how": float(question.kind in ("why", "how", "do")),
+        "many": float(question.many),
+        "words": min(12, len(scored[chosen][0].text.split())) / 8,
+    }

@@ -1,0 +1,289 @@
+"""The store as a program sees it: read-only host functions that take and return bounded plain data.
+
+Every function works in the namespace of the store it was given; nothing a program can call writes memories.
+Wrong arguments are answered with a sentence that says what to write instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import format_time
+from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.sandbox.values import Bounds, TooLarge, plain
+from rlm_mem.store.core.standing import standing
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.core.chunk_store import ChunkStore, Summary
+
+__all__ = ["STORE_FUNCTIONS", "StoreFunctions", "failed"]
+
+STORE_FUNCTIONS = (
+    "read_chunk",
+    "search_chunks",
+    "search",
+    "list_chunks_by_tag",
+    "get_linked_chunks",
+    "neighbors",
+    "timeline",
+    "stats",
+)
+
+MAX_CONTENT_CHARS = 200_000
+MAX_QUERY_CHARS = 10_000
+MAX_RESULTS = 100
+MAX_IDS = 2_000
+MAX_LINKS = 50
+
+
+def failed(name: str, error: Exception) -> HostCallFailed:
+    """Return what the program is told when a host function raised ``error``."""
+    hint = getattr(error, "hint", None)
+    text = str(error) or type(error).__name__
+    kind = "ValueError" if isinstance(error, InputError) else type(error).__name__
+    if isinstance(error, RlmMemError) and not isinstance(error, InputError):
+        kind = "RuntimeError"
+    return HostCallFailed(kind, f"{name}: {text}" + (f" {hint}" if hint else ""))
+
+
+class StoreFunctions:
+    """Host functions over one store.
+
+    Args:
+        store: bound to one namespace.
+        on_read: called with the id of each chunk whose content is handed out.
+    """
+
+    def __init__(self, store: ChunkStore, on_read: Callable[[str], None]) -> None:
+        self._store = store
+        self._on_read = on_read
+
+    def table(self) -> dict[str, Callable[..., Any]]:
+        """Functions by name."""
+        return {name: getattr(self, name) for name in STORE_FUNCTIONS}
+
+    # Seed 004, REPL Functions.
+
+    def read_chunk(self, chunk_id: Any) -> dict[str, Any] | None:
+        """A chunk as a dict, or None when there is no such chunk (seed 004, read_chunk)."""
+        chunk = self._get(_chunk_id("read_chunk", chunk_id))
+        return None if chunk is None else self._shown(chunk)
+
+    def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
+        """Ids of the best chunks for ``query``, best first (seed 004, search_chunks)."""
+        from rlm_mem.search import ranked_ids
+
+        words = _words("search_chunks", query)
+        # Ids alone need no chunk file.
+        ranked = ranked_ids(self._store, words, limit=_count("limit", limit, 1, MAX_RESULTS)) if words else []
+        return [chunk_id for chunk_id, _ in ranked]
+
+    def list_chunks_by_tag(self, tag: Any) -> list[str]:
+        """Ids of the chunks with this tag, or with all of these tags (seed 004, list_chunks_by_tag)."""
+        tags = [tag] if isinstance(tag, str) else list(tag) if isinstance(tag, list | tuple | set) else None
+        if not tags or not all(isinstance(one, str) for one in tags):
+            raise HostCallFailed("TypeError", "list_chunks_by_tag takes a tag, or a list of tags, as text")
+        return list(self._store.list_chunks(tags=tags, limit=MAX_IDS))
+
+    def get_linked_chunks(self, chunk_id: Any, link_type: Any = None) -> list[dict[str, Any]]:
+        """Chunks linked to or from a chunk, each with ``_link_type``, ``_link_strength``, ``_link_direction``.
+
+        Seed 004, get_linked_chunks.
+        """
+        identifier = _chunk_id("get_linked_chunks", chunk_id)
+        if link_type is not None and not isinstance(link_type, str):
+            raise HostCallFailed("TypeError", "get_linked_chunks: link_type is text, for example 'supports'")
+        if not self._exists(identifier):
+            return []
+        links = self._store.linked(identifier, link_type, direction="both", limit=MAX_LINKS)
+        chunks = self._store.get_many([link.chunk_id for link in links])
+        found = []
+        for link in links:
+            chunk = chunks.get(link.chunk_id)
+            if chunk is not None:
+                found.append(
+                    self._shown(chunk)
+                    | {"_link_type": link.type, "_link_strength": link.strength}
+                    | {"_link_direction": link.direction, "_link_reasoning": link.reasoning}
+                )
+        return found
+
+    # More functions for programs.
+
+    def search(
+        self,
+        query: Any,
+        limit: Any = 10,
+        tags: Any = None,
+        chunk_type: Any = None,
+        conversation_id: Any = None,
+        start: Any = None,
+        end: Any = None,
+        speaker: Any = None,
+        by: Any = "chunk",
+    ) -> list[dict[str, Any]]:
+        """Hits, best first, as dicts: chunk_id, score, snippet, start, end, at, type, tags, author, …
+
+        ``by="segment"`` ranks single turns or sentences, of which one chunk may have several.
+        """
+        from rlm_mem.search import search
+
+        words = _words("search", query)
+        count = _count("limit", limit, 1, MAX_RESULTS)
+        wanted: dict[str, Any] = {}
+        if tags:
+            wanted["tags_all"] = (tags,) if isinstance(tags, str) else tuple(tags)
+        for name, value in (
+            ("chunk_type", chunk_type),
+            ("conversation_id", conversation_id),
+            ("start", start),
+            ("end", end),
+            ("speaker", speaker),
+        ):
+            if value is not None:
+                wanted[name] = tuple(value) if isinstance(value, list | set) else value
+        return [
+            {
+                "chunk_id": hit.chunk_id,
+                "id": hit.chunk_id,
+                "score": float(hit.score),
+                "snippet": hit.snippet,
+                "start": hit.start,
+                "end": hit.end,
+                "at": hit.at,
+                "type": hit.type,
+                "tags": list(hit.tags),
+                "author": hit.author,
+                "conversation_id": hit.conversation_id,
+            }
+            for hit in (
+                search(self._store, words, limit=count, filters=wanted or None, by=by) if words else ()
+            )
+        ]
+
+    def neighbors(self, chunk_id: Any, before: Any = 1, after: Any = 1) -> dict[str, list[dict[str, Any]]]:
+        """``{"before": [chunks], "after": [chunks]}`` of the same conversation, in its order."""
+        identifier = _chunk_id("neighbors", chunk_id)
+        if not self._exists(identifier):
+            return {"before": [], "after": []}
+        earlier, later = self._store.neighbours(
+            identifier, before=_count("before", before, 0, 20), after=_count("after", after, 0, 20)
+        )
+        chunks = self._store.get_many([*earlier, *later])
+        return {
+            "before": [self._shown(chunks[one]) for one in earlier if one in chunks],
+            "after": [self._shown(chunks[one]) for one in later if one in chunks],
+        }
+
+    def timeline(self, start: Any = None, end: Any = None, limit: Any = 50) -> list[dict[str, Any]]:
+        """Chunks between two dates, oldest first, without their content."""
+        for bound in (start, end):
+            if bound is not None and not isinstance(bound, str):
+                raise HostCallFailed(
+                    "TypeError", "timeline takes dates as text: timeline('2026-01-01', '2026-02-01')"
+                )
+        return [
+            _summary(one) for one in self._store.timeline(start, end, limit=_count("limit", limit, 1, 500))
+        ]
+
+    def stats(self) -> dict[str, Any]:
+        """Counts, tags and time span of the memory."""
+        return dict(plain(self._store.get_stats(), Bounds(nodes=5_000, text=200_000)))
+
+    # Parts.
+
+    def _get(self, chunk_id: str) -> Chunk | None:
+        try:
+            return self._store.get_chunk(chunk_id)
+        except InputError:
+            # A malformed id names no chunk; for a program that is the same as an unknown one.
+            return None
+
+    def _exists(self, chunk_id: str) -> bool:
+        try:
+            return bool(self._store.exists(chunk_id))
+        except InputError:
+            return False
+
+    def _shown(self, chunk: Chunk) -> dict[str, Any]:
+        """A chunk as programs see it; noted as read."""
+        self._on_read(chunk.id)
+        metadata = chunk.metadata
+        shown: dict[str, Any] = {
+            "id": chunk.id,
+            "content": chunk.content[:MAX_CONTENT_CHARS],
+            "type": chunk.type,
+            "tags": list(chunk.tags),
+            "tokens": chunk.tokens,
+            "created_at": metadata.created_at,
+            "occurred_at": metadata.occurred_at,
+            "conversation_id": metadata.conversation_id,
+            "confidence": metadata.confidence,
+            **{name: value for name, value in standing(chunk).items() if name in ("tier", "reliability")},
+            "links": [
+                {"target_id": link.target_id, "type": link.type, "strength": link.strength}
+                for link in chunk.links[:MAX_LINKS]
+            ],
+            "metadata": {
+                "created_at": metadata.created_at,
+                "modified_at": metadata.modified_at,
+                "occurred_at": metadata.occurred_at,
+                "valid_from": metadata.valid_from,
+                "valid_to": metadata.valid_to,
+                "superseded_by": metadata.superseded_by,
+                "conversation_id": metadata.conversation_id,
+                "confidence": metadata.confidence,
+                "source": metadata.source,
+                "access_count": metadata.access_count,
+            },
+        }
+        if len(chunk.content) > MAX_CONTENT_CHARS:
+            shown["content_truncated"] = len(chunk.content)
+        try:
+            shown["metadata"]["extra"] = plain(metadata.extra, Bounds(nodes=500, text=50_000, depth=6))
+        except TooLarge:
+            shown["metadata"]["extra"] = {}
+        return shown
+
+
+def _summary(summary: Summary) -> dict[str, Any]:
+    return {
+        "chunk_id": summary.id,
+        "id": summary.id,
+        "at": format_time(datetime.fromtimestamp(summary.at, UTC)),
+        "type": summary.type,
+        "tags": list(summary.tags),
+        "tokens": summary.tokens,
+        "confidence": summary.confidence,
+        "conversation_id": summary.conversation_id,
+        "superseded_by": summary.superseded_by,
+        "valid_to": summary.valid_to,
+    }
+
+
+def _chunk_id(name: str, value: Any) -> str:
+    """The id in ``value``: text, or a hit or chunk as a dict."""
+    if isinstance(value, dict):
+        value = value.get("chunk_id") or value.get("id") or value.get("target_id")
+    if not isinstance(value, str):
+        raise HostCallFailed(
+            "TypeError", f"{name} takes one chunk id as text; for several, call it in a loop"
+        )
+    return value
+
+
+def _words(name: str, query: Any) -> str:
+    """The query as text, bounded; empty when it holds no words."""
+    if not isinstance(query, str):
+        raise HostCallFailed("TypeError", f"{name} takes the words to look for as one text")
+    return query[:MAX_QUERY_CHARS].strip()
+
+
+def _count(name: str, value: Any, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise HostCallFailed("TypeError", f"{name} is a number from {low} to {high}")
+    return int(max(low, min(high, value)))

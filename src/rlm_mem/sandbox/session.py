@@ -1,0 +1,417 @@
+"""REPLSession: a sandboxed Python session over a store, with the functions of seed 004 and budgets."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rlm_mem import errors
+from rlm_mem.config import Config
+from rlm_mem.errors import BudgetError, InputError
+from rlm_mem.sandbox.calls import ModelCalls
+from rlm_mem.sandbox.dispatch import Dispatcher
+from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed, open_engine
+from rlm_mem.sandbox.final import Finished, read_final
+from rlm_mem.sandbox.functions import STORE_FUNCTIONS, StoreFunctions
+from rlm_mem.sandbox.policy import check_program
+from rlm_mem.sandbox.steps import Final, StepOutput
+from rlm_mem.sandbox.values import Bounds, plain
+
+if TYPE_CHECKING:
+    from rlm_mem.models.budget import Budget
+    from rlm_mem.sandbox.loop import LoopResult, LoopStep
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["MODEL_FUNCTIONS", "REPLSession", "RESERVED_NAMES"]
+
+MODEL_FUNCTIONS = ("llm_query", "llm_query_batched", "rlm_query", "FINAL")
+RESERVED_NAMES = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS))
+"""Names that the sandbox provides and a program cannot redefine."""
+
+MAX_PROGRAM_CHARS = 64_000
+"""A syntax tree takes some 500 bytes of the host per character in the worst case."""
+
+
+class REPLSession:
+    """Runs programs of a model over one store (seed 004, REPLSession).
+
+    Variables, functions and imports persist from one program to the next until :meth:`reset`. A session is
+    used by one thread at a time.
+
+    Args:
+        chunk_store: the memory, bound to one namespace; programs only read it.
+        llm_client: answers ``llm_query`` and writes the programs of :meth:`retrieve`: an object with
+            ``complete()``, a callable, a model name, or None for the configured model.
+        max_iterations: recursive model calls allowed, when ``budget`` is not given.
+        timeout_seconds: wall clock for one program.
+        max_depth: nesting of ``rlm_query``.
+        functions: further host functions by name; plain data in, plain data out.
+        engine: ``monty`` or ``cpython``; None takes ``sandbox.engine`` of the settings.
+        budget: account of the whole run, shared with other sessions.
+        depth: nesting of this session.
+        query: the question, for :meth:`retrieve`.
+        on_event: called with ``("host_call", HostCall)`` and ``("step", StepOutput)``.
+        config: settings; None takes the store's.
+        subquery: answers ``rlm_query(question)`` as ``subquery(question, depth)`` instead of a nested session.
+        on_step: handed to the loops of nested sessions.
+    """
+
+    def __init__(
+        self,
+        chunk_store: ChunkStore,
+        llm_client: Any = None,
+        max_iterations: int = 10,
+        timeout_seconds: float = 60,
+        max_depth: int = 5,
+        *,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        engine: str | None = None,
+        budget: Budget | None = None,
+        depth: int = 0,
+        query: str | None = None,
+        on_event: Callable[[str, Any], None] | None = None,
+        config: Config | None = None,
+        subquery: Callable[[str, int], Any] | None = None,
+        on_step: Callable[[LoopStep], None] | None = None,
+    ) -> None:
+        _positive("max_iterations", max_iterations)
+        _positive("timeout_seconds", timeout_seconds)
+        if max_depth < 0 or depth < 0:
+            raise InputError("max_depth and depth are 0 or more.")
+        self.chunk_store = chunk_store
+        self.llm_client = llm_client
+        self.max_iterations = max_iterations
+        self.timeout_seconds = timeout_seconds
+        self.max_depth = max_depth
+        self.depth = depth
+        self.query = query
+        self.config = config or getattr(chunk_store, "config", None) or Config()
+        self._given_budget = budget
+        self._on_event = on_event
+        self._on_step = on_step
+        self._subquery = subquery
+        self._extra = dict(functions or {})
+        self._store_functions = StoreFunctions(chunk_store, self._note_read)
+        self._table = self._functions()
+        self._names = {name: _stub(name) for name in self._table}
+        self._reserved = frozenset(self._table)
+        self._dispatcher = Dispatcher(
+            self._table, self._extra.keys(), self.config.sandbox.max_host_calls, on_event
+        )
+        sandbox = self.config.sandbox
+        self._longest = max(60.0, float(timeout_seconds))
+        limits = EngineLimits(
+            seconds=self._longest,
+            memory_mb=sandbox.memory_mb,
+            bounds=Bounds(text=sandbox.max_string_bytes),
+            allow_weaker_isolation=sandbox.allow_weaker_isolation,
+        )
+        self.engine_name = engine or sandbox.engine
+        self._engine: Engine = open_engine(self.engine_name, limits)
+        self._running = threading.Lock()
+        self._deadline = math.inf
+        self._reads: dict[str, None] = {}
+        self._final: Final | None = None
+        self.last_step: StepOutput | None = None
+        self._open_account()
+
+    def _open_account(self) -> None:
+        from rlm_mem.models.budget import Budget, Limits
+
+        budget = self._given_budget
+        if budget is None:
+            # On its own, a session bounds model calls by iterations alone (seed 004, llm_query).
+            budget = Budget(
+                Limits(iterations=self.max_iterations, depth=self.max_depth, seconds=None, model_calls=None)
+            )
+        self.budget = budget
+        self._models = ModelCalls(
+            self.llm_client,
+            budget,
+            counts_iterations=self._given_budget is None,
+            config=self.config,
+            remaining=lambda: self._deadline - time.monotonic(),
+        )
+
+    def _functions(self) -> dict[str, Callable[..., Any]]:
+        table = self._store_functions.table()
+        table["llm_query"] = lambda prompt, context=None: self._models.ask(prompt, context)
+        table["llm_query_batched"] = lambda prompts: self._models.ask_all(prompts)
+        table["rlm_query"] = self._rlm_query
+        table["FINAL"] = self._call_final
+        for name, function in self._extra.items():
+            if not name.isidentifier() or name.startswith("_") or not callable(function):
+                raise InputError(f"A host function needs a plain name and a callable; got {name!r}.")
+            if name in table:
+                raise InputError(f"The sandbox provides {name} itself.", hint="Choose another name.")
+            table[name] = function
+        return table
+
+    # Seed 004: the documented interface.
+
+    def execute(self, code: str, timeout: float | None = None) -> Any:
+        """Run a program and return the value of its last expression, or None.
+
+        Args:
+            code: Python source; a top-level ``return FINAL(x)`` is accepted.
+            timeout: seconds, instead of ``timeout_seconds``; at most the larger of that and 60.
+
+        Raises:
+            SandboxViolation: the program asks for something that is not allowed.
+            ProgramError: it raised; names it assigned before that are kept.
+            TimeoutError: it ran too long.
+            SandboxCrashed: its worker died; earlier names are kept.
+            SessionComplete: FINAL was called before.
+            BudgetError: a budget of the run is used up.
+        """
+        step = self.run(code, timeout)
+        if step.error is not None:
+            raise step.error
+        return step.value
+
+    def run(self, code: str, timeout: float | None = None) -> StepOutput:
+        """Run a program and return everything it did; errors the model can correct are in ``error``.
+
+        Raises:
+            SessionComplete: FINAL was called before.
+            BudgetError: a budget of the run is used up; ``last_step`` holds what was done until then.
+        """
+        if not isinstance(code, str):
+            raise InputError("A program is text.")
+        seconds = self.timeout_seconds if timeout is None else timeout
+        _positive("timeout", seconds)
+        if seconds > self._longest:
+            raise InputError(
+                f"timeout is at most {self._longest:g} seconds in this session.",
+                hint="Open the session with a larger timeout_seconds.",
+            )
+        if not self._running.acquire(blocking=False):
+            raise errors.SandboxError(
+                "This session is running a program already.", hint="Use one session per thread."
+            )
+        try:
+            if self._final is not None:
+                raise errors.SessionComplete(
+                    "The session is complete: FINAL was called.",
+                    hint="Call reset(), or open another session.",
+                )
+            return self._perform(code, seconds)
+        finally:
+            self._running.release()
+
+    def retrieve(self, query: str | None = None, max_iterations: int | None = None) -> Any:
+        """Answer a question: the model writes programs until one calls FINAL.
+
+        Args:
+            query: the question; None takes the one given to the constructor.
+            max_iterations: turns and model calls allowed, instead of the session's.
+
+        Returns:
+            The answer, or None when the iterations ran out first, or the memory does not hold it.
+
+        Raises:
+            InputError: there is no question.
+            ModelError: the model failed.
+            SessionComplete: FINAL was called before.
+        """
+        question = query if query is not None else self.query
+        if question is None or not question.strip():
+            raise InputError("retrieve needs a question.", hint="Call retrieve('…').")
+        if self._final is not None:
+            raise errors.SessionComplete(
+                "The session is complete: FINAL was called.", hint="Call reset(), or open another session."
+            )
+        if max_iterations is not None:
+            _positive("max_iterations", max_iterations)
+        if self._given_budget is None:
+            former, self.max_iterations = self.max_iterations, max_iterations or self.max_iterations
+            self._open_account()
+            self.max_iterations = former
+        return self._drive(question).answer
+
+    def llm_query(self, prompt: str, context: dict[str, Any] | None = None) -> str:
+        """Ask the model (seed 004, llm_query).
+
+        Raises:
+            MaxIterationsError: more calls than ``max_iterations``, in a session without a budget of its own.
+            BudgetError: the run's budget is used up.
+            ModelError: the model failed.
+        """
+        return self._models.ask(prompt, context)
+
+    def get_state(self) -> dict[str, dict[str, str]]:
+        """The program's names: ``{name: {"type": …, "preview": …}}``, previews of at most some 120 characters."""
+        return {
+            name: {"type": variable.type, "preview": variable.preview}
+            for name, variable in self._engine.variables().items()
+            if name not in self._reserved
+        }
+
+    def get_result(self) -> Any:
+        """The answer given to FINAL, or None (see also :attr:`final`)."""
+        return None if self._final is None else self._final.answer
+
+    def is_complete(self) -> bool:
+        """Whether FINAL was called."""
+        return self._final is not None
+
+    @property
+    def final(self) -> Final | None:
+        """The answer with its citations and confidence, or None before FINAL."""
+        return self._final
+
+    def reset(self) -> None:
+        """Forget every name, the answer, and the iterations counted by a session without a shared budget."""
+        self._engine.reset()
+        self._final = None
+        self._reads.clear()
+        self.last_step = None
+        self._open_account()
+
+    def close(self) -> None:
+        """Give the worker back; the answer stays readable."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Seed 004: "Auto-reset on exit".
+        self.reset()
+        self.close()
+
+    # One program.
+
+    def _perform(self, code: str, seconds: float) -> StepOutput:
+        began = time.monotonic()
+        printed = Printed(self.config.sandbox.max_output_chars)
+        step = self.last_step = StepOutput()
+        self._dispatcher.begin(step)
+        self._reads = {}
+        if self._given_budget is not None:
+            self.budget.check()
+            seconds = min(seconds, self.budget.remaining_seconds())
+        self._deadline = began + seconds
+        try:
+            tree = check_program(
+                code,
+                importable=self._engine.importable,
+                reserved=self._reserved,
+                max_chars=MAX_PROGRAM_CHARS,
+            )
+            step.value = self._engine.run(code, tree, self._names, self._dispatcher, printed, self._deadline)
+        except Finished:
+            step.final = self._final
+        except BudgetError:
+            raise
+        except errors.TimeoutError as error:
+            step.error = error
+            if self._given_budget is not None:
+                # It may have been the run's time that was up, which is terminal.
+                self.budget.check()
+        except (errors.SandboxViolation, errors.ProgramError, errors.SandboxCrashed) as error:
+            step.error = error
+        finally:
+            self._deadline = math.inf
+            step.output = printed.text()
+            step.truncated = printed.truncated
+            step.chunks_read = list(self._reads)
+            step.seconds = time.monotonic() - began
+        if self._on_event is not None:
+            self._on_event("step", step)
+        return step
+
+    def _note_read(self, chunk_id: str) -> None:
+        self._reads[chunk_id] = None
+
+    # Functions that are the session's own.
+
+    def _call_final(self, *args: Any, **keywords: Any) -> None:
+        self._final = read_final(*args, **keywords)
+        raise Finished
+
+    def _rlm_query(self, question: Any) -> Any:
+        """Answer a sub-question in a session of its own (recursive, up to ``max_depth``)."""
+        if not isinstance(question, str) or not question.strip():
+            raise HostCallFailed("TypeError", "rlm_query takes a question as text")
+        depth = self.depth + 1
+        # Terminal like every budget: a model that is merely told so asks again and again.
+        self.budget.enter(depth)
+        if depth > self.max_depth:
+            raise BudgetError(
+                f"rlm_query at depth {depth}, but max_depth is {self.max_depth}",
+                stopped_by="depth",
+                hint="raise max_depth",
+            )
+        if self._subquery is not None:
+            return plain(self._subquery(question, depth))
+        return self._nested(question, depth)
+
+    def _nested(self, question: str, depth: int) -> dict[str, Any]:
+        nested = REPLSession(
+            self.chunk_store,
+            self._models.model,
+            self.max_iterations,
+            max(0.1, min(self.timeout_seconds, self._deadline - time.monotonic())),
+            self.max_depth,
+            functions=self._extra,
+            engine=self.engine_name,
+            budget=self.budget,
+            depth=depth,
+            query=question,
+            on_event=self._on_event,
+            config=self.config,
+            on_step=self._on_step,
+        )
+        try:
+            result = nested._drive(question)
+        finally:
+            nested.close()
+        for chunk_id in result.evidence:
+            self._note_read(chunk_id)
+        # A budget that ended the nested run has ended this one too.
+        self.budget.check()
+        return {"answer": result.answer, "chunk_ids": list(result.chunk_ids), "confidence": result.confidence}
+
+    def _drive(self, question: str) -> LoopResult:
+        """Let the model answer ``question`` in this session."""
+        from rlm_mem.sandbox.loop import drive
+        from rlm_mem.sandbox.prompts import build_opening
+
+        config = self.config
+        return drive(
+            self,
+            self._models.model,
+            build_opening(self.chunk_store, question, limit=config.recall.first_hits),
+            budget=self.budget,
+            depth=self.depth,
+            context_tokens=config.llm.context_tokens,
+            answer_tokens=config.llm.max_tokens,
+            output_chars=config.sandbox.max_output_chars,
+            timeout=config.llm.timeout_seconds,
+            on_step=self._on_step,
+        )
+
+
+def _stub(name: str) -> Callable[..., Any]:
+    """What a host function is bound to inside the sandbox; engines serve calls by its name."""
+
+    def function(*_args: Any, **_keywords: Any) -> Any:
+        raise RuntimeError(f"{name} is served by the session, not called directly")
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def _positive(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise InputError(f"{name} is a number above 0, not {value!r}.")

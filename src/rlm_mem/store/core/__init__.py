@@ -1,0 +1,3 @@
+"""What every backend shares: ``ChunkStore``, the ``Backend`` protocol, and the plain data passed between them."""
+
+from __future__ import annotations

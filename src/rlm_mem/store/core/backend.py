@@ -1,0 +1,200 @@
+"""What a ChunkStore asks of the place where its chunks live: one protocol, answered by files or by a database.
+
+The interface decides nothing about chunks: ids, revisions, validation and the audit log's words are the store's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlm_mem.store.local.rows import ACTIVE
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.core.brain_files import BrainFiles
+    from rlm_mem.store.core.lookup import CandidateSource
+    from rlm_mem.store.core.vitals import Vitals
+    from rlm_mem.store.local.history import Version
+    from rlm_mem.store.local.queries import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
+    from rlm_mem.store.local.rows import Row
+    from rlm_mem.store.local.sync import SyncReport
+
+__all__ = ["Backend", "IndexQueries", "WriteTransaction"]
+
+
+class WriteTransaction(Protocol):
+    """Writes that appear together or not at all; see ``Backend.transaction``."""
+
+    events: list[dict[str, Any]]
+    """Lines for the audit log, written once the transaction has been committed."""
+
+    def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
+        """Write a chunk, new or changed; the former version is kept unless told otherwise."""
+        ...
+
+    def keep(self, chunk: Chunk) -> None:
+        """Record a former version of a chunk as it is, in place of the one with its revision."""
+        ...
+
+    def move(self, chunk: Chunk, row: Row, status: int) -> None:
+        """Archive or restore a chunk as it is."""
+        ...
+
+    def erase(self, row: Row) -> None:
+        """Remove a chunk for good, its versions included."""
+        ...
+
+
+class IndexQueries(Protocol):
+    """Questions that the index alone answers, each for one namespace (see ``store.queries``)."""
+
+    def namespace_number(self, name: str) -> int: ...
+    def namespaces(self) -> list[tuple[str, int]]: ...
+    def list_ids(self, namespace: str, wanted: ListFilter) -> list[str]: ...
+    def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]: ...
+    def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]: ...
+    def timeline(
+        self,
+        namespace: str,
+        start: float | None,
+        end: float | None,
+        limit: int,
+        *,
+        newest_first: bool = False,
+    ) -> list[Summary]: ...
+    def latest(
+        self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
+    ) -> list[Summary]: ...
+    def states(
+        self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
+    ) -> list[ChunkState]: ...
+    def linked(
+        self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
+    ) -> list[LinkedChunk]: ...
+    def neighbours(
+        self, namespace: str, chunk_id: str, before: int, after: int
+    ) -> tuple[list[str], list[str]]: ...
+    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None: ...
+    def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]: ...
+    def linking_to(self, namespace: str, chunk_id: str) -> list[str]: ...
+    def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]: ...
+    def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]: ...
+    def stats(self, namespace: str) -> dict[str, Any]: ...
+    def count_rows(self, table: str, namespace: str) -> int: ...
+
+
+class Backend(Protocol):
+    """Where chunks live."""
+
+    read_only: bool
+
+    @property
+    def location(self) -> str:
+        """What names the store in messages: its folder, or its DSN without the password."""
+        ...
+
+    @property
+    def queries(self) -> IndexQueries:
+        """The index, as the calling thread sees it now."""
+        ...
+
+    def transaction(self, namespace: str) -> AbstractContextManager[WriteTransaction]:
+        """Hold the write lock of a namespace (or of the whole store); nests. An exception inside undoes everything."""
+        ...
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the calling thread is inside ``transaction()``."""
+        ...
+
+    def find(self, namespace: str, chunk_id: str) -> Row | None:
+        """The row of a chunk of this namespace, whatever its status."""
+        ...
+
+    def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
+        """Whether a chunk of another namespace keeps this id from being used; never where ids are per namespace."""
+        ...
+
+    def read(self, row: Row) -> Chunk | None:
+        """The chunk of a row; None where it is gone or does not validate."""
+        ...
+
+    def chunks(
+        self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
+    ) -> dict[str, Chunk]:
+        """Those of the chunks that are there with this status (None: any) and validate, by id, in the list's order."""
+        ...
+
+    def id_taken(self, chunk: Chunk) -> bool:
+        """Whether anything, readable or not, has this chunk's id."""
+        ...
+
+    def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
+        """Note one read."""
+        ...
+
+    def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
+        """Kept versions with a revision under ``below``, oldest first."""
+        ...
+
+    def append_events(self, events: Sequence[dict[str, Any]]) -> None:
+        """Add lines to the audit log."""
+        ...
+
+    def read_events(
+        self,
+        *,
+        namespace: str,
+        since: str | None,
+        op: str | None,
+        chunk_id: str | None,
+        limit: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Lines of the audit log, oldest first; of more than ``limit`` the newest."""
+        ...
+
+    def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
+        """The newest line of the audit log of these operations, as far back as is cheap to look; None: none."""
+        ...
+
+    def files(self, namespace: str) -> BrainFiles:
+        """The files of the namespace beside its chunks; inside a transaction a database writes them with it."""
+        ...
+
+    def vitals(self, namespace: str) -> Vitals:
+        """Counts that are 0 in a sound store at rest."""
+        ...
+
+    def version(self, namespace: str) -> int:
+        """A number that grows with every change of a chunk: cheap, for those who ask again and again."""
+        ...
+
+    def figures(self) -> dict[str, Any]:
+        """Figures that only this kind of backend has."""
+        ...
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Bring up to date what is written only now and then."""
+        ...
+
+    def write_views(self, *, up_to: int | None = None) -> list[str]:
+        """Write the JSON views of seed 000 (of ``up_to`` chunks at most: else none); their names."""
+        ...
+
+    def sync(self, *, full: bool = False) -> SyncReport:
+        """Notice changes made behind the index's back."""
+        ...
+
+    def rebuild(self, namespace: str, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+        """Build the index anew: of this namespace at least, of the whole store where it is one."""
+        ...
+
+    def candidate_source(self, namespace: str) -> CandidateSource:
+        """What search asks, at this moment."""
+        ...
+
+    def close(self) -> None:
+        """Flush and let go of everything."""
+        ...

@@ -1,0 +1,239 @@
+"""The file that a backup is: a compressed tar with a description first, the brain's files, and a manifest last.
+
+Every file stands where it stands in a brain folder, so ``tar -xzf`` alone brings a memory back in an emergency. The
+manifest holds each file's size and SHA-256; it comes last because it is made while the files go by, once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from rlm_mem.errors import CorruptStore, InputError, StorageError
+from rlm_mem.store.core import files
+
+__all__ = ["FORMAT", "BackupInfo", "Packer", "packing", "read_backup"]
+
+FORMAT = 1
+_HEAD = "rlm-mem-backup.json"
+_MANIFEST = "manifest.jsonl"
+_ROOT = "brain/"
+_BLOCK = 1 << 20
+_MOST_HEAD = 1 << 20
+_SAFE = re.compile(r"(?!/)(?!.*(?:^|/)\.\.?(?:/|$))(?!.*//)[^\\\x00-\x1f]+\Z")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class BackupInfo:
+    """What a backup holds.
+
+    Attributes:
+        made_at: the moment whose state it is, ISO 8601 UTC.
+        version: of the package that made it.
+        source: "local" or "postgresql".
+        chunks: active and archived ones.
+        namespaces: their names.
+        files, bytes: of everything, unpacked.
+    """
+
+    made_at: str = ""
+    version: str = ""
+    source: str = "local"
+    chunks: int = 0
+    namespaces: list[str] = field(default_factory=list)
+    files: int = 0
+    bytes: int = 0
+
+
+class Packer:
+    """Adds files to a backup that is being written; ``packing`` makes one."""
+
+    def __init__(self, archive: tarfile.TarFile, info: BackupInfo) -> None:
+        self._archive = archive
+        self._lines: list[bytes] = []
+        self.info = info
+
+    def add(self, name: str, source: IO[bytes], size: int, mtime: float) -> None:
+        """One file of the brain: ``size`` bytes of ``source`` (which may go on, as a log does)."""
+        entry = tarfile.TarInfo(_ROOT + name)
+        entry.size, entry.mtime, entry.mode = size, int(mtime), 0o644
+        reader = _Hashing(source, size)
+        self._archive.addfile(entry, reader)
+        self._lines.append(msgspec.json.encode({"path": name, "size": size, "sha256": reader.digest()}))
+        self.info.files += 1
+        self.info.bytes += size
+
+    def finish(self) -> None:
+        """Write the manifest."""
+        self._plain(_MANIFEST, b"".join(line + b"\n" for line in self._lines))
+
+    def head(self) -> None:
+        """Write the description."""
+        told = {"format": FORMAT, **msgspec.to_builtins(self.info)}
+        self._plain(_HEAD, msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
+
+    def _plain(self, name: str, data: bytes) -> None:
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mode = len(data), 0o644
+        self._archive.addfile(entry, io.BytesIO(data))
+
+
+class _Hashing(io.RawIOBase):
+    """Reads exactly ``size`` bytes and adds up their hash."""
+
+    def __init__(self, source: IO[bytes], size: int) -> None:
+        super().__init__()
+        self._source, self._left = source, size
+        self._hash = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(self._left if size < 0 else min(size, self._left))
+        if not data and self._left:
+            raise StorageError("a file became shorter while it was backed up", hint="start the backup again")
+        self._left -= len(data)
+        self._hash.update(data)
+        return data
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+@contextmanager
+def packing(target: Path, info: BackupInfo, *, level: int = 6) -> Iterator[Packer]:
+    """Write a backup; the file appears under its name when all of it is on the disk, or not at all.
+
+    Raises:
+        InputError: there is something at ``target``.
+        StorageError: it cannot be written.
+    """
+    if target.exists():
+        raise InputError(f"there is a file {target} already", hint="choose another name, or remove it first")
+    files.make_folder(target.absolute().parent)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with tarfile.open(part, "x:gz", compresslevel=level, format=tarfile.PAX_FORMAT) as archive:
+            packer = Packer(archive, info)
+            packer.head()
+            yield packer
+            packer.finish()
+        files.sync_files([part])
+        if target.exists():
+            raise InputError(f"there is a file {target} by now", hint="choose another name")
+        files.publish(part, target)
+        files.sync_folder(target.absolute().parent)
+    except OSError as error:
+        files.remove(part)
+        if isinstance(error, StorageError):
+            raise
+        files.translate(error, str(target))
+    except BaseException:
+        files.remove(part)
+        raise
+
+
+def read_backup(
+    path: Path,
+    keep: Callable[[str, io.RawIOBase, float], object] | None = None,
+    progress: Progress | None = None,
+) -> BackupInfo:
+    """Read a whole backup and compare it with its manifest.
+
+    Args:
+        keep: called with name, content and modification time of each file.
+        progress: called now and then with (files read, files in all as far as known).
+
+    Raises:
+        InputError: there is no such file, it is no backup, or a newer version made it.
+        CorruptStore: it is damaged, cut off or altered.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    info: BackupInfo | None = None
+    listed: dict[str, tuple[int, str]] | None = None
+    try:
+        with tarfile.open(path, "r|gz") as archive:
+            for entry in archive:
+                content = archive.extractfile(entry) if entry.isreg() else None
+                if content is None or listed is not None:
+                    raise CorruptStore(f"{path} holds what no backup holds: {entry.name!r:.80}")
+                if info is None:
+                    info = _described(path, entry, content)
+                elif entry.name == _MANIFEST:
+                    listed = dict(_listed(content))
+                else:
+                    name = _checked(path, entry.name, found)
+                    reader = _Hashing(content, entry.size)
+                    if keep is not None:
+                        keep(name, reader, float(entry.mtime))
+                    while reader.read(_BLOCK):
+                        pass
+                    found[name] = (entry.size, reader.digest())
+                    if progress is not None and len(found) % 100 == 0:
+                        progress(len(found), info.files)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (tarfile.TarError, EOFError, ValueError) as error:  # zlib's and msgspec's errors are among these
+        raise _unreadable(path, info, error) from error
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        if error.errno is None:  # gzip has no error class of its own
+            raise _unreadable(path, info, error) from error
+        files.translate(error, str(path))
+    if info is None or listed is None:
+        raise CorruptStore(f"{path} is cut off: it has no manifest", hint="use another backup")
+    if found != listed:
+        wrong = sorted(name for name in {*found, *listed} if found.get(name) != listed.get(name))
+        raise CorruptStore(
+            f"{path} is damaged: {len(wrong)} files are not as its manifest says, the first is {wrong[0]}",
+            hint="use another backup",
+        )
+    info.files, info.bytes = len(found), sum(size for size, _ in found.values())
+    return info
+
+
+def _unreadable(path: Path, info: BackupInfo | None, error: Exception) -> Exception:
+    if info is None:
+        return InputError(f"{path} is no backup of a memory: {error}", hint="rlm-mem backup FILE makes one")
+    return CorruptStore(f"{path} is damaged: {error}", hint="use another backup")
+
+
+def _described(path: Path, entry: tarfile.TarInfo, content: IO[bytes]) -> BackupInfo:
+    if entry.name != _HEAD or entry.size > _MOST_HEAD:
+        raise InputError(f"{path} is no backup of a memory", hint="rlm-mem backup FILE makes one")
+    told: dict[str, Any] = msgspec.json.decode(content.read(), type=dict[str, Any])
+    made_by = told.pop("format", None)
+    if not isinstance(made_by, int) or made_by > FORMAT:
+        raise InputError(
+            f"{path} was made by rlm-mem {told.get('version')} in a format that this version does not know",
+            hint="upgrade rlm-mem",
+        )
+    known = {name: told[name] for name in BackupInfo.__dataclass_fields__ if name in told}
+    return msgspec.convert(known, BackupInfo)
+
+
+def _listed(content: IO[bytes]) -> Iterator[tuple[str, tuple[int, str]]]:
+    for line in content:
+        told = msgspec.json.decode(line, type=dict[str, Any])
+        yield str(told["path"]), (int(told["size"]), str(told["sha256"]))
+
+
+def _checked(path: Path, name: str, found: dict[str, tuple[int, str]]) -> str:
+    inner = name.removeprefix(_ROOT)
+    if inner == name or not _SAFE.match(inner) or inner in found:
+        raise CorruptStore(f"{path} holds a file that no backup holds: {name!r:.80}")
+    return inner

@@ -1,0 +1,235 @@
+"""The best chunks by tuned BM25, exactly, without scoring every match; the same for every backend.
+
+Rare terms come first: their lists are short and their weight is high. Once the best scores so far exceed what the
+remaining (common) terms could add to a chunk that has none of the rare ones, no new chunk can enter, and the long
+lists are only looked up for the chunks still in the race. The result is the same as scoring everything. Sums are
+rounded in the same order everywhere, so that two backends that hold the same chunks give the same scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.store.core.arrays import contained
+from rlm_mem.store.core.lookup import BM25_B, BM25_K1
+
+__all__ = [
+    "LEAST",
+    "Collection",
+    "Scorer",
+    "TermPostings",
+    "added",
+    "best",
+    "kth",
+    "places",
+    "scorers",
+    "top",
+]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Slots = npt.NDArray[np.int32]
+Scores = npt.NDArray[np.float32]
+Frequencies = npt.NDArray[np.uint8]
+
+#: A chunk that must not be returned starts so low that no sum of term scores lifts it up.
+_OUT = np.float32(-1e30)
+#: Bounds are compared with a little slack, since sums of 32-bit numbers are rounded.
+_SLACK = 1.0 - 1e-5
+#: With this many chunks admitted, looking each up in every list is quicker than walking the lists.
+_FEW = 5_000
+#: A list this short is walked in any case.
+_SHORT = 2_000
+#: A score below this is none.
+LEAST = 1e-30
+_NOUGHT = np.float32(0)
+
+
+class TermPostings(Protocol):
+    """One term's chunks, as numbers of places (slots) that the backend chooses."""
+
+    @property
+    def df(self) -> int:
+        """Number of chunks that hold the term."""
+        ...
+
+    @property
+    def max_frequency(self) -> int:
+        """The highest frequency in any chunk, or more."""
+        ...
+
+    def whole(self) -> tuple[Slots, Frequencies]:
+        """Every slot, sorted, and the frequency there."""
+        ...
+
+    def find(self, slots: Slots) -> tuple[Ints, Frequencies]:
+        """Which of the sorted `slots` hold the term, and how often."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """What BM25 wants to know of all chunks: the length of each slot's, their number and lengths added up."""
+
+    length: npt.NDArray[np.int32]
+    chunks: int
+    total_length: int
+
+
+_Postings = TypeVar("_Postings", bound=TermPostings)
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer(Generic[_Postings]):
+    """A term with its weight (idf included) and the most that it can add to any chunk."""
+
+    postings: _Postings
+    weight: np.float32
+    bound: float
+
+
+def scorers(collection: Collection, lists: Sequence[_Postings], weights: Floats) -> list[Scorer[_Postings]]:
+    """The terms that count, those with the highest weight first.
+
+    The order decides how sums are rounded: it depends on figures of the whole collection alone.
+    """
+    found = []
+    for postings, weight in zip(lists, weights, strict=True):
+        df = postings.df
+        if not df or weight <= 0:
+            continue
+        idf = float(np.log1p((collection.chunks - df + 0.5) / (df + 0.5)))
+        highest = postings.max_frequency / (postings.max_frequency + BM25_K1 * (1 - BM25_B))
+        full = idf * float(weight) * (BM25_K1 + 1)
+        found.append(Scorer(postings, np.float32(full), full * highest))
+    found.sort(key=lambda scorer: (-float(scorer.weight), scorer.postings.df))
+    return found
+
+
+def added(
+    collection: Collection, weight: np.float32, frequency: Frequencies, length: npt.NDArray[np.int32]
+) -> Scores:
+    """What a term adds to chunks with these frequencies and lengths."""
+    tf = frequency.astype(np.float32)
+    norm = length.astype(np.float32)
+    norm *= np.float32(BM25_K1 * BM25_B * collection.chunks / max(collection.total_length, 1))
+    norm += np.float32(BM25_K1 * (1 - BM25_B))
+    norm += tf
+    tf *= weight
+    tf /= norm
+    return tf
+
+
+def best(
+    collection: Collection,
+    terms: list[Scorer[_Postings]],
+    limit: int,
+    *,
+    admitted: npt.NDArray[np.bool_] | None = None,
+    gone: Slots | None = None,
+    floor: np.float32 = _NOUGHT,
+) -> tuple[Slots, Scores]:
+    """Slots and scores, in no order, among which are the `limit` best ones and all that are as good.
+
+    Args:
+        collection: lengths and totals.
+        terms: from `scorers`.
+        limit: how many at most.
+        admitted: mask over slots of what may be returned; None for all.
+        gone: slots that must not be returned.
+        floor: a score that at least `limit` chunks elsewhere reach.
+    """
+    few = None if admitted is None else np.flatnonzero(admitted)
+    if few is not None and len(few) <= _FEW:
+        left = few.astype(np.int32)
+        if gone is not None and len(gone):
+            left = left[~contained(left, gone)]
+        return _look_up(collection, left, terms, floor, limit, np.zeros(len(left), np.float32))
+    sums = np.zeros(len(collection.length), np.float32)
+    if admitted is not None:
+        sums[~admitted] = _OUT
+    if gone is not None:
+        sums[gone] = _OUT
+    return _walk(collection, terms, sums, floor, limit)
+
+
+def _walk(
+    collection: Collection, terms: list[Scorer[_Postings]], sums: Scores, floor: np.float32, limit: int
+) -> tuple[Slots, Scores]:
+    """Score whole lists, rare terms first, until no new chunk can enter; then look the rest up."""
+    rest = float(sum(scorer.bound for scorer in terms))
+    done = 0
+    for scorer in terms:
+        df = scorer.postings.df
+        if rest < floor * _SLACK and df > _SHORT:
+            racing = int(np.count_nonzero(sums >= floor * _SLACK - rest))
+            if racing * 8 < df:
+                break
+        slots, frequency = scorer.postings.whole()
+        scored = sums[slots] + added(collection, scorer.weight, frequency, collection.length[slots])
+        sums[slots] = scored
+        floor = kth(scored, limit, floor)
+        rest -= scorer.bound
+        done += 1
+    left = np.flatnonzero(sums >= max(float(floor) * _SLACK - max(rest, 0.0), LEAST)).astype(np.int32)
+    return _look_up(collection, left, terms[done:], floor, limit, sums[left])
+
+
+def _look_up(
+    collection: Collection,
+    slots: Slots,
+    terms: list[Scorer[_Postings]],
+    floor: np.float32,
+    limit: int,
+    scores: Scores,
+) -> tuple[Slots, Scores]:
+    """Add the remaining terms to a few chunks, dropping those that can no longer win."""
+    rest = float(sum(scorer.bound for scorer in terms))
+    for scorer in terms:
+        which, frequency = scorer.postings.find(slots)
+        scores[which] += added(collection, scorer.weight, frequency, collection.length[slots[which]])
+        rest -= scorer.bound
+        floor = kth(scores, limit, floor)
+        keep = scores >= floor * _SLACK - max(rest, 0.0)
+        if not keep.all():
+            slots, scores = slots[keep], scores[keep]
+    return slots, scores
+
+
+def places(
+    haystack: npt.NDArray[np.int32], needles: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Which of the sorted `needles` are in the sorted `haystack`, and where."""
+    if not len(haystack) or not len(needles):
+        return _NOTHING, _NOTHING
+    if len(needles) * 4 > len(haystack):  # walking the list is quicker than searching it
+        which = np.searchsorted(needles, haystack)
+        np.minimum(which, len(needles) - 1, out=which)
+        place = np.flatnonzero(needles[which] == haystack)
+        return which[place], place
+    place = np.searchsorted(haystack, needles)
+    np.minimum(place, len(haystack) - 1, out=place)
+    which = np.flatnonzero(haystack[place] == needles)
+    return which, place[which]
+
+
+def kth(scores: Scores, limit: int, floor: np.float32) -> np.float32:
+    """The `limit`-th best score where that is above `floor`, else `floor`: at least `limit` chunks reach it."""
+    above = scores[scores > floor]
+    if len(above) < limit:
+        return floor
+    return np.float32(np.partition(above, len(above) - limit)[len(above) - limit])
+
+
+def top(scores: Scores, limit: int) -> Ints:
+    """Where the `limit` best scores stand, and all that equal the last of them; in no order."""
+    floor = kth(scores, limit, _NOUGHT)
+    return np.flatnonzero(scores >= max(float(floor), LEAST))
+
+
+_NOTHING = np.zeros(0, np.int64)

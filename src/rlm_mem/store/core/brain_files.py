@@ -1,0 +1,208 @@
+"""The files of a brain beside its chunks: tiered memories, trajectories, persona, import ledgers.
+
+Whoever keeps such a file asks ``Backend.files(namespace)`` and never opens a path: on a database the same files are
+rows. Names are relative, with forward slashes, and say what a file is; where it lies in a brain folder follows from
+that alone (``place_of``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from rlm_mem.chunk import DEFAULT_NAMESPACE
+from rlm_mem.errors import InputError
+from rlm_mem.store.core.files import Signature
+
+__all__ = [
+    "JOURNAL",
+    "LEDGER",
+    "OF_BRAIN",
+    "OF_STORE",
+    "BrainFiles",
+    "checked_name",
+    "name_at",
+    "namespace_in",
+    "own_lines",
+    "place_of",
+]
+
+JOURNAL = "log/continuum.jsonl"
+"""Every step of tiered memories; in a brain folder one file for all namespaces (see ``own_lines``)."""
+LEDGER = "imports/ledger.jsonl"
+"""What was imported already."""
+
+_OF_NAMESPACE = ("workspace", "system", "memory")
+OF_BRAIN = ("persona", "personalities", "sliders", "gauges")
+"""Folders that all namespaces of a brain folder share; on a database each namespace has its own."""
+OF_STORE = ("trajectories", "imports", "log", "index")
+"""Folders of the store, inside the brain folder."""
+_KNOWN = frozenset((*_OF_NAMESPACE, *OF_BRAIN, *OF_STORE, "archive"))
+
+
+class BrainFiles(Protocol):
+    """The files of one namespace.
+
+    Names begin with ``workspace``, ``system``, ``memory`` (short and long term), ``archive``, ``log``,
+    ``trajectories``, ``imports``, ``index`` (derived), ``persona``, ``personalities``, ``sliders`` or ``gauges``. On a
+    database everything belongs to the namespace; in a brain folder the last four belong to all namespaces, and ``log``,
+    ``trajectories`` hold what concerns others, too.
+
+    Raises:
+        InputError: a name leads elsewhere. StoreReadOnly, StorageError: a file cannot be written, or read.
+    """
+
+    namespace: str
+
+    def read(self, name: str) -> bytes | None:
+        """The whole file; None where there is none."""
+        ...
+
+    def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Name and content of those files that are there, in this order, read a few at a time."""
+        ...
+
+    def read_from(self, name: str, offset: int) -> bytes:
+        """From ``offset`` to the end, from the last ``-offset`` bytes where it is negative; empty without a file."""
+        ...
+
+    def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
+        """Write a whole file: a reader sees the old or the new one. ``durable`` False: it could be made again."""
+        ...
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet; False, and nothing written, where one of that name is."""
+        ...
+
+    def append(self, name: str, data: bytes) -> None:
+        """Add to the end of a file, made if it is missing; what several writers add does not mix."""
+        ...
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; False where there was none."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, taking the place of a file that has it."""
+        ...
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        ...
+
+    def names(self, folder: str, *, recursive: bool = False) -> list[str]:
+        """Full names of the files in a folder, in order; hidden ones are nobody's. Empty without such a folder.
+
+        The folder ``""`` with ``recursive`` is everything of the namespace that is not derived.
+        """
+        ...
+
+    def signature(self, name: str) -> Signature | None:
+        """What tells a changed file from an unchanged one without reading it."""
+        ...
+
+    def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
+        """``names`` with the signature of each."""
+        ...
+
+    def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
+        """The last files of a folder and those below it, by name, in falling order.
+
+        Args:
+            before: only names less than this one: where the former call ended.
+        """
+        ...
+
+    def tidy(self) -> None:
+        """Drop what killed writers left unfinished; to be called under the write lock."""
+        ...
+
+    def path(self, name: str) -> Path | None:
+        """The file on a disk; None where files are no files."""
+        ...
+
+    def where(self, name: str) -> str:
+        """The file as a message to a person names it."""
+        ...
+
+
+def own_lines(namespace: str, journal: bytes) -> bytes:
+    """The lines of a journal that concern a namespace, whole ones only."""
+    lines = journal.splitlines(keepends=True)
+    return b"".join(line for line in lines if namespace_in(line, "ns") == namespace and line.endswith(b"\n"))
+
+
+def namespace_in(line: bytes, key: str) -> str | None:
+    """The namespace that a line of JSON names under this key."""
+    try:
+        found = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found.get(key) if isinstance(found, dict) else None
+
+
+def checked_name(name: str) -> str:
+    """The name of a file; raises InputError for one that leads elsewhere, or into no folder of a brain."""
+    parts = name.split("/")
+    if (
+        any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts)
+        or parts[0] not in _KNOWN
+        or (parts[0] == "memory" and parts[1:2] not in (["short_term"], ["long_term"]))
+    ):
+        raise InputError(f"{name!r:.80} is no path of a file of a brain")
+    return name
+
+
+def place_of(namespace: str, name: str, *, alone: bool = False) -> str:
+    """Where a file of a namespace lies, relative to the brain folder.
+
+    Args:
+        alone: the persona's files belong to this namespace and not to the whole brain (stores without a folder).
+    """
+    first, _, rest = name.partition("/")
+    own = "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{quote(namespace, safe='')}/"
+    if first == "archive":
+        return f"memory/archive/continuum/{quote(namespace, safe='')}" + (f"/{rest}" if rest else "")
+    if first == "index":
+        return f"memory/index/{quote(namespace, safe='')}.{rest}" if rest else "memory/index"
+    if first == "imports":
+        return f"memory/imports/{_slug(namespace)}.{rest.partition('.')[2]}" if rest else "memory/imports"
+    if first in OF_STORE:
+        return f"memory/{name}"
+    return name if first in OF_BRAIN and not alone else own + name
+
+
+def _slug(namespace: str) -> str:
+    """A namespace in a file name: readable, and different for every one. Ledgers have been called so from the first."""
+    text = re.sub(r"[^A-Za-z0-9_-]+", "-", namespace.removeprefix("chunk-")).strip("-_")[:60]
+    digest = hashlib.sha256(f"ledger\0{namespace}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{text}-{digest}" if text else digest
+
+
+def name_at(place: str) -> tuple[str | None, str] | None:
+    """Namespace and name of the file that lies there (see ``place_of``), or None where none of them would.
+
+    The namespace is None for the files that several namespaces share: ``log`` and ``trajectories``.
+    """
+    parts = place.split("/")
+    namespace: str | None = DEFAULT_NAMESPACE
+    if parts[0] == "namespaces" and len(parts) > 2:
+        namespace, parts = unquote(parts[1]), parts[2:]
+        if parts[0] not in (*_OF_NAMESPACE, *OF_BRAIN):
+            return None
+    elif parts[:3] == ["memory", "archive", "continuum"] and len(parts) > 4:
+        namespace, parts = unquote(parts[3]), ["archive", *parts[4:]]
+    elif parts[0] == "memory" and len(parts) > 2 and parts[1] in ("log", "trajectories"):
+        namespace, parts = None, parts[1:]
+    if parts[0] == "log" and "/".join(parts) != JOURNAL:  # the audit log beside it is the store's own
+        return None
+    try:
+        return (namespace, checked_name("/".join(parts))) if len(parts) > 1 else None
+    except InputError:
+        return None

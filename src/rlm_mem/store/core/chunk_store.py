@@ -1,0 +1,329 @@
+"""ChunkStore: the documented CRUD interface (seeds 000 and 004) over a backend."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rlm_mem.chunk import Chunk, check_chunk_id, new_chunk_id
+from rlm_mem.config import Config
+from rlm_mem.store.core.drafts import Given, check_complete, draft_chunk, revise_chunk
+from rlm_mem.store.core.reader import ChunkReader
+from rlm_mem.store.local.history import Version
+from rlm_mem.store.local.queries import ConversationInfo, LinkedChunk, Summary
+from rlm_mem.store.local.sync import SyncReport
+from rlm_mem.telemetry import observed
+from rlm_mem.text.secrets import Screened, log_secrets, screen
+
+__all__ = [
+    "ChunkStore",
+    "ConversationInfo",
+    "LinkedChunk",
+    "Summary",
+    "Version",
+    "init_storage",
+    "open_store",
+]
+
+
+def init_storage(base_path: str | Path) -> ChunkStore:
+    """Make the folders of a store and open it (seed 004, Utility Functions)."""
+    return ChunkStore(base_path)
+
+
+def open_store(place: Path | str, **options: Any) -> ChunkStore:
+    """Open the store of a brain folder, or of a database (a text: its DSN), with the settings that hold there.
+
+    Args:
+        options: further ones of ChunkStore.
+    """
+    folder = place if isinstance(place, str) else place / "memory"
+    return ChunkStore(folder, config=Config.load(place), **options)
+
+
+class ChunkStore(ChunkReader):
+    """The chunks of one namespace, to read and to write; the arguments are those of ChunkReader."""
+
+    def __init__(
+        self,
+        base_path: str | Path = "brain/memory",
+        *,
+        namespace: str | None = None,
+        config: Config | None = None,
+        clock: Callable[[], datetime] | None = None,
+        read_only: bool = False,
+        actor: str | None = None,
+        chunk_types: Mapping[str, Mapping[str, Any]] | None = None,
+        link_types: Mapping[str, str] | None = None,
+        confined: bool = False,
+    ) -> None:
+        super().__init__(
+            base_path, namespace=namespace, config=config, clock=clock, read_only=read_only, actor=actor,
+            chunk_types=chunk_types, link_types=link_types, confined=confined,
+        )  # fmt: skip
+        self._written = False
+        self.on_secret: Callable[[str, Screened], None] = log_secrets
+        """Called with a chunk id and what was found in its content; by default it says so in the log."""
+
+    def __enter__(self) -> ChunkStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- create, update, delete -------------------------------------------------------------------------
+
+    def create_chunk(
+        self,
+        content: str,
+        chunk_type: str = "note",
+        metadata: Mapping[str, Any] | str | None = None,
+        links: Sequence[Any] | Mapping[str, Any] | int | None = None,
+        tags: Sequence[str] | None = None,
+        confidence: float | None = None,
+        *,
+        type: str | None = None,
+        conversation_id: str | None = None,
+        tokens: int | None = None,
+        source: str | None = None,
+        occurred_at: str | datetime | None = None,
+        valid_from: str | datetime | None = None,
+        valid_to: str | datetime | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        chunk_id: str | None = None,
+        namespace: str | None = None,
+        check_targets: bool = True,
+        screened: bool = False,
+    ) -> Chunk:
+        """Create and store a chunk; takes the arguments of seeds 000, 002 and 004.
+
+        Args:
+            content: the text, at most ``store.max_content_bytes`` bytes.
+            chunk_type: preference, fact, pattern, decision, note (default) or a registered type; also ``type``.
+            metadata: known fields and any others, which are kept in ``metadata.extra``. Seed 000 has the
+                conversation id in this place: a text is taken as that.
+            links: link objects or dicts with target_id, type, strength (0-1), reasoning. Seed 000 has the number
+                of tokens in this place: a whole number is taken as that.
+            tags: words.
+            confidence: 0-1; default 0.7.
+            tokens: o200k tokens; counted when not given.
+            occurred_at: when it was said or happened, if that is not now.
+            valid_from, valid_to: the period for which it holds.
+            chunk_id: an id to keep (imports); generated when not given.
+            namespace: another namespace than the store's own.
+            check_targets: refuse links to chunks that do not exist.
+            screened: the caller has put the text that this is a part of through ``config.secrets`` and found nothing.
+
+        Returns:
+            The stored chunk.
+
+        Raises:
+            InvalidChunk, InvalidLink, InvalidChunkId: the input is at fault (all are ValueError).
+            StorageError: it could not be written; nothing was changed.
+        """
+        given = Given()
+        if type is None or chunk_type != "note":  # "note" is also what stands there when nothing was said
+            given.add("type", chunk_type)
+        given.add("type", type)
+        given.add("conversation_id", conversation_id)
+        given.add("tags", tags)
+        given.add("confidence", confidence)
+        given.add("tokens", tokens)
+        given.add("source", source)
+        given.add("occurred_at", occurred_at)
+        given.add("valid_from", valid_from)
+        given.add("valid_to", valid_to)
+        given.add("provenance", provenance)
+        if isinstance(metadata, str):
+            given.add("conversation_id", metadata)
+            metadata = None
+        if isinstance(links, int) and not isinstance(links, bool):
+            given.add("tokens", links)
+            links = None
+        place = self._other(namespace)
+        # Everything is checked before the lock is taken: bad input costs nobody a wait.
+        seen = None if screened else self._screened(content)
+        chunk = draft_chunk(
+            chunk_id=new_chunk_id(self.clock()) if chunk_id is None else check_chunk_id(chunk_id),
+            namespace=place,
+            content=seen.text if seen else content,
+            given=given,
+            metadata=metadata,
+            links=links,
+            types=self.types,
+            now=self.clock(),
+            count_tokens=_count_tokens,
+            max_bytes=self.config.store.max_content_bytes,
+        )
+        self._written = True
+        made = self._writer.create(chunk, fixed_id=chunk_id is not None, check_targets=check_targets)
+        if seen and seen.found:
+            self.on_secret(made.id, seen)
+        return made
+
+    def _screened(self, content: object) -> Screened | None:
+        """The text after ``config.secrets`` was applied; None where it is no text, which is refused later."""
+        return screen(content, self.config.secrets) if isinstance(content, str) else None
+
+    def adopt(self, chunk: Chunk, *, archived: bool = False) -> Chunk:
+        """Write a complete chunk as it is: id, namespace, revision, times, access count and links (for imports).
+
+        A chunk with this id in this namespace is replaced; its former version is kept. Links may lead to chunks that
+        are not there yet, types need not be registered here.
+
+        Raises:
+            InvalidChunk, InvalidLink: a field does not validate, or the id belongs to another namespace.
+            NamespaceError: this store is confined to another namespace.
+        """
+        self._other(chunk.namespace)
+        screened = self._screened(chunk.content)
+        checked = check_complete(
+            chunk,
+            content=screened.text if screened else chunk.content,
+            count_tokens=_count_tokens,
+            max_bytes=self.config.store.max_content_bytes,
+        )
+        self._written = True
+        self._writer.adopt(checked, archived=archived)
+        if screened and screened.found:
+            self.on_secret(checked.id, screened)
+        return checked
+
+    def update_chunk(
+        self,
+        chunk_id: str,
+        content: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        links: Sequence[Any] | Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        *,
+        confidence: float | None = None,
+        chunk_type: str | None = None,
+        expected_revision: int | None = None,
+    ) -> Chunk | None:
+        """Change a chunk: metadata merges, links and tags replace; the former version is kept.
+
+        Args:
+            expected_revision: refuse with ConflictError if the chunk has another revision by now.
+
+        Returns:
+            The chunk as it is now, or None where there is none. Nothing is written if nothing differs.
+        """
+        given = Given()
+        given.add("confidence", confidence)
+        given.add("type", chunk_type)
+        screened = self._screened(content)
+        if screened and screened.found:
+            content = screened.text
+            self.on_secret(chunk_id, screened)
+        self._written = True
+        return self._writer.change(
+            chunk_id,
+            lambda chunk: revise_chunk(
+                chunk,
+                content=content,
+                given=given,
+                metadata=metadata,
+                links=links,
+                tags=tags,
+                types=self.types,
+                now=self.clock(),
+                count_tokens=_count_tokens,
+                max_bytes=self.config.store.max_content_bytes,
+            ),
+            expected_revision=expected_revision,
+        )
+
+    def delete_chunk(self, chunk_id: str, permanent: bool = False) -> bool:
+        """Move a chunk to the archive, or remove it for good with its versions and the links to it.
+
+        Returns:
+            False where there is no such chunk (a permanent delete also finds archived ones).
+        """
+        self._written = True
+        return self._writer.erase(chunk_id) if permanent else self._writer.archive(chunk_id)
+
+    def restore_chunk(self, chunk_id: str) -> Chunk | None:
+        """Bring a soft-deleted chunk back as it was; None where the archive has none."""
+        self._written = True
+        return self._writer.restore(chunk_id)
+
+    def undo(self, chunk_id: str, *, to_revision: int | None = None) -> Chunk | None:
+        """Bring back a former version as a new revision; by default the one before the present.
+
+        Nothing is lost: the state that is undone becomes a former version itself.
+
+        Returns:
+            The chunk as it is now, or None where there is no such chunk or no such version.
+        """
+        self._written = True
+        return self._writer.undo(chunk_id, to_revision)
+
+    def note_repetition(self, chunk_id: str) -> None:
+        """Record that a chunk was said again: in the audit log, and as a read."""
+        self.backend.count_read(self.namespace, check_chunk_id(chunk_id), self._writer.now())
+        self.record_event("repeat", [chunk_id])
+
+    # --- links ------------------------------------------------------------------------------------------
+
+    def add_link(
+        self,
+        source_id: str,
+        target_id: str,
+        link_type: str,
+        strength: float = 0.5,
+        reasoning: str | None = None,
+    ) -> bool:
+        """Add a link, or change strength and reasoning of the one that is there.
+
+        Raises:
+            InvalidLink: unknown type, strength outside 0-1, missing chunk, or a chunk linked to itself.
+        """
+        self._written = True
+        return self._writer.add_link(source_id, target_id, link_type, strength, reasoning)
+
+    def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
+        """Remove links from one chunk to another (of one type, or all); returns how many."""
+        self._written = True
+        return self._writer.remove_link(source_id, target_id, link_type)
+
+    # --- the whole store --------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[ChunkStore]:
+        """Group writes into one commit: all of them appear, or, if the block raises, none."""
+        with self.backend.transaction(self.namespace):
+            yield self
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Fold access counts into the files and write the three JSON views of seed 000."""
+        return self.backend.checkpoint()
+
+    @observed("sync")
+    def sync(self, full: bool = False) -> SyncReport:
+        """Notice files changed by hand or by git; ``full`` looks at every file (edits in place included)."""
+        return self.backend.sync(full=full)
+
+    @observed("rebuild")
+    def rebuild_index(self, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+        """Build the index anew from the files; ``progress`` is called with (done, total)."""
+        return self.backend.rebuild(self.namespace, progress)
+
+    def close(self) -> None:
+        """Write the JSON views if something changed (below ``store.views_limit`` chunks) and let go of every file."""
+        if self._written and not self.backend.read_only:
+            self.backend.write_views(up_to=self.config.store.views_limit)
+            self._written = False
+        self.backend.close()
+
+
+def _count_tokens(text: str) -> int:
+    from rlm_mem.text.tokens import count_tokens  # loads its tables: the dearest part of a cold command
+
+    return count_tokens(text)

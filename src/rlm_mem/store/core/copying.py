@@ -1,0 +1,340 @@
+"""Copying a namespace from one store to another, files or database alike: verified, and begun again where it stopped.
+
+What is copied is the whole of it: active and archived chunks with their former versions, the audit log, and the
+brain's other files (tiered memories, traces, trajectories, personas). Chunks whose state is there already are passed
+over, so a copy that was interrupted, or that is repeated while the source is written to, only carries what is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.chunk import Chunk, encode_chunk
+from rlm_mem.errors import ConflictError, InputError
+from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.brain_files import BrainFiles
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.local.queries import ChunkState
+
+__all__ = ["CopyReport", "Difference", "compare", "copy_namespace"]
+
+Progress = Callable[[int, int], None]
+
+_PAGE = 500
+_EVENTS = 1_000
+_MOST_DIFFERENCES = 1_000
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that two stores do not hold alike; ``what`` is a chunk id, a file name or ``audit log``."""
+
+    what: str
+    message: str
+
+
+@dataclass
+class CopyReport:
+    """What a copy did, in numbers.
+
+    ``skipped`` names chunks that the source itself cannot read, ``kept_files`` personas of a brain folder that differ
+    and were left as they are.
+    """
+
+    namespace: str
+    chunks: int = 0
+    already_there: int = 0
+    removed: int = 0
+    versions: int = 0
+    events: int = 0
+    files: int = 0
+    skipped: list[str] = field(default_factory=list)
+    kept_files: list[str] = field(default_factory=list)
+
+    @property
+    def changes(self) -> int:
+        """How much was written: 0 when the target held everything."""
+        return self.chunks + self.removed + self.versions + self.events + self.files
+
+
+def copy_namespace(
+    source: ChunkStore,
+    target: ChunkStore,
+    *,
+    overwrite: bool = False,
+    mirror: bool = False,
+    progress: Progress | None = None,
+) -> CopyReport:
+    """Bring everything of a namespace from one store into another.
+
+    Args:
+        source, target: open stores of any kind, bound to the same namespace.
+        overwrite: replace a chunk that the target holds in another, not older state, and personas that differ.
+        mirror: also remove from the target what the source does not hold.
+        progress: called with (chunks done, chunks in all).
+
+    Raises:
+        ConflictError: the target holds another, not older state of a chunk, and ``overwrite`` is False; chunks
+            before it have been copied.
+        InputError: both are the same store, or bound to different namespaces.
+    """
+    _check_pair(source, target)
+    report = CopyReport(source.namespace)
+    total = _count(source)
+    done = 0
+    for page in _pages(source):
+        wanted = _wanted(target, page, report, overwrite=overwrite)
+        if wanted:
+            _copy_chunks(source, target, wanted, report)
+        done += len(page)
+        if progress is not None:
+            progress(min(done, total), total)
+    if mirror:
+        _remove_strays(source, target, report)
+    _copy_events(source, target, report)
+    _copy_files(source, target, report, overwrite=overwrite, mirror=mirror)
+    return report
+
+
+def compare(source: ChunkStore, target: ChunkStore, progress: Progress | None = None) -> list[Difference]:
+    """Read everything on both sides and say where they differ (at most 1,000 differences; none: equal).
+
+    Access counts do not count: reading changes them.
+    """
+    _check_pair(source, target)
+    found: list[Difference] = []
+    total, done = _count(source), 0
+    for page in _pages(source):
+        found += _page_differences(source, target, page)
+        done += len(page)
+        if progress is not None:
+            progress(min(done, total), total)
+        if len(found) >= _MOST_DIFFERENCES:
+            return found[:_MOST_DIFFERENCES]
+    found += [Difference(chunk_id, "is only in the target") for chunk_id in _strays(source, target)]
+    mine, other = (sorted(_digests(store)) for store in (source, target))
+    if mine != other:
+        found.append(Difference("audit log", f"{len(mine)} lines, {len(other)} in the target, or other ones"))
+    found += _file_differences(source, target)
+    return found[:_MOST_DIFFERENCES]
+
+
+def _check_pair(source: ChunkStore, target: ChunkStore) -> None:
+    if source.namespace != target.namespace:
+        raise InputError(
+            f"source and target are of different namespaces, {source.namespace} and {target.namespace}",
+            hint="open both with the same namespace",
+        )
+    if source.backend.location == target.backend.location:
+        raise InputError(f"source and target are the same: {source.backend.location}")
+
+
+# --- chunks ----------------------------------------------------------------------------------------------------------
+
+
+def _count(store: ChunkStore) -> int:
+    stats = store.backend.queries.stats(store.namespace)
+    return int(stats["chunk_count"]) + int(stats["archived_count"])
+
+
+def _pages(store: ChunkStore) -> Iterator[list[ChunkState]]:
+    after = 0
+    while page := store.backend.queries.states(store.namespace, after, _PAGE):
+        yield page
+        after = page[-1].doc
+
+
+def _known(store: ChunkStore, page: list[ChunkState]) -> dict[str, ChunkState]:
+    ids = [state.id for state in page]
+    return {state.id: state for state in store.backend.queries.states(store.namespace, 0, len(ids), ids=ids)}
+
+
+def _same(one: ChunkState, other: ChunkState) -> bool:
+    return (one.status, one.revision, one.modified_at, one.content_hash) == (
+        other.status, other.revision, other.modified_at, other.content_hash,
+    )  # fmt: skip
+
+
+def _older(there: ChunkState, state: ChunkState) -> bool:
+    """Whether what is there may be a former state: an earlier revision, or the same one before it was archived."""
+    return there.revision < state.revision or (
+        (there.revision, there.content_hash, there.modified_at)
+        == (state.revision, state.content_hash, state.modified_at)
+    )
+
+
+def _wanted(
+    target: ChunkStore, page: list[ChunkState], report: CopyReport, *, overwrite: bool
+) -> list[ChunkState]:
+    known = _known(target, page)
+    wanted = []
+    for state in page:
+        there = known.get(state.id)
+        if there is not None and _same(state, there):
+            report.already_there += 1
+            continue
+        if there is not None and not overwrite and not _older(there, state):
+            raise ConflictError(
+                f"{state.id} has another state in the target (revision {there.revision}, here {state.revision})",
+                hint="copy with overwrite to replace it, or into an empty namespace",
+            )
+        wanted.append(state)
+    return wanted
+
+
+def _copy_chunks(
+    source: ChunkStore, target: ChunkStore, states: list[ChunkState], report: CopyReport
+) -> None:
+    chunks = _read(source, states)
+    with target.backend.transaction(target.namespace) as transaction:
+        for state in states:
+            chunk = chunks.get(state.id)
+            if chunk is None:
+                report.skipped.append(state.id)
+                continue
+            transaction.put(chunk, status=state.status, keep_version=False)
+            report.chunks += 1
+            for former in _former(source, chunk):
+                transaction.keep(former)
+                report.versions += 1
+
+
+def _read(store: ChunkStore, states: list[ChunkState]) -> dict[str, Chunk]:
+    return store.backend.chunks(store.namespace, [state.id for state in states], status=None)
+
+
+def _former(store: ChunkStore, chunk: Chunk) -> list[Chunk]:
+    if chunk.revision <= 1:
+        return []
+    versions = store.backend.former_versions(store.namespace, chunk.id, below=chunk.revision)
+    return [version.chunk for version in versions]
+
+
+def _strays(source: ChunkStore, target: ChunkStore) -> Iterator[str]:
+    for page in _pages(target):
+        known = _known(source, page)
+        yield from (state.id for state in page if state.id not in known)
+
+
+def _remove_strays(source: ChunkStore, target: ChunkStore, report: CopyReport) -> None:
+    for chunk_id in list(_strays(source, target)):
+        with target.backend.transaction(target.namespace) as transaction:
+            row = target.backend.find(target.namespace, chunk_id)
+            if row is not None:
+                transaction.erase(row)
+                report.removed += 1
+
+
+def _page_differences(source: ChunkStore, target: ChunkStore, page: list[ChunkState]) -> Iterator[Difference]:
+    known = _known(target, page)
+    mine, other = _read(source, page), _read(target, page)
+    for state in page:
+        message = None
+        there, here, copy = known.get(state.id), mine.get(state.id), other.get(state.id)
+        if there is None:
+            message = "is missing in the target"
+        elif not _same(state, there):
+            message = (
+                f"has revision {state.revision}, in the target {there.revision}, or another status or time"
+            )
+        elif here is None or copy is None:
+            message = f"cannot be read in the {'source' if here is None else 'target'}"
+        elif _canonical(here) != _canonical(copy):
+            message = "has other contents in the target"
+        elif [*map(_canonical, _former(source, here))] != [*map(_canonical, _former(target, copy))]:
+            message = "has other former versions in the target"
+        if message is not None:
+            yield Difference(state.id, message)
+
+
+def _canonical(chunk: Chunk) -> bytes:
+    plain = Chunk.from_dict(chunk.to_dict())
+    plain.metadata.access_count, plain.metadata.accessed_at = 0, plain.metadata.created_at
+    return encode_chunk(plain)
+
+
+# --- the audit log ---------------------------------------------------------------------------------------------------
+
+
+def _events(store: ChunkStore) -> Iterator[dict[str, Any]]:
+    return store.backend.read_events(namespace=store.namespace, since=None, op=None, chunk_id=None)
+
+
+def _digest(event: dict[str, Any]) -> bytes:
+    return hashlib.blake2b(msgspec.json.encode(event, order="sorted"), digest_size=16).digest()
+
+
+def _digests(store: ChunkStore) -> Iterator[bytes]:
+    return map(_digest, _events(store))
+
+
+def _copy_events(source: ChunkStore, target: ChunkStore, report: CopyReport) -> None:
+    there = Counter(_digests(target))
+    waiting: list[dict[str, Any]] = []
+    for event in _events(source):
+        digest = _digest(event)
+        if there[digest]:
+            there[digest] -= 1
+            continue
+        waiting.append(event)
+        if len(waiting) >= _EVENTS:
+            report.events += _append(target, waiting)
+    report.events += _append(target, waiting)
+
+
+def _append(target: ChunkStore, events: list[dict[str, Any]]) -> int:
+    count = len(events)
+    if events:
+        target.backend.append_events(events)
+        events.clear()
+    return count
+
+
+# --- the brain's other files -----------------------------------------------------------------------------------------
+
+
+def _contents(files: BrainFiles, name: str) -> bytes | None:
+    """What a file says of its namespace: a brain folder has one journal for all of them."""
+    data = files.read(name)
+    return data if data is None or name != JOURNAL else own_lines(files.namespace, data)
+
+
+def _copy_files(
+    source: ChunkStore, target: ChunkStore, report: CopyReport, *, overwrite: bool, mirror: bool
+) -> None:
+    mine, other = source.backend.files(source.namespace), target.backend.files(target.namespace)
+    names = mine.names("", recursive=True)
+    for name in names:
+        data, there = _contents(mine, name), _contents(other, name)
+        if data is None or data == there:
+            continue
+        if name == JOURNAL:
+            known = set((there or b"").splitlines())
+            other.append(name, b"".join(line for line in data.splitlines(True) if line.rstrip() not in known))
+        elif there is not None and not overwrite and name.partition("/")[0] in OF_BRAIN:
+            report.kept_files.append(name)  # in a brain folder it belongs to other namespaces, too
+            continue
+        else:
+            other.write(name, data)
+        report.files += 1
+    if mirror:
+        gone = set(other.names("", recursive=True)).difference(names, {JOURNAL})
+        report.removed += sum(other.remove(name) for name in gone if name.partition("/")[0] not in OF_BRAIN)
+
+
+def _file_differences(source: ChunkStore, target: ChunkStore) -> Iterator[Difference]:
+    mine, other = source.backend.files(source.namespace), target.backend.files(target.namespace)
+    shared = {name for name in other.names("", recursive=True) if name.partition("/")[0] not in OF_BRAIN}
+    for name in sorted(shared.union(mine.names("", recursive=True))):
+        here, there = _contents(mine, name), _contents(other, name)
+        if (here or b"") != (there or b""):
+            missing = "the source" if here is None else "the target" if there is None else None
+            yield Difference(name, f"is not in {missing}" if missing else "has other contents in the target")

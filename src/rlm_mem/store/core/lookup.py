@@ -1,0 +1,182 @@
+"""What search asks of a backend's index: one protocol, answered from local postings or from SQL.
+
+Everything here is bounded by the arguments: no call makes a pass over the whole store, and no call reads a chunk
+file. Documents are the index's own numbers (`doc`), terms are numbers of its dictionary; both are only meaningful
+within one backend. The ranker and the logic that gathers candidates are shared by every backend, so two backends that
+answer alike rank alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from rlm_mem.store.core.segments import DecodedSegments
+
+    Ints: TypeAlias = npt.NDArray[np.int64]
+    Floats: TypeAlias = npt.NDArray[np.float64]
+    Bools: TypeAlias = npt.NDArray[np.bool_]
+
+__all__ = [
+    "BM25_B",
+    "BM25_K1",
+    "CandidateSource",
+    "ChunkRows",
+    "CorpusStatistics",
+    "Filters",
+    "Neighbourhood",
+]
+
+#: The tuned BM25 that both stages use: term saturation and length correction (measured on dialogue memories).
+BM25_K1 = 0.9
+BM25_B = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which chunks a search may return. A field left at its default does not restrict.
+
+    Attributes:
+        tags_all: every one of these tags must be on the chunk.
+        tags_any: at least one of these tags must be on the chunk.
+        chunk_type: the chunk's type, or several of which one must match.
+        conversation_id: the chunk's conversation.
+        start: earliest time (`YYYY-MM-DD` or ISO 8601), compared with when the chunk happened (else was created).
+        end: latest time, a bare date including its whole day.
+        speaker: somebody who speaks in the chunk; case does not matter.
+        include_superseded: rank chunks that a newer one has replaced like any other, not below it.
+        valid_at: only what held at this time (epoch seconds; set by `as_of` of `search`).
+    """
+
+    tags_all: tuple[str, ...] = ()
+    tags_any: tuple[str, ...] = ()
+    chunk_type: str | tuple[str, ...] | None = None
+    conversation_id: str | None = None
+    start: str | None = None
+    end: str | None = None
+    speaker: str | None = None
+    include_superseded: bool = False
+    valid_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusStatistics:
+    """Figures of one namespace for BM25 at three levels; arrays follow the order of the terms asked for.
+
+    A chunk without a conversation counts as a conversation of its own.
+    """
+
+    chunks: int
+    segments: int
+    conversations: int
+    total_length: int
+    chunk_df: Ints
+    segment_df: Ints
+    conversation_df: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """Chunks around the asked ones, in conversation order.
+
+    Attributes:
+        doc: documents, grouped by conversation and in its order within.
+        run: number of the unbroken stretch of a conversation that each belongs to; it grows along the arrays.
+        near: whether the chunk is one of the asked ones or close enough to be a result itself.
+        segments_before: segments of the same conversation that stand before the chunk (`FAR` when there are many).
+    """
+
+    doc: Ints
+    run: Ints
+    near: Bools
+    segments_before: Ints
+
+
+#: `segments_before` of a chunk that is not among the first few of its conversation.
+FAR = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRows:
+    """What ranking wants to know of some chunks, from the index alone: one list per column.
+
+    `conversation` is -1 for none; `at` is in epoch seconds; the others are as in the chunk.
+    """
+
+    doc: Sequence[int]
+    chunk_id: Sequence[str]
+    conversation: Sequence[int]
+    at: Sequence[float]
+    type: Sequence[str]
+    confidence: Sequence[float]
+    valid_from: Sequence[str | None]
+    valid_to: Sequence[str | None]
+    superseded_by: Sequence[str | None]
+
+
+class CandidateSource(Protocol):
+    """The index of one namespace as search sees it, at one moment: ask for a new one per search."""
+
+    def term_ids(self, terms: Sequence[str]) -> Ints:
+        """The number of each term; -1 for one that the dictionary lacks."""
+        ...
+
+    def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
+        """How many chunks hold each of `terms`; terms that none holds are left out. Cheap for hundreds of terms."""
+        ...
+
+    def authors(self) -> Collection[str]:
+        """The names of those who speak in this namespace."""
+        ...
+
+    def statistics(self, terms: Ints) -> CorpusStatistics:
+        """Exact figures for these terms (term numbers, -1 allowed)."""
+        ...
+
+    def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
+        """The `limit` documents with the highest weighted BM25 over whole chunks, best first, and their scores.
+
+        Exact: the same as scoring every chunk that passes `filters`. Equal scores are ordered newest first. Documents
+        that hold none of the terms are not returned.
+        """
+        ...
+
+    def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
+        """Up to `limit` documents with `first <= at < last` (epoch seconds), in order of time."""
+        ...
+
+    def newest(self, limit: int, filters: Filters) -> Ints:
+        """The `limit` newest documents that pass `filters`, newest first."""
+        ...
+
+    def successors(self, docs: Ints) -> Ints:
+        """The chunks that replaced any of `docs`, and those that replaced these in turn (a few steps)."""
+        ...
+
+    def accepts(self, docs: Ints, filters: Filters) -> Bools:
+        """Whether each document passes `filters`."""
+        ...
+
+    def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
+        """Documents with enough neighbours on each side to cover `near` and `reach` segments (near <= reach).
+
+        Those in `alone` come without neighbours of their own; they may be neighbours of others.
+        """
+        ...
+
+    def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
+        """Rows and decoded segments of those documents that exist, in the order asked for."""
+        ...
+
+    def author_names(self, ids: Ints) -> dict[int, str]:
+        """The names behind author numbers of decoded segments."""
+        ...
+
+    def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
+        """Term frequencies `[conversation, term]` and lengths in terms of whole conversations (numbers >= 0)."""
+        ...

@@ -1,0 +1,396 @@
+"""ChunkReader: the reading half of the documented store interface (seeds 000 and 004)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem import telemetry
+from rlm_mem.chunk import (
+    Chunk,
+    TypeRegistry,
+    check_chunk_id,
+    check_content,
+    check_namespace,
+    content_hash,
+    normalised_hash,
+)
+from rlm_mem.config import Config
+from rlm_mem.dsn import is_dsn, shown_dsn
+from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
+from rlm_mem.store.core.arguments import after, list_filter, page, query_time
+from rlm_mem.store.core.writer import Writer
+from rlm_mem.store.local.history import Version
+from rlm_mem.store.local.local_backend import LocalBackend
+from rlm_mem.store.local.queries import ConversationInfo, LinkedChunk, ListFilter, Summary
+from rlm_mem.store.local.rows import ARCHIVED
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.backend import Backend
+    from rlm_mem.store.core.lookup import CandidateSource
+
+__all__ = ["ChunkReader"]
+
+_LOT = 200
+
+_NO_FILTER: Mapping[str, Any] = {
+    "conversation_id": None, "start": None, "end": None, "tags": None, "chunk_type": None, "any_tags": None,
+    "archived": False, "newest_first": False,
+}  # fmt: skip
+
+
+def _backend(place: Path | str, config: Config, read_only: bool) -> Backend:
+    if isinstance(place, Path):
+        return LocalBackend(place, config, read_only=read_only)
+    try:
+        from rlm_mem.store.postgres.backend import PostgresBackend
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("psycopg", "psycopg_c", "psycopg_binary"):
+            raise
+        raise StorageError(
+            f"{shown_dsn(place)} needs the extra `postgres`", hint="pip install 'rlm-mem[postgres]'"
+        ) from None
+    return PostgresBackend(place, config, read_only=read_only)
+
+
+class ChunkReader:
+    """The chunks of one namespace, to read.
+
+    Args:
+        base_path: folder of the store, such as ``brain/memory``, made if it is missing; or the DSN of a database,
+            ``postgresql://…`` (extra ``postgres``).
+        namespace: path such as ``agent/project/user``; None takes the configured one. Chunks of other
+            namespaces do not exist for this object: their ids answer None or False.
+        config: settings; None loads them from the brain folder around ``base_path``.
+        clock: returns the present time with a time zone; for tests.
+        read_only: open for reading only; writes raise StoreReadOnly.
+        actor: who writes, for the audit log.
+        chunk_types, link_types: custom types (seed 002, Extension Points), beside those of ``config.toml``.
+        confined: refuse (NamespaceError) every call that names another namespace explicitly.
+
+    Raises:
+        StorageError: the folder or the database cannot be used.
+    """
+
+    def __init__(
+        self,
+        base_path: str | Path = "brain/memory",
+        *,
+        namespace: str | None = None,
+        config: Config | None = None,
+        clock: Callable[[], datetime] | None = None,
+        read_only: bool = False,
+        actor: str | None = None,
+        chunk_types: Mapping[str, Mapping[str, Any]] | None = None,
+        link_types: Mapping[str, str] | None = None,
+        confined: bool = False,
+    ) -> None:
+        dsn = base_path if isinstance(base_path, str) and is_dsn(base_path) else None
+        folder = None if dsn else Path(base_path)
+        self._folder = folder
+        self.config = config or Config.load(folder.absolute().parent if folder else None)
+        self.namespace = check_namespace(self.config.store.namespace if namespace is None else namespace)
+        self.confined = confined
+        self.actor = actor
+        self.types = TypeRegistry(self.config.types.chunk, self.config.types.link)
+        for name, spec in (chunk_types or {}).items():
+            self.types.register_chunk_type(name, **spec)
+        for name, description in (link_types or {}).items():
+            self.types.register_link_type(name, description)
+        self._clock = clock
+        telemetry.start(self.config.telemetry)
+        self.backend: Backend = _backend(dsn or Path(base_path), self.config, read_only)
+        self._writer = Writer(self.backend, self.namespace, self.types, self.clock, actor)
+
+    def __repr__(self) -> str:
+        place = str(self._folder) if self._folder else self.backend.location
+        return f"ChunkStore({place!r}, namespace={self.namespace!r})"
+
+    @property
+    def base_path(self) -> Path:
+        """The folder of the store.
+
+        Raises:
+            StorageError: the store is a database, which has none.
+        """
+        if self._folder is None:
+            raise StorageError(
+                f"{self.backend.location} is a database: it has no folder", hint="name a folder with --brain"
+            )
+        return self._folder
+
+    def clock(self) -> datetime:
+        """The present time in UTC."""
+        return self._clock() if self._clock else datetime.now(UTC)
+
+    def _other(self, namespace: str | None) -> str:
+        if namespace is None or namespace == self.namespace:
+            return self.namespace
+        if self.confined:
+            raise NamespaceError(f"this store is confined to the namespace {self.namespace!r}")
+        return check_namespace(namespace)
+
+    # --- single chunks ----------------------------------------------------------------------------------
+
+    @telemetry.observed("read")
+    def get_chunk(self, chunk_id: str, *, track: bool = True) -> Chunk | None:
+        """The chunk, or None where there is none or its file does not validate (seed 000, Safety Features).
+
+        Args:
+            track: count this read (``access_count``, ``accessed_at``); kept in the index, no file is written.
+
+        Raises:
+            InvalidChunkId: ``chunk_id`` is not one.
+        """
+        return self.get_many([chunk_id], track=track).get(chunk_id)
+
+    def get_archived(self, chunk_id: str) -> Chunk | None:
+        """The soft-deleted chunk with this id, or None; raises InvalidChunkId."""
+        row = self._writer.row(chunk_id, ARCHIVED)
+        chunk = self.backend.read(row) if row else None
+        return chunk if chunk is not None and chunk.namespace == self.namespace else None
+
+    @telemetry.observed("read", lambda current, found: current.set("rlm_mem.chunks", len(found)))
+    def get_many(self, chunk_ids: Sequence[str], *, track: bool = False) -> dict[str, Chunk]:
+        """Those of the chunks that exist, by id."""
+        found = self.backend.chunks(self.namespace, [check_chunk_id(chunk_id) for chunk_id in chunk_ids])
+        if track:
+            for chunk in found.values():
+                self._count_read(chunk)
+        return found
+
+    def _count_read(self, chunk: Chunk) -> None:
+        when = self._writer.now()
+        self.backend.count_read(self.namespace, chunk.id, when)
+        chunk.metadata.access_count += 1
+        chunk.metadata.accessed_at = when
+        if self.config.store.audit_reads:
+            self.record_event("read", [chunk.id])
+
+    def exists(self, chunk_id: str) -> bool:
+        """Whether there is an active chunk with this id in this namespace."""
+        return self._writer.row(chunk_id) is not None
+
+    def history(self, chunk_id: str) -> list[Version]:
+        """Every kept version, oldest first, the present one last; empty where there is no such chunk."""
+        return self._writer.history(chunk_id)
+
+    # --- listings ---------------------------------------------------------------------------------------
+
+    def list_chunks(
+        self,
+        conversation_id: str | None = None,
+        start_date: str | None = None,
+        end_date: str | None = None,
+        tags: Sequence[str] | None = None,
+        chunk_type: str | None = None,
+        *,
+        any_tags: Sequence[str] | None = None,
+        namespace: str | None = None,
+        archived: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+        newest_first: bool = False,
+    ) -> list[str]:
+        """Ids that match every filter, in order of time (seed 004).
+
+        Args:
+            start_date, end_date: ``YYYY-MM-DD`` (the end day included) or ISO times, compared with ``occurred_at``,
+                else ``created_at``.
+            tags: ALL must be there. ``any_tags``: at least one.
+            archived: list soft-deleted chunks instead.
+            limit, offset: a page of the answer.
+
+        Raises:
+            InvalidQuery: a filter cannot be understood.
+        """
+        place = self._other(namespace)
+        wanted = list_filter(
+            conversation_id,
+            start_date,
+            end_date,
+            tags,
+            chunk_type,
+            any_tags,
+            archived,
+            limit,
+            offset,
+            newest_first,
+        )
+        if not archived or not (wanted.tags or wanted.any_tags):
+            return self.backend.queries.list_ids(place, wanted)
+        return self._archived_with_tags(place, wanted)
+
+    def _archived_with_tags(self, namespace: str, wanted: ListFilter) -> list[str]:
+        # Tags of archived chunks are not in the index (they must not count); the archive's files are asked.
+        everything = ListFilter(
+            wanted.conversation_id, wanted.start, wanted.end, (), (), wanted.chunk_type, True,
+            None, 0, wanted.newest_first,
+        )  # fmt: skip
+        found = []
+        ids = self.backend.queries.list_ids(namespace, everything)
+        for chunk_id, chunk in self._in_lots(namespace, ids):
+            carried = set(chunk.tags)
+            if carried.issuperset(wanted.tags) and (not wanted.any_tags or carried & set(wanted.any_tags)):
+                found.append(chunk_id)
+        end = None if wanted.limit is None else wanted.offset + wanted.limit
+        return found[wanted.offset : end]
+
+    def list_places(self, *, limit: int, **filters: Any) -> list[tuple[str, float]]:
+        """As list_chunks, each id with its time in epoch seconds."""
+        wanted = list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit"), offset=0)
+        return [place[:2] for place in self.backend.queries.list_places(self.namespace, wanted)]
+
+    def list_page(
+        self, limit: int, *, after: tuple[float, int] | None = None, **filters: Any
+    ) -> tuple[list[str], tuple[float, int] | None]:
+        """A page of list_chunks, and the place to give as ``after`` for the next one (None: this was the last).
+
+        A place stays good whatever is written meanwhile: chunks that stay where they are come once each.
+        """
+        wanted = replace(
+            list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit") + 1, offset=0), after=after
+        )
+        if wanted.archived and (wanted.tags or wanted.any_tags):
+            raise InvalidQuery(
+                "deleted chunks are not listed by tag in pages", hint="Leave out one of the two."
+            )
+        places = self.backend.queries.list_places(self.namespace, wanted)
+        here = places[:limit]
+        return [place[0] for place in here], here[-1][1:] if here and len(places) > limit else None
+
+    def iter_chunks(
+        self,
+        conversation_id: str | None = None,
+        start_date: str | None = None,
+        end_date: str | None = None,
+        tags: Sequence[str] | None = None,
+        chunk_type: str | None = None,
+        **more: Any,
+    ) -> Iterator[Chunk]:
+        """The chunks themselves, with the filters of list_chunks; unreadable ones are left out (and logged)."""
+        ids = self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
+        for _, chunk in self._in_lots(self._other(more.get("namespace")), ids):
+            yield chunk
+
+    def _in_lots(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[tuple[str, Chunk]]:
+        """Chunks of any status, read a few at a time: neither one query each nor all in memory at once."""
+        for start in range(0, len(chunk_ids), _LOT):
+            lot = chunk_ids[start : start + _LOT]
+            yield from self.backend.chunks(namespace, lot, status=None).items()
+
+    def summaries(self, chunk_ids: Sequence[str]) -> list[Summary]:
+        """Metadata from the index, no file read (seed 003, RECALL step 1); unknown ids are left out."""
+        return self.backend.queries.summaries(
+            self.namespace, [check_chunk_id(chunk_id) for chunk_id in chunk_ids]
+        )
+
+    def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
+        """Summaries by time; ``start`` and ``end`` as in list_chunks."""
+        low = None if start is None else query_time(start, "start")[0]
+        high = None if end is None else after(query_time(end, "end"))
+        return self.backend.queries.timeline(self.namespace, low, high, page(limit, "limit"))
+
+    def latest(
+        self,
+        limit: int,
+        *,
+        conversation_id: str | None = None,
+        since: str | None = None,
+        tag: str | None = None,
+    ) -> list[Summary]:
+        """The newest chunks; its cost does not grow with the store."""
+        low = None if since is None else query_time(since, "since")[0]
+        return self.backend.queries.latest(
+            self.namespace, page(limit, "limit"), conversation_id=conversation_id, since=low, tag=tag
+        )
+
+    # --- relations --------------------------------------------------------------------------------------
+
+    def linked(
+        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int = 50
+    ) -> list[LinkedChunk]:
+        """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first."""
+        if direction not in ("out", "in", "both"):
+            raise InvalidQuery(f"direction must be out, in or both, not {direction!r:.40}")
+        return self.backend.queries.linked(
+            self.namespace, check_chunk_id(chunk_id), link_type=link_type, direction=direction,
+            limit=page(limit, "limit"),
+        )  # fmt: skip
+
+    def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
+        """Ids before and after a chunk in its conversation, both in reading order."""
+        return self.backend.queries.neighbours(
+            self.namespace, check_chunk_id(chunk_id), page(before, "before"), page(after, "after")
+        )
+
+    # --- figures ----------------------------------------------------------------------------------------
+
+    def tag_counts(self, limit: int | None = None) -> list[tuple[str, int]]:
+        """Tags with the number of chunks that carry them, commonest first."""
+        return self.backend.queries.tag_counts(self.namespace, limit)
+
+    def conversations(self, limit: int | None = None) -> list[ConversationInfo]:
+        """Conversations, the most recently active first."""
+        return self.backend.queries.conversations(self.namespace, limit)
+
+    def namespaces(self) -> list[tuple[str, int]]:
+        """Namespaces of the store with their chunk counts; a confined store sees only its own."""
+        return [
+            pair
+            for pair in self.backend.queries.namespaces()
+            if not self.confined or pair[0] == self.namespace
+        ]
+
+    def get_stats(self) -> dict[str, Any]:
+        """chunk_count, total_tokens, storage_size_mb (seed 004) and more, for this namespace."""
+        queries = self.backend.queries
+        return {
+            **queries.stats(self.namespace),
+            "tags": queries.count_rows("tags", self.namespace),
+            "conversations": queries.count_rows("conversations", self.namespace),
+            "links": queries.count_rows("links", self.namespace),
+            "namespace": self.namespace,
+            **self.backend.figures(),
+        }
+
+    # --- duplicates -------------------------------------------------------------------------------------
+
+    def find_same(self, content: str, conversation_id: str | None) -> str | None:
+        """The chunk with exactly this content in this conversation, if there is one (row 12)."""
+        return self.backend.queries.with_hash(
+            self.namespace, content_hash(check_content(content)), conversation_id
+        )
+
+    def find_normalised(self, content: str, limit: int = 10) -> list[str]:
+        """Chunks equal after normalising case, space and punctuation, newest first (``similar_to``)."""
+        digest = normalised_hash(check_content(content))
+        return self.backend.queries.with_normalised_hash(self.namespace, digest, limit)
+
+    # --- search and audit -------------------------------------------------------------------------------
+
+    def candidate_source(self) -> CandidateSource:
+        """What search asks of this store, at this moment."""
+        return self.backend.candidate_source(self.namespace)
+
+    def record_event(self, op: str, chunk_ids: Sequence[str] = (), **payload: Any) -> None:
+        """Append an event that is no change of a chunk, such as a recall and the chunks it was handed."""
+        if self.backend.read_only:
+            return
+        self.backend.append_events([self._writer.envelope(op) | {"chunk_ids": list(chunk_ids)} | payload])
+
+    def events(
+        self,
+        since: str | None = None,
+        op: str | None = None,
+        chunk_id: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """The audit log of this namespace, oldest first; ``limit`` keeps the newest ones."""
+        newest = None if limit is None else page(limit, "limit")
+        return self.backend.read_events(
+            namespace=self.namespace, since=since, op=op, chunk_id=chunk_id, limit=newest
+        )

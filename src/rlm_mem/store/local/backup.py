@@ -1,0 +1,294 @@
+"""Backing up a brain folder while others write to it: the committed state of one moment, in one file.
+
+Chunk files are never changed in place, so a second name (a hard link) keeps a state whatever is written later. Every
+file is linked without any lock first; what was written meanwhile is linked anew, until little is left; the rest is
+done under the write lock, which is held that long only. Packing happens after that, from the links.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlm_mem.chunk import format_time
+from rlm_mem.errors import InputError, StorageError, StoreReadOnly
+from rlm_mem.store.core import files
+from rlm_mem.store.core.backup_archive import BackupInfo, packing, read_backup
+from rlm_mem.store.core.brain_files import OF_BRAIN
+from rlm_mem.text.secrets import find_secrets, hide
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.local.local_backend import LocalBackend
+
+__all__ = ["STAGING", "back_up_folder"]
+
+Progress = Callable[[int, int], None]
+
+STAGING = ".backup-"
+"""How the names of the folders begin that hold the links of a backup being made."""
+_UNKNOWN = files.Signature(-1, -1, -1)
+_ROUNDS = 5
+_FEW = 50
+_TOP_FILES = ("config.toml", ".gitignore")
+_TOP = ("memory", "workspace", "system", "namespaces", "archive", *OF_BRAIN)
+_DERIVED = ("memory/index",)
+_OF_CHUNKS = ("memory/chunks", "memory/archive/versions")
+_GROWING = (".jsonl",)  # added to in place: their length at that moment is what counts
+
+
+def back_up_folder(
+    store: ChunkStore,
+    target: Path,
+    *,
+    progress: Progress | None = None,
+    level: int = 6,
+    source: str = "local",
+) -> BackupInfo:
+    """Write everything of the brain around ``store``, all namespaces, to the new file ``target``.
+
+    Left out is what files can rebuild (the index), and what looks like a key in ``config.toml``.
+
+    Args:
+        progress: called with (files packed, files in all).
+        level: of the compression, 1-9.
+        source: what the folder is a copy of, for the description.
+
+    Returns:
+        what the file holds, after it was read back and compared.
+
+    Raises:
+        InputError: there is a file of that name.
+        StorageError: it cannot be written, or the brain cannot.
+    """
+    from importlib.metadata import version
+
+    from rlm_mem.store.local.local_backend import LocalBackend
+
+    backend = store.backend
+    if not isinstance(backend, LocalBackend):
+        raise InputError("this is no brain folder", hint="rlm-mem backup knows both kinds")
+    if backend.read_only:
+        raise StoreReadOnly(
+            f"{backend.layout.base} was opened read-only: its state of one moment cannot be held",
+            hint="copy the folder while nobody writes to it",
+        )
+    if backend.layout.base.name != "memory":
+        raise InputError(
+            f"{backend.layout.base} is no brain folder: its chunks are not in a folder called memory",
+            hint="give the folder that holds memory/",
+        )
+    backend.sync()
+    backend.fold_reads()
+    brain = backend.layout.base.parent
+    with _links(brain) as staging:
+        stage = _Stage(backend, brain, staging, target)
+        stage.everything()
+        stage.catch_up()
+        with backend.transaction(store.namespace):
+            stage.last()
+            made_at = format_time(store.clock())
+            namespaces = [name for name, _ in backend.queries.namespaces()]
+            chunks = int(backend.connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
+        info = BackupInfo(made_at, version("rlm-mem"), source, chunks, namespaces)
+        staged = sorted(stage.staged)
+        info.files = len(staged)
+        with packing(target, info, level=level) as packer:
+            info.files = 0
+            for done, name in enumerate(staged, 1):
+                path = staging / name
+                with path.open("rb") as content:
+                    stat = os.fstat(content.fileno())
+                    packer.add(name, content, stage.lengths.get(name, stat.st_size), stat.st_mtime)
+                if progress is not None and (done % 100 == 0 or done == len(staged)):
+                    progress(done, len(staged))
+    return read_backup(target)
+
+
+@contextmanager
+def _links(brain: Path) -> Iterator[Path]:
+    folder = brain / f"{STAGING}{secrets.token_hex(4)}"
+    try:
+        files.make_folder(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Stage:
+    """The links, by relative name, and how long the growing files among them are."""
+
+    def __init__(self, backend: LocalBackend, brain: Path, staging: Path, target: Path) -> None:
+        self._backend = backend
+        self._brain = brain
+        self._staging = staging
+        self._target = target.absolute()
+        self.staged: dict[str, files.Signature] = {}
+        self.lengths: dict[str, int] = {}
+        self._names: dict[str, set[str]] = {}  # of each chunk: its file and those of its versions
+
+    # --- passes ----------------------------------------------------------------------------------------
+
+    def everything(self) -> None:
+        """Link every file as it is now."""
+        for name in self._walk():
+            self._link(name)
+
+    def catch_up(self) -> None:
+        """Link anew what was written since, until that is little."""
+        for _ in range(_ROUNDS):
+            if self._follow_index() <= _FEW:
+                return
+
+    def last(self) -> None:
+        """Under the write lock: the chunks once more, and every file beside them."""
+        self._follow_index()
+        beside = set(self._walk(chunks=False))
+        for name in [name for name in self.staged if _chunk_of(name) is None and name not in beside]:
+            self._drop(name)
+        for name in beside:
+            if files.signature(self._brain / name) != self.staged.get(name):
+                self._link(name)
+        for name in self.staged:
+            if name.endswith(_GROWING):
+                self.lengths[name] = _whole_lines(self._staging / name)
+
+    def _follow_index(self) -> int:
+        """Bring the links of chunks to the state that the index knows; how many chunks were not there.
+
+        The index is what tells a finished write from one that is under way or was taken back.
+        """
+        count, here = 0, set()
+        for chunk_id, path, size, mtime_ns, inode in self._backend.connection.execute(
+            "SELECT id, path, size, mtime_ns, inode FROM chunks"
+        ):
+            here.add(chunk_id)
+            # More than one place: it was moved, to the archive or back, while the folders were walked.
+            places = sum("/versions/" not in name for name in self._names.get(chunk_id, ()))
+            if places != 1 or self.staged.get(f"memory/{path}") != files.Signature(size, mtime_ns, inode):
+                self._relink(chunk_id, path)
+                count += 1
+        for chunk_id in [chunk_id for chunk_id in self._names if chunk_id not in here]:
+            for name in [name for name in self._names[chunk_id] if not (self._brain / name).exists()]:
+                self._drop(name)
+                count += 1
+        return count
+
+    # --- single files ----------------------------------------------------------------------------------
+
+    def _relink(self, chunk_id: str, path: str) -> None:
+        versions = self._backend.layout.versions(chunk_id)
+        wanted = {f"memory/{path}"}
+        wanted |= {f"memory/archive/versions/{chunk_id}/{item.name}" for item in _entries(versions)}
+        for name in self._names.get(chunk_id, set()) - wanted:
+            if not (
+                self._brain / name
+            ).exists():  # else a person keeps a second file of this chunk: `check` says so
+                self._drop(name)
+        for name in wanted:
+            if files.signature(self._brain / name) != self.staged.get(name):
+                self._link(name)
+
+    def _walk(self, *, chunks: bool = True) -> Iterator[str]:
+        """Names of everything that belongs into a backup; links to elsewhere and hidden folders do not."""
+        for entry in _entries(self._brain):
+            if entry.name in _TOP_FILES and entry.is_file(follow_symlinks=False):
+                yield entry.name
+            elif entry.name in _TOP and entry.is_dir(follow_symlinks=False):
+                yield from self._walk_in(Path(entry.path), f"{entry.name}/", chunks=chunks)
+
+    def _walk_in(self, folder: Path, before: str, *, chunks: bool) -> Iterator[str]:
+        for entry in _entries(folder):
+            name = before + entry.name
+            if entry.name.startswith(".") or name in _DERIVED or (not chunks and name in _OF_CHUNKS):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._walk_in(Path(entry.path), f"{name}/", chunks=chunks)
+            elif (
+                entry.is_file(follow_symlinks=False)
+                and Path(entry.path) != self._target
+                and (chunks or _chunk_of(name) is None)
+            ):
+                yield name
+
+    def _link(self, name: str) -> None:
+        source, second = self._brain / name, self._staging / name
+        self._drop(name)
+        try:
+            before = files.signature(source)
+            if name == "config.toml":
+                _without_keys(source, second)
+            else:
+                files.link_or_copy(source, second)
+        except FileNotFoundError:
+            return  # gone since it was listed: the next look sees to it
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            files.translate(error, name)
+        linked = files.signature(second)
+        if before is None or linked is None:
+            return
+        if (
+            linked.inode != before.inode and second.stat().st_nlink < 2
+        ):  # a copy: is it of what was looked at?
+            linked = before if files.signature(source) == before else _UNKNOWN
+        self.staged[name] = linked
+        chunk_id = _chunk_of(name)
+        if chunk_id is not None:
+            self._names.setdefault(chunk_id, set()).add(name)
+
+    def _drop(self, name: str) -> None:
+        if self.staged.pop(name, None) is None:
+            return
+        files.remove(self._staging / name)
+        chunk_id = _chunk_of(name)
+        if chunk_id is not None:
+            self._names[chunk_id].discard(name)
+
+
+def _chunk_of(name: str) -> str | None:
+    """The chunk whose file, or former version, has this name; None for what is beside the chunks."""
+    parts = name.split("/")
+    if parts[0] != "memory" or not parts[-1].endswith(".json"):
+        return None
+    if len(parts) == 5 and parts[1:3] == ["archive", "versions"]:
+        return parts[3]
+    if (len(parts) == 4 and parts[1] == "chunks") or (len(parts) == 3 and parts[1] == "archive"):
+        return parts[-1].removesuffix(".json")
+    return None
+
+
+def _whole_lines(path: Path) -> int:
+    """Bytes of a file up to the end of its last whole line."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        end = size
+        while end > 0:
+            start = max(0, end - 65_536)
+            file.seek(start)
+            last = file.read(end - start).rfind(b"\n")
+            if last >= 0:
+                return start + last + 1
+            end = start
+    return 0
+
+
+def _entries(folder: Path) -> Iterable[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
+
+
+def _without_keys(source: Path, target: Path) -> None:
+    """Settings never hold keys by their design; what somebody wrote there all the same does not travel."""
+    text = source.read_text(encoding="utf-8", errors="surrogateescape")
+    kept = hide(text, find_secrets(text, pii=False))
+    target.write_text(kept, encoding="utf-8", errors="surrogateescape")

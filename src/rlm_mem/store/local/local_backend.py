@@ -1,0 +1,312 @@
+"""The local backend: JSON files as the truth, SQLite and postings beside them as an index (DESIGN section 4)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
+from rlm_mem.config import Config
+from rlm_mem.errors import CorruptStore, InvalidChunk, StoreReadOnly
+from rlm_mem.store.core import files
+from rlm_mem.store.core.vitals import Vitals, vitals_of
+from rlm_mem.store.local import redo, schema
+from rlm_mem.store.local.events import EventLog
+from rlm_mem.store.local.healing import healed
+from rlm_mem.store.local.history import Version, former_versions
+from rlm_mem.store.local.layout import Layout
+from rlm_mem.store.local.local_files import LocalBrainFiles
+from rlm_mem.store.local.local_index import LocalIndex
+from rlm_mem.store.local.reads import ReadBuffer, fold_reads, unsaved_reads
+from rlm_mem.store.local.rows import ACTIVE, Row, find_row
+from rlm_mem.store.local.sync import SyncReport
+from rlm_mem.store.local.transaction import Transaction
+from rlm_mem.store.local.views import write_views
+from rlm_mem.telemetry import operation, waiting
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["LocalBackend"]
+
+_logger = logging.getLogger("rlm_mem.store")
+
+
+class LocalBackend(LocalIndex):
+    """Files, index, locks and connections of one store folder.
+
+    One object may be used by several threads: each has its own connection, and SQLite's write lock orders writers
+    of all threads and processes alike.
+
+    Args:
+        base: folder of the store; made if it is missing (unless read-only).
+        config: settings.
+        read_only: never write, not even the index.
+    """
+
+    def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
+        self._log = EventLog(Layout(base.absolute()).log)
+        self._reads = ReadBuffer()
+        super().__init__(base, config, read_only=read_only)
+
+    def close(self) -> None:
+        """Flush what is buffered and let go of every file."""
+        if self._closed:
+            return
+        if not self.read_only:
+            self.flush_reads(wait=True)
+            self._settle_folder_times()
+            if self._recorded_times:
+                self._postings.maintain(self.connection)
+        self._drop_connections()
+        self._connections.close()
+        self._closed = True
+
+    # --- writing ---------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def transaction(self, namespace: str) -> Iterator[Transaction]:  # noqa: ARG002 - one lock for the store
+        """Hold the write lock; what is written inside appears at the end, or not at all. Nests."""
+        if self.read_only:
+            raise StoreReadOnly(f"the store {self.layout.base} was opened read-only")
+        outer = self._connections.transaction
+        if outer is not None:
+            yield outer
+            return
+        try:
+            with waiting("rlm_mem.store.lock.wait", backend="local"):
+                self._begin()
+        except sqlite3.Error as error:
+            raise schema.sqlite_error(error, str(self.layout.base)) from error
+        rows, known = self._connections.rows, self.index_generation
+        current = Transaction(
+            self.connection,
+            self.layout,
+            rows,
+            durable=self.config.store.durability == "full",
+            keep_versions=self.config.store.keep_versions,
+        )
+        self._connections.transaction = current
+        reads = self._reads.take()
+        try:
+            if reads:
+                rows.touch(reads)
+            with operation("write", backend="local"):
+                yield current
+                current.commit()
+        except BaseException as error:
+            current.rollback()
+            self._reads.put_back(reads)
+            self._connections.transaction = None
+            if isinstance(error, Exception) and self.heal(error, known):
+                raise CorruptStore(
+                    "the index was damaged and has been built anew: nothing was changed",
+                    hint="repeat the change",
+                ) from error
+            if isinstance(error, sqlite3.Error):
+                raise schema.sqlite_error(error, "the index") from error
+            raise
+        finally:
+            self._connections.transaction = None
+        self._recorded_times.update(current.recorded_folders)
+        self._log.append(current.events)
+
+    @healed
+    def _begin(self) -> None:
+        connection = self.connection
+        schema.begin(connection)
+        while redo.waiting(self.layout):  # whoever held the lock before was killed in the middle of a write
+            connection.execute("ROLLBACK")
+            self.sync()
+            schema.begin(connection)
+
+    def fold_reads(self) -> int:
+        """Write access counts that only the index knows into the files; how many files were written."""
+        self.flush_reads(wait=True)
+        with self.transaction("") as transaction:
+            return fold_reads(transaction, self.read)
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    @healed
+    def find(self, namespace: str, chunk_id: str) -> Row | None:
+        """The row of a chunk of this namespace, whatever its status."""
+        row = find_row(self.connection, chunk_id)
+        return row if row is not None and row.ns == self.queries.namespace_number(namespace) else None
+
+    @healed
+    def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
+        """Whether a chunk of another namespace has this id: files are named by ids, so they are the store's."""
+        return self.find(namespace, chunk_id) is None and find_row(self.connection, chunk_id) is not None
+
+    def chunks(
+        self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
+    ) -> dict[str, Chunk]:
+        """Those of the chunks that are there with this status (None: any) and validate, by id."""
+        found: dict[str, Chunk] = {}
+        for chunk_id in dict.fromkeys(chunk_ids):
+            for _ in range(2):  # a file moved by somebody between the two looks: look once more
+                row = self.find(namespace, chunk_id)
+                if row is None or status not in (None, row.status):
+                    break
+                chunk = self.read(row)
+                if chunk is not None:
+                    if chunk.namespace == namespace:  # else moved elsewhere by hand: it is not ours any more
+                        found[chunk_id] = chunk
+                    break
+        return found
+
+    def read(self, row: Row) -> Chunk | None:
+        """The chunk of a row, from its file; None (and a log line) if the file is gone or does not validate."""
+        transaction = self._connections.transaction
+        if transaction is not None:
+            pending = transaction.pending(row.id)
+            if pending is not None:
+                return decode_chunk(encode_chunk(pending))
+        path = self.layout.absolute(row.path)
+        try:
+            with path.open("rb") as handle:
+                stat = os.fstat(handle.fileno())
+                data = handle.read()
+            chunk = decode_chunk(data)
+            if chunk.id != row.id:
+                raise InvalidChunk(f"the file holds the chunk {chunk.id}")
+        except FileNotFoundError:
+            self._notice(row.path)
+            return None
+        except (InvalidChunk, OSError) as error:
+            _logger.error("unreadable chunk file %s: %s", row.path, error)
+            return None
+        if files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino) != row.signature:
+            self._notice(row.path)
+        reads = self._reads.of(row.id)
+        chunk.metadata.access_count = max(chunk.metadata.access_count, row.access_count) + (
+            reads[0] if reads else 0
+        )
+        chunk.metadata.accessed_at = max(chunk.metadata.accessed_at, reads[1] if reads else row.accessed_at)
+        return chunk
+
+    def id_taken(self, chunk: Chunk) -> bool:
+        """Whether the index, or a file that it does not hold, has this chunk's id."""
+        names = (
+            self.layout.chunk_path(chunk.id, chunk.metadata.created_at),
+            self.layout.archive_path(chunk.id),
+        )
+        taken = find_row(self.connection, chunk.id) is not None
+        return taken or any(self.layout.absolute(name).exists() for name in names)
+
+    def count_read(self, namespace: str, chunk_id: str, when: str) -> None:  # noqa: ARG002 - ids are the store's
+        """Note one read; kept in memory and written to the index in small lots, so that a read never waits."""
+        if self.read_only:
+            return
+        if self._reads.add(chunk_id, when):
+            self.flush_reads(wait=False)
+
+    @healed
+    def flush_reads(self, *, wait: bool) -> None:
+        """Write buffered reads to the index; without ``wait`` they stay buffered while somebody else writes."""
+        connection = self.connection
+        if self.read_only or connection.in_transaction:
+            return
+        reads = self._reads.take()
+        if not reads:
+            return
+        patience = min(self.config.store.lock_wait_seconds, 5.0) if wait else 0.0
+        connection.execute(f"PRAGMA busy_timeout={int(patience * 1000)}")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            self._connections.rows.touch(reads)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:  # counts are a convenience: they wait for the next chance
+            _logger.debug("access counts not written yet: %s", error)
+            self._reads.put_back(reads)
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={int(self.config.store.lock_wait_seconds * 1000)}")
+
+    @healed
+    def rebuild(
+        self,
+        namespace: str,  # noqa: ARG002 - the index is of the whole store
+        progress: Callable[[int, int], None] | None = None,
+    ) -> SyncReport:
+        """Build the index anew from the files, in one commit: readers see the old one until then."""
+        self.flush_reads(wait=True)
+        counts = unsaved_reads(self.connection, self.layout)
+        connection = self.connection
+        with schema.translated(self.layout.database), self._index_transaction(connection):
+            report = self._reindex(connection, progress)
+            self._connections.rows.touch(counts)
+        self._postings.maintain(self.connection)
+        return report
+
+    # --- search, history, audit ------------------------------------------------------------------------
+
+    def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:  # noqa: ARG002
+        """Kept versions with a revision under ``below``, oldest first."""
+        return former_versions(self.layout, chunk_id, below=below)
+
+    def append_events(self, events: Sequence[dict[str, Any]]) -> None:
+        """Add lines to the audit log."""
+        self._log.append(events)
+
+    def read_events(
+        self,
+        *,
+        namespace: str,
+        since: str | None,
+        op: str | None,
+        chunk_id: str | None,
+        limit: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Lines of the audit log, oldest first; of more than ``limit`` the newest."""
+        found = self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
+        return found if limit is None else iter(deque(found, maxlen=limit))
+
+    def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
+        """The newest line of these operations at the end of the audit log."""
+        return self._log.latest(namespace, operations)
+
+    def files(self, namespace: str) -> LocalBrainFiles:
+        """The files of a namespace beside its chunks."""
+        durable = self.config.store.durability == "full"
+        return LocalBrainFiles(self.layout.base, namespace, durable=durable, read_only=self.read_only)
+
+    # --- now and then ----------------------------------------------------------------------------------
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Fold access counts into the files, write the views, merge postings."""
+        folded = self.fold_reads()
+        views = self.write_views()
+        self._postings.maintain(self.connection)
+        return {"access_counts_folded": folded, "views": views}
+
+    @healed
+    def write_views(self, *, up_to: int | None = None) -> list[str]:
+        """Write the three JSON views of seed 000."""
+        if up_to is not None and sum(count for _, count in self.queries.namespaces()) > up_to:
+            return []
+        return write_views(self.connection, self.layout)
+
+    @healed
+    def version(self, namespace: str) -> int:  # noqa: ARG002 - of the whole store
+        """The number of the last change of any chunk; 0 where nothing was ever written."""
+        found = self.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
+        return int(found[0]) if found else 0
+
+    @healed
+    def vitals(self, namespace: str) -> Vitals:  # noqa: ARG002 - of the whole store: files know no namespace
+        """Files on their way, reads not in their files yet, files that do not validate."""
+        self.flush_reads(wait=False)  # reads that this process holds back are not in the index yet
+        return vitals_of(self.connection, self.layout)
+
+    def figures(self) -> dict[str, Any]:
+        """What only a local store has."""
+        return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}

@@ -1,0 +1,283 @@
+"""The files of a brain beside its chunks, as files: in the brain folder, and in the folder of its store."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rlm_mem.errors import StorageError, StoreReadOnly
+from rlm_mem.store.core import files
+from rlm_mem.store.core.brain_files import JOURNAL, LEDGER, OF_STORE, checked_name, namespace_in, place_of
+from rlm_mem.store.core.files import Signature
+
+__all__ = ["LocalBrainFiles"]
+
+_WHOLE = (
+    "archive",
+    "gauges",
+    "log",
+    "memory/long_term",
+    "memory/short_term",
+    "persona",
+    "personalities",
+    "sliders",
+    "system",
+    "trajectories",
+    "workspace",
+)
+_MACHINE = frozenset((*OF_STORE, "persona"))
+"""Folders that people do not work in: an unfinished file may stand beside the finished ones there."""
+_UNFINISHED = ".unfinished"
+_BEGUN = ("pending", "transitions")
+
+
+class LocalBrainFiles:
+    """Files in a brain folder, and in the folder of its store.
+
+    Args:
+        base: folder of the store; the brain is the folder around it.
+        durable: sync what is written, unless told otherwise.
+        read_only: refuse to write.
+    """
+
+    def __init__(self, base: Path, namespace: str, *, durable: bool = True, read_only: bool = False) -> None:
+        self.namespace = namespace
+        self._base = base.absolute()
+        self._durable = durable
+        self._read_only = read_only
+        self._unfinished = self._place("archive") / _UNFINISHED
+
+    # --- names and places ------------------------------------------------------------------------------
+
+    def path(self, name: str) -> Path:
+        """The file on the disk."""
+        return self._place(checked_name(name))
+
+    def where(self, name: str) -> str:
+        """The file's path."""
+        return str(self._place(name))
+
+    def _place(self, name: str) -> Path:
+        place = place_of(self.namespace, name)
+        first = name.partition("/")[0]
+        if first == "archive" or first in OF_STORE:  # of the store, whatever its folder is called
+            return self._base / place.removeprefix("memory/")
+        return self._base.parent / place
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    def read(self, name: str) -> bytes | None:
+        """The whole file; None where there is none."""
+        path = self.path(name)
+        try:
+            return path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """One file after the other."""
+        for name in names:
+            data = self.read(name)
+            if data is not None:
+                yield name, data
+
+    def read_from(self, name: str, offset: int) -> bytes:
+        """The end of the file."""
+        path = self.path(name)
+        try:
+            with path.open("rb") as file:
+                file.seek(offset if offset >= 0 else max(0, file.seek(0, os.SEEK_END) + offset))
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return b""
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return self.path(name).exists()
+
+    def names(self, folder: str, *, recursive: bool = False) -> list[str]:
+        """Names of the files that are there."""
+        if not folder:
+            return self._all() if recursive else []
+        return sorted(self._listed(folder.rstrip("/"), self.path(folder), recursive))
+
+    def _listed(self, folder: str, place: Path, recursive: bool) -> list[str]:
+        found: list[str] = []
+        try:
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    if entry.is_file():
+                        found.append(f"{folder}/{entry.name}")
+                    elif recursive and entry.is_dir(follow_symlinks=False):
+                        found += self._listed(f"{folder}/{entry.name}", Path(entry.path), recursive)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise _unreadable(place, error) from error
+        return found
+
+    def _all(self) -> list[str]:
+        found: list[str] = []
+        for folder in _WHOLE:
+            found += [name for name in self.names(folder, recursive=True) if self._is_ours(name)]
+        return [*found, LEDGER] if self.exists(LEDGER) else found
+
+    def _is_ours(self, name: str) -> bool:
+        """The folder of trajectories is shared: the first line of each names its namespace."""
+        first = name.partition("/")[0]
+        if first != "trajectories":
+            return first != "log" or name == JOURNAL
+        with self.path(name).open("rb") as file:
+            return namespace_in(file.readline(), "namespace") == self.namespace
+
+    def signature(self, name: str) -> Signature | None:
+        """Size, time and inode."""
+        return files.signature(self.path(name))
+
+    def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
+        """Files and their signatures."""
+        found = {name: self.signature(name) for name in self.names(folder, recursive=recursive)}
+        return {name: signature for name, signature in found.items() if signature is not None}
+
+    def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
+        """The last files; folders that come after ``before`` are not even listed."""
+        found: dict[str, Signature] = {}
+        for name in self._falling(folder, self.path(folder), before):
+            if len(found) >= limit:
+                break
+            signature = self.signature(name)
+            if signature is not None:
+                found[name] = signature
+        return found
+
+    def _falling(self, folder: str, place: Path, before: str | None) -> Iterator[str]:
+        try:
+            with os.scandir(place) as entries:
+                there = sorted(
+                    ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries), reverse=True
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise _unreadable(place, error) from error
+        for one, is_folder in there:
+            name = f"{folder}/{one}"
+            if one.startswith(".") or (
+                before is not None and name >= before and not before.startswith(f"{name}/")
+            ):
+                continue
+            if is_folder:
+                yield from self._falling(name, place / one, before)
+            else:
+                yield name
+
+    # --- writing ---------------------------------------------------------------------------------------
+
+    def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
+        """Write a whole file; nothing unfinished ever stands in a folder that people work in."""
+        target = self._writable(name)
+        durable = durable and self._durable
+        if self._of_machine(name):
+            files.write_atomic(target, data, durable=durable)
+            return
+        temp = files.write_temp(self._unfinished, "memory", data)
+        try:
+            if durable:
+                files.sync_files([temp])
+            files.publish(temp, target)
+            if durable:
+                files.sync_folder(target.parent)
+        except OSError as error:
+            files.remove(temp)
+            files.translate(error, name)
+
+    @staticmethod
+    def _of_machine(name: str) -> bool:
+        return name.partition("/")[0] in _MACHINE or name.startswith(
+            ("archive/pending/", "archive/transitions/")
+        )
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a new file."""
+        target = self._writable(name)
+        try:
+            self._add(target, data, os.O_EXCL)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            files.translate(error, str(target))
+        return True
+
+    def append(self, name: str, data: bytes) -> None:
+        """Add to a file with one call, so that lines of several processes do not mix."""
+        target = self._writable(name)
+        try:
+            self._add(target, data, os.O_APPEND)
+        except OSError as error:
+            files.translate(error, str(target))
+
+    @staticmethod
+    def _add(target: Path, data: bytes, how: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | how | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            descriptor = os.open(target, flags, 0o644)
+        except FileNotFoundError:
+            files.make_folder(target.parent)
+            descriptor = os.open(target, flags, 0o644)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+        finally:
+            os.close(descriptor)
+
+    def remove(self, name: str) -> bool:
+        """Remove a file, and the month of trajectories that it was the last of."""
+        path = self._writable(name)
+        there = path.exists()
+        try:
+            files.remove(path)
+        except OSError as error:
+            files.translate(error, str(path))
+        if name.startswith("trajectories/"):
+            with contextlib.suppress(OSError):  # not empty, as a rule
+                path.parent.rmdir()
+        return there
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name."""
+        source, target = self._writable(old), self._writable(new)
+        try:
+            files.publish(source, target)
+            if self._durable:
+                files.sync_folder(target.parent)
+        except OSError as error:
+            files.translate(error, old)
+
+    def tidy(self) -> None:
+        """Drop what killed writers left."""
+        for folder, hidden in (
+            (self._unfinished, ""),
+            *((self._place(f"archive/{one}"), ".") for one in _BEGUN),
+        ):
+            if folder.is_dir():
+                for leftover in folder.iterdir():
+                    if leftover.name.startswith(hidden) and leftover.name.endswith(".tmp"):
+                        files.remove(leftover)
+
+    def _writable(self, name: str) -> Path:
+        if self._read_only:
+            raise StoreReadOnly(f"the store {self._base} was opened read-only")
+        return self.path(name)
+
+
+def _unreadable(path: Path, error: OSError) -> StorageError:
+    return StorageError(f"{path} cannot be read: {error.strerror or error}")

@@ -1,0 +1,290 @@
+"""The index of a store folder: opened, kept in step with the files, set aside and built anew where it is damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from rlm_mem.config import Config
+from rlm_mem.errors import CorruptStore, StorageError
+from rlm_mem.store.core import files
+from rlm_mem.store.local import redo, schema
+from rlm_mem.store.local.connections import Connections
+from rlm_mem.store.local.healing import Healed, healed, shows_damage
+from rlm_mem.store.local.layout import Layout
+from rlm_mem.store.local.namespace_postings import NamespacePostings
+from rlm_mem.store.local.queries import Queries
+from rlm_mem.store.local.rebuild import emptied, holds_nothing_of
+from rlm_mem.store.local.sync import SyncReport, changed_folders, sync_folders
+from rlm_mem.store.local.transaction import RACY_NS
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.lookup import CandidateSource
+    from rlm_mem.store.local.postings import PostingsIndex
+
+__all__ = ["LocalIndex"]
+
+_logger = logging.getLogger("rlm_mem.store")
+
+
+class LocalIndex:
+    """SQLite index, postings and connections of one store folder.
+
+    Args:
+        base: folder of the store; made if it is missing (unless read-only).
+        config: settings.
+        read_only: never write, not even the index.
+    """
+
+    def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
+        self.layout = Layout(base.absolute())
+        self.config = config
+        self.read_only = read_only
+        self._connections = Connections(
+            self.layout.database,
+            self._encode,
+            wait_seconds=config.store.lock_wait_seconds,
+            read_only=read_only,
+            on_new_file=self.sync,
+        )
+        self._closed = False
+        self._healing = threading.RLock()
+        self.index_generation = 0
+        """Raised each time that a damaged index was set aside."""
+        self._recorded_times: dict[str, int] = {}
+        self._postings = NamespacePostings(
+            self.layout.index / "postings", None if read_only else self._connections.another
+        )
+        self._open()
+
+    # --- opening ---------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self.read_only:
+            self._open_read_only()
+            return
+        if self.layout.base.is_file():
+            raise StorageError(f"{self.layout.base} is a file: a store needs a folder")
+        for folder in (self.layout.chunks, self.layout.index, self.layout.archive):
+            files.make_folder(folder)
+        try:
+            self.sync()
+        except CorruptStore as error:
+            self._set_index_aside(error)
+            self.sync()
+
+    def _open_read_only(self) -> None:
+        if not self.layout.base.is_dir():
+            raise StorageError(
+                f"there is no store at {self.layout.base}", hint="check the path, or run: rlm-mem init"
+            )
+        if self.layout.database.exists():
+            try:
+                connection = self.connection
+                connection.execute("SELECT count(*) FROM meta").fetchone()
+                if not changed_folders(connection, self.layout, racy=False):
+                    return
+            except (sqlite3.Error, StorageError) as error:
+                _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
+        # No usable index, or files newer than it: index the files in memory; nothing is written.
+        self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
+
+    def _set_index_aside(self, error: Exception) -> None:
+        """A damaged index is renamed, not deleted, and built anew from the files."""
+        _logger.warning("%s; rebuilding it from the files", error)
+        self._drop_connections()
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
+            damaged = self.layout.index / name
+            if damaged.exists():
+                os.replace(damaged, self.layout.index / f"{name}.damaged-{stamp}")
+
+    def heal(self, error: Exception, known: int) -> bool:
+        """Build a damaged index anew from the files; False where the error says something else.
+
+        Args:
+            known: the generation of the index in which the error was met: somebody else may have built another since.
+        """
+        damaged = shows_damage(error)
+        closed = isinstance(error, sqlite3.ProgrammingError)  # perhaps by another thread that heals
+        if not (damaged or closed) or self.in_transaction or self._closed:
+            return False
+        with self._healing:
+            if self.index_generation == known:
+                if not damaged:
+                    return False
+                if self.read_only:
+                    self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
+                else:
+                    if self._connections.same_file():  # else another process has healed it
+                        self._set_index_aside(error)
+                    self._drop_connections()
+                    self.index_generation += 1
+                    self.sync()
+        return True
+
+    @property
+    def location(self) -> str:
+        """The folder of the store."""
+        return str(self.layout.base)
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The calling thread's connection to the index."""
+        return self._connections.get()
+
+    def _drop_connections(self) -> None:
+        self._postings.close()
+        self._connections.drop()
+
+    def _settle_folder_times(self) -> None:
+        """Record that the folders last written here are quiet, so that the next open need not scan them."""
+        if not self._recorded_times:
+            return
+        newest = max(self._recorded_times.values())
+        time.sleep(max(0.0, min(RACY_NS, newest + RACY_NS - time.time_ns()) / 1e9))
+        try:
+            for path, mtime in self._recorded_times.items():
+                if self.layout.absolute(path).stat().st_mtime_ns == mtime:
+                    self.connection.execute(
+                        "UPDATE folders SET seen_ns = ? WHERE path = ? AND mtime_ns = ?",
+                        (time.time_ns(), path, mtime),
+                    )
+        except (OSError, sqlite3.Error) as error:  # the next open scans a folder: slower, not wrong
+            _logger.info("folder times not settled: %s", error)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the calling thread is inside ``transaction()``."""
+        return self._connections.transaction is not None
+
+    def _encode(self, content: str, skip_before: int, term: Callable[[str], int]) -> bytes:
+        from rlm_mem.store.core.segments import encode_segments
+        from rlm_mem.text.analysis import get_analyser
+
+        analyser = get_analyser(self.config.search.language)
+        return encode_segments(analyser.analyse_segments(content, skip_before=skip_before), term)
+
+    # --- asking ----------------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> Queries:
+        """Questions that the index alone answers."""
+        return cast("Queries", Healed(self, lambda: Queries(self.connection)))
+
+    @healed
+    def candidate_source(self, namespace: str) -> CandidateSource:
+        """What search asks of this backend, at this moment."""
+        return self.postings(namespace).source(self.connection)
+
+    def postings(self, namespace: str) -> PostingsIndex:
+        """The postings of one namespace."""
+        return self._postings.of(self.queries.namespace_number(namespace))
+
+    @healed
+    def unreadable(self) -> Sequence[tuple[str, str]]:
+        """Files that did not validate when they were last looked at: relative path and reason."""
+        return self.connection.execute("SELECT path, reason FROM unreadable ORDER BY path").fetchall()
+
+    # --- keeping the index true ------------------------------------------------------------------------
+
+    def _notice(self, path: str) -> None:
+        """A file is not as the index recorded it: read its folder anew, if nobody else is writing just now."""
+        folders = {
+            path.rsplit("/", 1)[0],
+            "archive",
+        }  # a killed process may have moved it there, or begun to bring it back
+        if self.read_only or self.connection.in_transaction:
+            return
+        with contextlib.suppress(StorageError):
+            self.sync(folders=sorted(folders, reverse=True))
+
+    def sync(
+        self,
+        *,
+        full: bool = False,
+        folders: list[str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> SyncReport:
+        """Notice changes made behind the index's back; ``full`` looks at every file, not only in changed folders."""
+        if self.read_only:
+            return SyncReport()
+        connection = self.connection
+        with schema.translated(self.layout.database):
+            stale = schema.analysis_changed(connection, self._analysis_name())
+            leftovers = self.layout.unfinished.is_dir() and any(self.layout.unfinished.iterdir())
+            if folders is None and not stale:
+                folders = changed_folders(connection, self.layout, full=full)
+            if not folders and not stale and not leftovers:
+                return SyncReport()
+            with self._index_transaction(connection):
+                finished = redo.finish(self.layout) if leftovers else []
+                if finished:
+                    changed = changed_folders(connection, self.layout, full=full)
+                    folders = sorted({*(folders or []), *changed, *finished}, reverse=True)
+                stale = stale and schema.analysis_changed(connection, self._analysis_name())
+                if stale or holds_nothing_of(connection, self.layout):
+                    report = self._reindex(connection, progress)
+                else:
+                    report = self._sync_locked(connection, folders or [], progress)
+        if report:
+            _logger.info(
+                "sync: %d added, %d changed, %d removed, %d unreadable",
+                len(report.added), len(report.changed), len(report.removed), len(report.unreadable),
+            )  # fmt: skip
+        return report
+
+    @contextlib.contextmanager
+    def _index_transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """The write lock for changes of the index alone."""
+        schema.begin(connection)
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._connections.rows.forget()
+            raise
+
+    def _sync_locked(
+        self,
+        connection: sqlite3.Connection,
+        folders: list[str],
+        progress: Callable[[int, int], None] | None,
+        *,
+        fresh: bool = False,
+    ) -> SyncReport:
+        report = sync_folders(
+            connection,
+            self.layout,
+            self._connections.rows,
+            folders,
+            language=self.config.search.language,
+            progress=progress,
+            tidy=not self.read_only,
+            fresh=fresh,
+            processes=self.config.store.processes,
+        )
+        self._recorded_times.update(report.folder_times)
+        return report
+
+    def _analysis_name(self) -> str:
+        from rlm_mem.text.analysis import ANALYSIS_VERSION
+
+        return f"{ANALYSIS_VERSION}:{self.config.search.language}"
+
+    def _reindex(
+        self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None
+    ) -> SyncReport:
+        """Fill the index anew inside the caller's transaction (files stay the truth)."""
+        self._connections.rows.forget()
+        with emptied(connection, self._analysis_name()):
+            return self._sync_locked(connection, self.layout.folders(), progress, fresh=True)

@@ -1,0 +1,308 @@
+"""The local store's answers to search: postings for scoring, SQLite rows for what is shown of a chunk.
+
+One `LocalSource` serves one search: it holds the postings as they were when it was made.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.store.core.arrays import contained, union
+from rlm_mem.store.core.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood
+from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments, spans
+from rlm_mem.store.local.conversation_order import around, in_order
+from rlm_mem.store.local.delta import select_docs
+from rlm_mem.store.local.filtering import admitted_slots, has_surrogate
+from rlm_mem.store.local.local_match import TermList, best_match, term_lists
+from rlm_mem.store.local.postings import View
+from rlm_mem.store.local.snapshot import NO_CONVERSATION
+
+__all__ = ["LocalSource"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+_NONE = np.zeros(0, np.int64)
+#: Replacements of replacements that are followed.
+_STEPS = 5
+_NO_SEGMENTS = encode_segments((), lambda _: 0)
+
+
+class LocalSource:
+    """`CandidateSource` over one `View` of the postings (see there for what each call promises)."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, ns: int, view: View, names: dict[int, str] | None = None
+    ) -> None:
+        self._connection = connection
+        self._ns = ns
+        self._view = view
+        self._names = {} if names is None else names  # number → author; numbers are never used again
+        self._lists: dict[int, TermList] = {}
+        self._masks: dict[Filters, Bools | None] = {}
+
+    # -- terms and statistics --------------------------------------------------------------------------------------
+
+    def term_ids(self, terms: Sequence[str]) -> Ints:
+        """See `CandidateSource.term_ids`."""
+        found = self._numbers(terms)
+        return np.fromiter((found.get(term, -1) for term in terms), np.int64, len(terms))
+
+    def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
+        """See `CandidateSource.term_counts`."""
+        counts = {}
+        for text, number in self._numbers(terms).items():
+            df = self._list(number).df
+            if df:
+                counts[text] = df
+        return counts
+
+    def authors(self) -> Collection[str]:
+        """See `CandidateSource.authors`."""
+        view = self._view
+        if view.authors is None:
+            snap = view.snapshot
+            place = np.searchsorted(snap.term, snap.author_terms)
+            # Whoever speaks in more chunks than are gone still speaks in one.
+            sure = snap.author_terms[snap.offsets[place + 1] - snap.offsets[place] > len(view.gone_ordinals)]
+            every = union(snap.author_terms, view.delta.author_terms)
+            open_ = every[~contained(every, sure)]
+            rest = [number for number in open_.tolist() if self._list(number).df]
+            ids = np.concatenate([sure.astype(np.int64), np.array(rest, np.int64)])
+            view.authors = frozenset(self.author_names(ids).values())
+        return view.authors
+
+    def author_names(self, ids: Ints) -> dict[int, str]:
+        """See `CandidateSource.author_names`."""
+        wanted = ids.tolist()
+        missing = [number for number in wanted if number not in self._names]
+        if missing:
+            rows = self._connection.execute(
+                "SELECT term, text FROM terms WHERE term IN (SELECT value FROM json_each(?))",
+                (json.dumps(missing),),
+            )
+            self._names.update((number, text.removeprefix(AUTHOR_PREFIX)) for number, text in rows)
+        return {number: self._names[number] for number in wanted if number in self._names}
+
+    def statistics(self, terms: Ints) -> CorpusStatistics:
+        """See `CandidateSource.statistics`."""
+        view = self._view
+        lists = [self._list(int(term)) for term in terms]
+        return CorpusStatistics(
+            chunks=view.chunks,
+            segments=view.segments,
+            conversations=view.conversations,
+            total_length=view.total_length,
+            chunk_df=_ints(postings.df for postings in lists),
+            segment_df=_ints(self._segment_df(postings) for postings in lists),
+            conversation_df=_ints(self._conversation_df(postings) for postings in lists),
+        )
+
+    def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
+        """See `CandidateSource.conversation_terms`."""
+        view = self._view
+        snap, new = view.snapshot, view.delta.columns
+        count = len(conversations)
+        first, last = snap.range_of(conversations)
+        gone = view.gone_ordinals
+        gone_in, gone_at = _match(snap.conversation[gone], conversations)
+        new_in, new_at = _match(new.conversation, conversations)
+        length = snap.length_before[last] - snap.length_before[first]
+        length = (
+            length
+            - _sums(gone_in, snap.length[gone[gone_at]], count)
+            + _sums(new_in, new.length[new_at], count)
+        )
+        tf = np.zeros((count, len(terms)), np.int64)
+        conversation_of_new = np.full(view.delta.size, -1, np.int64)
+        conversation_of_new[new_at] = new_in
+        for column, term in enumerate(terms):
+            postings = self._list(int(term))
+            lo = np.searchsorted(postings.ordinal, first.astype(np.int32))
+            sizes = np.searchsorted(postings.ordinal, last.astype(np.int32)) - lo
+            where = np.repeat(np.arange(count), sizes)
+            tf[:, column] = _sums(where, postings.frequency[spans(lo, sizes)], count)
+            if len(postings.lost):
+                inside, at = _match(snap.conversation[postings.ordinal[postings.lost]], conversations)
+                tf[:, column] -= _sums(inside, postings.frequency[postings.lost[at]], count)
+            if len(postings.new):
+                owner = conversation_of_new[postings.new]
+                tf[:, column] += _sums(owner[owner >= 0], postings.new_frequency[owner >= 0], count)
+        return tf, length
+
+    # -- choosing chunks -------------------------------------------------------------------------------------------
+
+    def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
+        """See `CandidateSource.best`."""
+        lists = [self._list(int(term)) for term in terms]
+        slots, scores = best_match(self._view, lists, weights, limit, self._mask(filters))
+        return self._docs(slots), scores
+
+    def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
+        """See `CandidateSource.in_period`."""
+        slots = in_order(self._view, first, last)
+        mask = self._mask(filters)
+        if mask is not None:
+            slots = slots[mask[slots]]
+        return self._docs(slots[:limit])
+
+    def newest(self, limit: int, filters: Filters) -> Ints:
+        """See `CandidateSource.newest`."""
+        view, mask = self._view, self._mask(filters)
+        slots = in_order(view, -np.inf, np.inf)[::-1]
+        if mask is not None:
+            slots = slots[mask[slots]]
+        return self._docs(slots[:limit])
+
+    def successors(self, docs: Ints) -> Ints:
+        """See `CandidateSource.successors`."""
+        slots = self._slots(docs)
+        slots = slots[slots >= 0]
+        replaced = slots[self._view.take("superseded", slots)]
+        if not len(replaced):
+            return _NONE
+        rows = self._connection.execute(
+            "WITH RECURSIVE chain(id, step) AS ("
+            " SELECT superseded_by, 1 FROM chunks WHERE doc IN (SELECT value FROM json_each(?))"
+            " UNION SELECT c.superseded_by, step + 1 FROM chain JOIN chunks c ON c.id = chain.id"
+            " WHERE step < ? AND c.superseded_by IS NOT NULL)"
+            " SELECT DISTINCT c.doc FROM chain JOIN chunks c ON c.id = chain.id WHERE c.ns = ? AND c.status = 0",
+            (select_docs(self._docs(replaced)), _STEPS, self._ns),
+        ).fetchall()
+        return _ints(row[0] for row in rows)
+
+    def accepts(self, docs: Ints, filters: Filters) -> Bools:
+        """See `CandidateSource.accepts`."""
+        mask = self._mask(filters)
+        if mask is None:
+            return np.ones(len(docs), np.bool_)
+        slots = self._slots(docs)
+        return (slots >= 0) & mask[slots]
+
+    def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
+        """See `CandidateSource.around`."""
+        slots, lone = self._slots(docs), self._slots(alone)
+        found = around(self._view, slots[slots >= 0], lone[lone >= 0], near, reach)
+        return Neighbourhood(self._docs(found.doc), found.run, found.near, found.segments_before)
+
+    def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
+        """See `CandidateSource.rows`."""
+        # CROSS JOIN keeps SQLite from reordering: rows come in the order asked for.
+        found = self._connection.execute(
+            "SELECT c.doc, c.id, ifnull(c.conversation, ?), c.at, c.type, c.confidence, c.valid_from, c.valid_to,"
+            " c.superseded_by, ifnull(s.data, ?) FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
+            " LEFT JOIN segments s ON s.doc = c.doc WHERE c.ns = ? AND c.status = 0",
+            (NO_CONVERSATION, _NO_SEGMENTS, select_docs(docs), self._ns),
+        ).fetchall()
+        if not found:
+            return ChunkRows((), (), (), (), (), (), (), (), ()), decode_many([])
+        *columns, blobs = zip(*found, strict=True)
+        return ChunkRows(*columns), decode_many(blobs)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _numbers(self, terms: Sequence[str]) -> dict[str, int]:
+        # A lone surrogate cannot be bound as text, and no stored term holds one.
+        known = [term for term in dict.fromkeys(terms) if term.isascii() or not has_surrogate(term)]
+        rows = self._connection.execute(
+            "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))",
+            (json.dumps(known),),
+        )
+        return dict(rows.fetchall())
+
+    def _list(self, term: int) -> TermList:
+        postings = self._lists.get(term)
+        if postings is None:
+            postings = term_lists(self._view, np.array([term], np.int64))[0]
+            self._lists[term] = postings
+        return postings
+
+    def _segment_df(self, postings: TermList) -> int:
+        before = int(self._view.snapshot.segment_df[postings.index]) if postings.index >= 0 else 0
+        lost = int(postings.segments[postings.lost].sum(dtype=np.int64))
+        return before - lost + int(postings.new_segments.sum(dtype=np.int64))
+
+    def _conversation_df(self, postings: TermList) -> int:
+        """Conversations that hold the term: the snapshot's count, corrected where delta or mask touch it."""
+        view = self._view
+        snap, touched = view.snapshot, view.touched
+        before = int(snap.conversation_df[postings.index]) if postings.index >= 0 else 0
+        left = snap.conversation[postings.ordinal[postings.lost]]
+        came = view.delta.columns.conversation[postings.new]
+        before += int(np.count_nonzero(came == NO_CONVERSATION)) - int(
+            np.count_nonzero(left == NO_CONVERSATION)
+        )
+        if not len(touched):
+            return before
+        first, last = snap.range_of(touched)
+        had = np.searchsorted(postings.ordinal, last.astype(np.int32)) - np.searchsorted(
+            postings.ordinal, first.astype(np.int32)
+        )
+        has = had - _sums(_match(left, touched)[0], None, len(touched)) + _sums(
+            _match(came, touched)[0], None, len(touched)
+        )  # fmt: skip
+        return before + int(np.count_nonzero(has > 0)) - int(np.count_nonzero(had > 0))
+
+    def _mask(self, filters: Filters) -> Bools | None:
+        if filters not in self._masks:
+            mask = admitted_slots(self._connection, self._ns, self._view, filters, self._speaker_slots)
+            self._masks[filters] = mask
+        return self._masks[filters]
+
+    def _speaker_slots(self, speaker: str) -> Ints:
+        """The chunks in which somebody of this name speaks, whatever the case of the letters."""
+        view = self._view
+        ids = union(view.snapshot.author_terms, view.delta.author_terms).astype(np.int64)
+        wanted = speaker.strip().casefold()
+        slots = [np.zeros(0, np.int64)]
+        for number, name in self.author_names(ids).items():
+            if name.casefold() == wanted:
+                postings = self._list(number)
+                slots += [
+                    postings.ordinal.astype(np.int64),
+                    postings.new.astype(np.int64) + view.snapshot.size,
+                ]
+        return np.concatenate(slots)
+
+    def _slots(self, docs: Ints) -> Ints:
+        """Where the view holds each doc; -1 for nowhere."""
+        view = self._view
+        slots = view.snapshot.ordinals_of(docs)
+        if len(view.gone_ordinals):
+            slots[(slots >= 0) & view.gone[slots]] = -1
+        new = view.delta.columns.doc
+        if len(new):
+            order = np.argsort(new)
+            place = np.minimum(np.searchsorted(new, docs, sorter=order), len(new) - 1)
+            hit = new[order[place]] == docs
+            slots[hit] = order[place[hit]] + view.snapshot.size
+        return slots
+
+    def _docs(self, slots: Ints) -> Ints:
+        return self._view.take("doc", slots).astype(np.int64)
+
+
+def _ints(values: Any) -> Ints:
+    return np.array(list(values), np.int64)
+
+
+def _match(values: Ints, among: Ints) -> tuple[Ints, Ints]:
+    """For those `values` that are in the sorted `among`: their place there, and their own."""
+    if not len(among) or not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    place = np.minimum(np.searchsorted(among, values), len(among) - 1)
+    hit = np.flatnonzero(among[place] == values)
+    return place[hit], hit
+
+
+def _sums(where: Ints, values: npt.NDArray[Any] | None, count: int) -> Ints:
+    """Add `values` (None: one each) up by `where`."""
+    summed = np.bincount(where, None if values is None else values.astype(np.float64), count)
+    return summed.astype(np.int64)

@@ -1,0 +1,415 @@
+"""The postings of one namespace: a memory-mapped snapshot plus what was written since, current at every search.
+
+`PostingsIndex.view` compares the number of the latest change with the one it has seen: one short query when nothing
+was written, whoever wrote. New changes are decoded from the segment blobs into the delta and the chunks they concern
+are masked in the snapshot; all statistics are the exact sums of both, so ranks do not depend on the history of
+writes. When the delta has grown, a new snapshot is made off the write path, by whoever gets the lock file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.errors import CorruptStore
+from rlm_mem.store.core.arrays import union
+from rlm_mem.store.core.lookup import CandidateSource
+from rlm_mem.store.core.segments import DocumentTerms
+from rlm_mem.store.local.delta import Delta, empty_delta, load_rows
+from rlm_mem.store.local.postings_state import (
+    State,
+    last_change,
+    merge_is_due,
+    most_pending,
+    publish,
+    read_state,
+    snapshot_folder,
+)
+from rlm_mem.store.local.snapshot import (
+    NO_CONVERSATION,
+    DamagedSnapshot,
+    Snapshot,
+    empty_snapshot,
+    open_snapshot,
+    save_snapshot,
+)
+from rlm_mem.store.local.snapshot_build import make_snapshot
+
+__all__ = ["PostingsIndex", "View", "folder_lock"]
+
+Progress = Callable[[int], None]
+
+#: With more altered chunks than this, and than a quarter of all, everything is read anew instead.
+_FLOOD = 20_000
+
+
+@dataclass
+class View:
+    """The postings at one moment; never altered but for what it remembers of its own answers.
+
+    A *slot* is an ordinal of the snapshot, or the snapshot's size plus the number of a chunk in the delta.
+    `gone` masks ordinals that the delta replaces or that were archived or removed.
+    """
+
+    snapshot: Snapshot
+    delta: Delta
+    gone: npt.NDArray[np.bool_]
+    seq: int
+    generation: str | None
+    gone_ordinals: npt.NDArray[np.int32] = field(init=False)
+    chunks: int = field(init=False)
+    segments: int = field(init=False)
+    total_length: int = field(init=False)
+    conversations: int = field(init=False)
+    #: conversations that the delta or the mask touches, sorted, without NO_CONVERSATION
+    touched: npt.NDArray[np.int64] = field(init=False)
+    #: touched conversations laid out in order, and the names of those who speak: made when first asked for
+    members: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
+    authors: frozenset[str] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        snap, new = self.snapshot, self.delta.columns
+        gone = np.flatnonzero(self.gone).astype(np.int32)
+        left = snap.conversation[gone]
+        touched = union(left, new.conversation)
+        touched = touched[touched != NO_CONVERSATION]
+        first, last = snap.range_of(touched)
+        before = last - first
+        now = before - _count_in(left, touched) + _count_in(new.conversation, touched)
+        alone = int((new.conversation == NO_CONVERSATION).sum()) - int((left == NO_CONVERSATION).sum())
+        self.gone_ordinals, self.touched = gone, touched
+        self.chunks = snap.size - len(gone) + self.delta.size
+        self.segments = snap.total_segments - _total(snap.segment_count[gone]) + _total(new.segment_count)
+        self.total_length = snap.total_length - _total(snap.length[gone]) + _total(new.length)
+        self.conversations = snap.conversations + alone + int((now > 0).sum()) - int((before > 0).sum())
+
+    def take(self, name: str, slots: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The values of a column at some slots."""
+        size = self.snapshot.size
+        old: npt.NDArray[Any] = getattr(self.snapshot, name)
+        if not self.delta.size:
+            return old[slots]
+        new: npt.NDArray[Any] = getattr(self.delta.columns, name)
+        taken = np.empty(len(slots), new.dtype)
+        in_snapshot = slots < size
+        taken[in_snapshot] = old[slots[in_snapshot]]
+        taken[~in_snapshot] = new[slots[~in_snapshot] - size]
+        return taken
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """A column over all slots."""
+        old: npt.NDArray[Any] = getattr(self.snapshot, name)
+        if not self.delta.size:
+            return old
+        return np.concatenate([old, getattr(self.delta.columns, name)])
+
+    @property
+    def waiting(self) -> int:
+        """How much there is beside the snapshot."""
+        return self.delta.size + len(self.gone_ordinals)
+
+
+class PostingsIndex:
+    """The postings of one namespace in one process; safe to use from several threads.
+
+    Args:
+        directory: the folder of all postings (`index/postings`).
+        ns: number of the namespace.
+        connect: gives a new connection to the index for the thread that makes snapshots in the background; None
+            makes them only in `maintain`.
+        read_only: never write a file or a row; a missing snapshot is made in memory.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        ns: int,
+        *,
+        connect: Callable[[], sqlite3.Connection] | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self._directory = Path(directory)
+        self._ns = ns
+        self._connect = connect
+        self._read_only = read_only
+        self._lock = threading.RLock()
+        self._view: View | None = None
+        self._names: dict[int, str] = {}
+        self._outdated = False  # a new snapshot was published by this process
+        self._worker: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    def view(self, connection: sqlite3.Connection) -> View:
+        """The postings as `connection` sees the store now, including its own uncommitted writes."""
+        with self._lock:
+            seq = last_change(connection)
+            view = self._view
+            if view is not None and view.seq == seq and not self._outdated:
+                return view
+            uncommitted = connection.in_transaction
+            if view is None or self._outdated:
+                view = self._load(connection, seq)
+            else:
+                view = self._advance(connection, view, seq)
+            if uncommitted:
+                return view  # what it shows may be rolled back
+            self._view, self._outdated = view, False
+            if view.waiting > most_pending(view.snapshot.size):
+                self._merge_in_background(view)
+            return view
+
+    def source(self, connection: sqlite3.Connection) -> CandidateSource:
+        """What search asks, answered for the store as `connection` sees it now. Make a new one for every search."""
+        from rlm_mem.store.local.local_lookup import LocalSource
+
+        return LocalSource(connection, self._ns, self.view(connection), self._names)
+
+    def maintain(self, connection: sqlite3.Connection) -> bool:
+        """Make a new snapshot if one is due; for checkpoint and close. True if one was made.
+
+        Must not be called inside a transaction. Costs well under a millisecond when nothing is due.
+        """
+        worker = self._worker
+        if worker is not None:
+            worker.join()
+        if self._read_only or not merge_is_due(connection, self._directory, self._ns):
+            return False
+        return self.merge(connection)
+
+    def merge(self, connection: sqlite3.Connection, progress: Progress | None = None) -> bool:
+        """Make a new snapshot of everything now; False if another process is at it."""
+        view = self.view(connection)
+        if view.generation is not None and not view.waiting:
+            return False
+        with self._folder_lock(wait=False) as held:
+            return held and self._write(connection, view, progress)
+
+    def rebuild(self, connection: sqlite3.Connection, progress: Progress | None = None) -> None:
+        """Make the snapshot anew from the segment blobs, whatever is there."""
+        with self._lock, self._folder_lock(wait=True):
+            self._rebuilt(connection, last_change(connection), progress)
+            self._outdated = True
+
+    def close(self) -> None:
+        """Stop a snapshot that is being made in the background; nothing is lost by it."""
+        self._stop.set()
+        worker = self._worker
+        if worker is not None:
+            worker.join()
+        with self._lock:
+            self._view = None
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _load(self, connection: sqlite3.Connection, seq: int) -> View:
+        """The view from scratch: the current snapshot, or a new one where it is missing or damaged."""
+        damaged: State | None = None
+        while True:
+            state = read_state(connection, self._ns)
+            if state is None and self._is_small(connection):
+                with contextlib.suppress(_StateChanged):  # another process has just published the first one
+                    return self._advance_from(connection, _start(empty_snapshot(), 0, None), seq, every=True)
+                continue
+            if state is None or state == damaged:  # it did not just give way to a newer one
+                return self._load_rebuilt(connection, seq, state)
+            try:
+                snapshot = open_snapshot(snapshot_folder(self._directory, self._ns, state.generation))
+                if snapshot.seq != state.seq:
+                    damaged = state
+                    continue
+            except DamagedSnapshot:
+                damaged = state
+                continue
+            view = _start(snapshot, state.seq, state.generation)
+            try:
+                return self._advance_from(connection, view, seq)
+            except _StateChanged:
+                damaged = None
+
+    def _load_rebuilt(self, connection: sqlite3.Connection, seq: int, damaged: State | None) -> View:
+        if not self._read_only and not connection.in_transaction:
+            # On a full or write-protected disk a search must still answer.
+            with contextlib.suppress(OSError), self._folder_lock(wait=True):
+                if read_state(connection, self._ns) != damaged:  # somebody else did it while we waited
+                    return self._load(connection, seq)
+                self._rebuilt(connection, seq, None)
+                return self._load(connection, seq)
+        snapshot = make_snapshot(empty_snapshot(), None, load_rows(connection, self._ns), seq)
+        state = read_state(connection, self._ns)
+        return _start(snapshot, seq, None if state is None else state.generation)
+
+    def _advance(self, connection: sqlite3.Connection, view: View, seq: int) -> View:
+        if seq < view.seq:  # the tables were made anew
+            return self._load(connection, seq)
+        try:
+            return self._advance_from(connection, view, seq)
+        except _StateChanged:
+            return self._load(connection, seq)
+
+    def _advance_from(
+        self, connection: sqlite3.Connection, view: View, seq: int, *, every: bool = False
+    ) -> View:
+        """`view` brought up to `seq`; `_StateChanged` if another snapshot took its place meanwhile."""
+        if every:
+            docs = None
+        else:
+            rows = connection.execute(
+                "SELECT DISTINCT doc FROM changes WHERE ns = ? AND seq > ?", (self._ns, view.seq)
+            ).fetchall()
+            docs = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        # Changes are dropped together with the switch to a snapshot that covers them. If the pointer is still the
+        # same after reading them, none was missing.
+        state = read_state(connection, self._ns)
+        if (None if state is None else state.generation) != view.generation:
+            raise _StateChanged
+        if docs is not None and not len(docs):
+            return replace(view, seq=seq)
+        if docs is not None and len(docs) > max(_FLOOD, view.snapshot.size // 4):
+            return self._load_rebuilt(connection, seq, state)
+        delta, gone = view.delta, view.gone
+        if docs is not None:
+            delta = delta.without(docs)
+            ordinals = view.snapshot.ordinals_of(docs)
+            gone = gone.copy()
+            gone[ordinals[ordinals >= 0]] = True
+        for columns, terms, authors in load_rows(connection, self._ns, docs):
+            delta = delta.plus(columns, terms, authors)
+        return View(view.snapshot, delta, gone, seq, view.generation)
+
+    def _is_small(self, connection: sqlite3.Connection) -> bool:
+        bound = most_pending(0)
+        found = connection.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM chunks WHERE ns = ? AND status = 0 LIMIT {bound + 1})",
+            (self._ns,),
+        ).fetchone()
+        return int(found[0]) <= bound
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def _merge_in_background(self, view: View) -> None:
+        if self._connect is None or self._read_only or (self._worker is not None and self._worker.is_alive()):
+            return
+        self._worker = threading.Thread(
+            target=self._merge_apart, args=(view, self._connect), name=f"postings-{self._ns}", daemon=True
+        )
+        self._worker.start()
+
+    def _merge_apart(self, view: View, connect: Callable[[], sqlite3.Connection]) -> None:
+        # A failure here (disk full, the folder gone) costs nothing but speed: the view stays right without the new
+        # snapshot, and maintain() meets the same failure in the open.
+        with contextlib.suppress(OSError, sqlite3.Error, CorruptStore, _Stopped):
+            connection = connect()
+            try:
+                with self._folder_lock(wait=False) as held:
+                    if held:
+                        self._write(connection, view, self._check_stop)
+            finally:
+                connection.close()
+
+    def _check_stop(self, _: int) -> None:
+        if self._stop.is_set():
+            raise _Stopped
+
+    def _write(self, connection: sqlite3.Connection, view: View, progress: Progress | None) -> bool:
+        """Make and publish the snapshot of `view`; the folder lock is held."""
+        if view.generation is None and not view.snapshot.size and not self._is_small(connection):
+            return self._rebuilt(connection, view.seq, progress)
+        delta = view.delta
+        terms = DocumentTerms(
+            delta.slot.astype(np.int64), delta.term.astype(np.int64), delta.frequency, delta.segments
+        )
+        part = (delta.columns, terms, delta.author_terms.astype(np.int64))
+        return self._published(connection, view.snapshot, view.gone, iter([part]), view.seq, progress)
+
+    def _rebuilt(self, connection: sqlite3.Connection, seq: int, progress: Progress | None) -> bool:
+        rows = load_rows(connection, self._ns)
+        return self._published(connection, empty_snapshot(), None, rows, seq, progress)
+
+    def _published(
+        self,
+        connection: sqlite3.Connection,
+        base: Snapshot,
+        gone: npt.NDArray[np.bool_] | None,
+        parts: Iterator[tuple],  # type: ignore[type-arg]  # see make_snapshot
+        seq: int,
+        progress: Progress | None,
+    ) -> bool:
+        generation = secrets.token_hex(8)
+        folder = snapshot_folder(self._directory, self._ns, generation)
+        folder.mkdir(parents=True)
+        try:
+            save_snapshot(make_snapshot(base, gone, parts, seq, folder, progress), folder)
+            done = publish(connection, self._ns, State(generation, seq))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if not done:
+            shutil.rmtree(folder, ignore_errors=True)
+            return False
+        self._outdated = True
+        # Processes that have older files mapped keep them until they look again. Where the system does not allow
+        # their removal yet, a later merge does it.
+        for other in folder.parent.iterdir():
+            if other.is_dir() and other != folder:
+                shutil.rmtree(other, ignore_errors=True)
+        return True
+
+    @contextlib.contextmanager
+    def _folder_lock(self, *, wait: bool) -> Iterator[bool]:
+        """Hold the lock file of this namespace's folder; only its holder writes or removes snapshots."""
+        with folder_lock(self._directory / str(self._ns), wait=wait) as held:
+            yield held
+
+
+@contextlib.contextmanager
+def folder_lock(folder: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold the lock file of the folder of a namespace's snapshots; whether it is held is what comes back."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+b") as file:
+        yield _locked(file, wait)  # closing the file lets go
+
+
+class _StateChanged(Exception):
+    """Another snapshot became current while changes were being read."""
+
+
+class _Stopped(Exception):
+    """The index is being closed while a snapshot is made in the background."""
+
+
+def _start(snapshot: Snapshot, seq: int, generation: str | None) -> View:
+    return View(snapshot, empty_delta(), np.zeros(snapshot.size, np.bool_), seq, generation)
+
+
+def _total(values: npt.NDArray[Any]) -> int:
+    return int(values.sum(dtype=np.int64))
+
+
+def _count_in(values: npt.NDArray[np.int64], among: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How often each of the sorted `among` occurs in `values`."""
+    values = np.sort(values)
+    return np.searchsorted(values, among, side="right") - np.searchsorted(values, among, side="left")
+
+
+def _locked(file: IO[bytes], wait: bool) -> bool:
+    try:
+        import fcntl
+    except (
+        ImportError
+    ):  # a system without it: two processes may make the same snapshot, the later publish wins
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,186 @@
+"""What a chunk file says to the index, or to a check of it: read, hashed, analysed, without asking the index anything.
+
+This is nearly all the work of indexing a file, so it is what other processes do for the one that writes
+(``store.workers``); the result travels between them and is the same wherever it was made.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rlm_mem.chunk import content_hash, decode_chunk
+from rlm_mem.errors import InvalidChunk
+from rlm_mem.store.core.files import Signature, signature
+from rlm_mem.store.local.rows import Entry, entry_of, repeated_prefix
+
+__all__ = ["Examined", "LocalTerms", "Prepared", "created_at", "examine", "prepare"]
+
+_VERSIONS = "archive/versions/"
+
+_CREATED = b'\n    "created_at": "'  # as canonical files have it: no text can hold a line break unescaped
+_HEAD, _PER_SEGMENT, _AUTHOR = 3, 6, 2  # of a segment blob, in words (store.segments)
+
+
+class LocalTerms(msgspec.Struct, array_like=True):
+    """Encoded segments whose terms are numbered by their places in ``terms``, in the order of their first use."""
+
+    blob: bytes
+    terms: list[str]
+
+    def numbered(self, term: Callable[[str], int]) -> bytes:
+        """The blob with the numbers of the index's own dictionary: what ``encode_segments`` gives with ``term``."""
+        numbers = [term(text) for text in self.terms]
+        words = array("I")
+        words.frombytes(self.blob)
+        if sys.byteorder == "big":
+            words.byteswap()
+        start = _HEAD + _PER_SEGMENT * words[1]
+        for place in range(_HEAD + _AUTHOR, start, _PER_SEGMENT):
+            if words[place]:
+                words[place] = numbers[words[place] - 1] + 1
+        words[start:] = array("I", [numbers[word] for word in words[start:]])
+        if sys.byteorder == "big":
+            words.byteswap()
+        return words.tobytes()
+
+
+class Prepared(msgspec.Struct, array_like=True):
+    """One file: what the index is to hold of it, or why it cannot be read; neither where it is gone."""
+
+    path: str
+    size: int = 0
+    mtime_ns: int = 0
+    inode: int = 0
+    entry: Entry | None = None
+    segments: LocalTerms | None = None
+    problem: str | None = None
+
+    @property
+    def signature(self) -> Signature:
+        """The file as it was when it was read."""
+        return Signature(self.size, self.mtime_ns, self.inode)
+
+
+class Examined(msgspec.Struct, array_like=True):
+    """One file as a check looks at it: what the index must agree with, and whether it agrees with itself.
+
+    ``problem`` says why it cannot be read, ``invalid`` that it can but is no chunk; ``id`` is empty then, and where
+    the file is gone.
+    """
+
+    path: str
+    size: int = 0
+    mtime_ns: int = 0
+    inode: int = 0
+    id: str = ""
+    type: str = ""
+    revision: int = 0
+    tokens: int = 0
+    counted: int = 0
+    hash_is_right: bool = True
+    superseded_by: str | None = None
+    links: list[tuple[str, str]] = []
+    problem: str | None = None
+    invalid: bool = False
+
+    @property
+    def signature(self) -> Signature:
+        """The file as it was when it was read."""
+        return Signature(self.size, self.mtime_ns, self.inode)
+
+
+def examine(base: str, path: str) -> Examined:
+    """Read the chunk file, or former version, ``path`` (relative to ``base``)."""
+    found = Examined(path)
+    folder, _, name = path.rpartition("/")
+    try:
+        with Path(f"{base}/{path}").open("rb") as handle:
+            stat = os.fstat(handle.fileno())
+            chunk = decode_chunk(handle.read())
+        found.size, found.mtime_ns, found.inode = stat.st_size, stat.st_mtime_ns, stat.st_ino
+        if folder.startswith(_VERSIONS):
+            return found
+        if f"{chunk.id}.json" != name:
+            raise InvalidChunk(f"{name} holds the chunk {chunk.id}: file name and id must agree")
+    except FileNotFoundError:
+        return found
+    except OSError as error:
+        found.problem = error.strerror or str(error)
+        return found
+    except InvalidChunk as error:
+        found.problem, found.invalid = error.message, True
+        return found
+    from rlm_mem.text.tokens import count_tokens
+
+    found.id, found.type, found.revision = chunk.id, chunk.type, chunk.revision
+    found.tokens, found.counted = chunk.tokens, count_tokens(chunk.content)
+    found.hash_is_right = content_hash(chunk.content) == chunk.metadata.content_hash
+    found.superseded_by = chunk.metadata.superseded_by
+    found.links = [(link.target_id, link.type) for link in chunk.links]
+    return found
+
+
+def prepare(base: str, path: str, language: str) -> Prepared:
+    """Read the chunk file ``path`` (relative to ``base``); its segments only if it is an active chunk's."""
+    try:
+        with Path(f"{base}/{path}").open("rb") as handle:
+            stat = os.fstat(handle.fileno())
+            data = handle.read()
+    except FileNotFoundError:
+        return Prepared(path)
+    except OSError as error:
+        known = signature(f"{base}/{path}") or Signature(0, 0, 0)
+        return Prepared(path, known.size, known.mtime_ns, known.inode, problem=str(error))
+    found = Prepared(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    name = path.rsplit("/", 1)[-1]
+    try:
+        chunk = decode_chunk(data)
+        if f"{chunk.id}.json" != name:
+            raise InvalidChunk(f"{name} holds the chunk {chunk.id}: file name and id must agree")
+    except InvalidChunk as error:
+        found.problem = str(error)
+        return found
+    actual = content_hash(chunk.content)
+    if actual != chunk.metadata.content_hash or chunk.tokens == 0:
+        from rlm_mem.text.tokens import count_tokens
+
+        # Edited by hand: the index holds the truth of the text; `check` offers to bring the file's own fields along.
+        chunk.metadata.content_hash = actual
+        chunk.tokens = count_tokens(chunk.content)
+    found.entry = entry_of(chunk)
+    if not path.startswith("archive/"):
+        found.segments = _segments(chunk.content, repeated_prefix(chunk), language)
+    return found
+
+
+def _segments(content: str, skip_before: int, language: str) -> LocalTerms:
+    from rlm_mem.store.core.segments import encode_segments
+    from rlm_mem.text.analysis import get_analyser
+
+    places: dict[str, int] = {}
+
+    def place(text: str) -> int:
+        return places.setdefault(text, len(places))
+
+    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before)
+    return LocalTerms(encode_segments(analysed, place), list(places))
+
+
+def created_at(base: str, path: str) -> str:
+    """When the chunk of a file was made, at a glance; empty where a glance does not tell."""
+    try:
+        with Path(f"{base}/{path}").open("rb") as handle:
+            data = handle.read()
+    except OSError:  # whoever reads it in full will say so
+        return ""
+    start = data.find(_CREATED)
+    if start < 0:
+        return ""
+    start += len(_CREATED)
+    return data[start : start + 27].decode("ascii", "replace")

@@ -1,0 +1,384 @@
+"""Questions that the index alone answers: listings, summaries, links, neighbours, counts. No chunk file is read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rlm_mem.chunk import parse_time
+from rlm_mem.store.core.answers import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
+
+__all__ = ["ChunkState", "ConversationInfo", "LinkedChunk", "ListFilter", "Queries", "Summary", "day_bounds"]
+
+_SUMMARY = (
+    "doc, id, type, tokens, confidence, (SELECT c.id FROM conversations c WHERE c.conversation = chunks.conversation),"
+    " created_at, occurred_at, at, revision, access_count, valid_from, valid_to, superseded_by, source"
+)
+_EVER = (-1e15, 1e15)
+_VARIABLES = 900  # SQLite builds exist that take no more than 999 in one statement
+
+
+def day_bounds(text: str, what: str) -> tuple[float, float]:
+    """First and last moment (epoch seconds) that a date or time names: a bare date is its whole day."""
+    moment = parse_time(text, what)
+    if len(text.strip()) <= 10:
+        try:
+            return moment.timestamp(), (moment + timedelta(days=1)).timestamp()
+        except OverflowError:
+            return moment.timestamp(), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+    return moment.timestamp(), moment.timestamp()
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ",".join("?" * len(values))
+
+
+class Queries:
+    """Reads the index through one connection; every method takes the namespace's name."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def namespace_number(self, name: str) -> int:
+        """The number of a namespace, -1 where it has no chunks: then every query is empty."""
+        found = self._connection.execute("SELECT ns FROM namespaces WHERE name = ?", (name,)).fetchone()
+        return int(found[0]) if found else -1
+
+    def namespaces(self) -> list[tuple[str, int]]:
+        """Every namespace with the number of its active chunks."""
+        return self._connection.execute(
+            "SELECT name, coalesce((SELECT sum(chunks) FROM totals t WHERE t.ns = n.ns AND t.status = 0), 0)"
+            " FROM namespaces n ORDER BY name"
+        ).fetchall()
+
+    def _conversation(self, ns: int, conversation_id: str) -> int:
+        found = self._connection.execute(
+            "SELECT conversation FROM conversations WHERE ns = ? AND id = ?", (ns, conversation_id)
+        ).fetchone()
+        return int(found[0]) if found else -1
+
+    # --- listings --------------------------------------------------------------------------------------
+
+    def list_ids(self, namespace: str, wanted: ListFilter) -> list[str]:
+        """Ids that pass the filter, by time then insertion."""
+        return [place[0] for place in self.list_places(namespace, wanted)]
+
+    def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
+        """As ``list_ids``, each id with its place: time and insertion."""
+        ns = self.namespace_number(namespace)
+        where = ["chunks.ns = ?", "status = ?"]
+        values: list[object] = [ns, int(wanted.archived)]
+        source, at, doc = "chunks", "chunks.at", "chunks.doc"
+        if wanted.tags and not wanted.archived:
+            # Start from the rarest tag's rows, which lie in order of time: the cost follows the answer, not the store.
+            first = self._rarest(ns, wanted.tags)
+            source, at, doc = "tags t CROSS JOIN chunks ON chunks.doc = t.doc", "t.at", "t.doc"
+            where += ["t.ns = ?", "t.tag = ?"]
+            values += [ns, first]
+            for tag in wanted.tags:
+                if tag != first:
+                    where.append(
+                        "EXISTS (SELECT 1 FROM tags x WHERE x.ns = ? AND x.tag = ? AND x.at = t.at AND x.doc = t.doc)"
+                    )
+                    values += [ns, tag]
+        if wanted.any_tags and not wanted.archived:
+            where.append(
+                f"chunks.doc IN (SELECT doc FROM tags WHERE ns = ? AND tag IN ({_marks(wanted.any_tags)}))"
+            )
+            values += [ns, *wanted.any_tags]
+        if wanted.conversation_id is not None:
+            where[1] = "+status = ?"  # the plus sign: look the conversation up, do not walk along time
+            where.append("conversation = ?")
+            values.append(self._conversation(ns, wanted.conversation_id))
+        if wanted.start is not None:
+            where.append(f"{at} >= ?")
+            values.append(wanted.start)
+        if wanted.end is not None:
+            where.append(f"{at} < ?")
+            values.append(wanted.end)
+        if wanted.chunk_type is not None:
+            where.append("type = ?")
+            values.append(wanted.chunk_type)
+        if wanted.after is not None:
+            where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)")
+            values += wanted.after
+        order = f"{at} DESC, {doc} DESC" if wanted.newest_first else f"{at}, {doc}"
+        limit = -1 if wanted.limit is None else wanted.limit
+        return self._connection.execute(
+            f"SELECT chunks.id, {at}, {doc} FROM {source} WHERE {' AND '.join(where)}"
+            f" ORDER BY {order} LIMIT ? OFFSET ?",
+            (*values, limit, wanted.offset),
+        ).fetchall()
+
+    def _rarest(self, ns: int, tags: Sequence[str]) -> str:
+        if len(tags) == 1:
+            return tags[0]
+
+        def size(tag: str) -> int:
+            counted = self._connection.execute(
+                "SELECT count(*) FROM (SELECT 1 FROM tags WHERE ns = ? AND tag = ? LIMIT 10000)", (ns, tag)
+            ).fetchone()
+            return int(counted[0])
+
+        return min(tags, key=size)
+
+    def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
+        """Summaries of active chunks in the order asked for; unknown ids are left out."""
+        ns = self.namespace_number(namespace)
+        found: dict[str, Summary] = {}
+        wanted = list(dict.fromkeys(ids))
+        for start in range(0, len(wanted), _VARIABLES):
+            part = wanted[start : start + _VARIABLES]
+            rows = self._connection.execute(
+                f"SELECT {_SUMMARY} FROM chunks WHERE +ns = ? AND +status = 0 AND id IN ({_marks(part)})",
+                (ns, *part),
+            ).fetchall()
+            found.update((item.id, item) for item in self._summaries(namespace, rows))
+        return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
+
+    def _summaries(self, namespace: str, rows: Sequence[Any]) -> list[Summary]:
+        tags: dict[int, list[str]] = {}
+        docs = [row[0] for row in rows]
+        for start in range(0, len(docs), _VARIABLES):
+            part = docs[start : start + _VARIABLES]
+            for doc, tag in self._connection.execute(
+                f"SELECT doc, tag FROM tags WHERE doc IN ({_marks(part)}) ORDER BY tag", part
+            ):
+                tags.setdefault(doc, []).append(tag)
+        return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
+
+    def timeline(
+        self,
+        namespace: str,
+        start: float | None,
+        end: float | None,
+        limit: int,
+        *,
+        newest_first: bool = False,
+    ) -> list[Summary]:
+        """Summaries with ``start <= at < end`` in order of time."""
+        ns = self.namespace_number(namespace)
+        order = "DESC" if newest_first else "ASC"
+        rows = self._connection.execute(
+            f"SELECT {_SUMMARY} FROM chunks WHERE ns = ? AND status = 0 AND at >= ? AND at < ?"
+            f" ORDER BY at {order}, doc {order} LIMIT ?",
+            (ns, _EVER[0] if start is None else start, _EVER[1] if end is None else end, limit),
+        ).fetchall()
+        return self._summaries(namespace, rows)
+
+    def latest(
+        self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
+    ) -> list[Summary]:
+        """Newest first."""
+        ns = self.namespace_number(namespace)
+        where: list[str] = []
+        values: list[object] = []
+        if tag is not None:
+            # Tag rows of active chunks in order of time; where a conversation is wanted too, a bounded look at them
+            # keeps the cost fixed. The plus signs keep SQLite from walking the whole time index instead of looking up
+            # these few documents.
+            docs = [
+                row[0]
+                for row in self._connection.execute(
+                    "SELECT doc FROM tags WHERE ns = ? AND tag = ? ORDER BY at DESC, doc DESC LIMIT ?",
+                    (ns, tag, limit if conversation_id is None else limit * 4),
+                )
+            ]
+            where += [f"doc IN ({_marks(docs)})", "+ns = ?", "+status = 0"]
+            values += [*docs, ns]
+        else:
+            where += ["ns = ?", "status = 0"]
+            values.append(ns)
+        if conversation_id is not None:
+            where.append("conversation = ?")
+            values.append(self._conversation(ns, conversation_id))
+        if since is not None:
+            where.append("+at >= ?" if tag is not None else "at >= ?")
+            values.append(since)
+        rows = self._connection.execute(
+            f"SELECT {_SUMMARY} FROM chunks WHERE {' AND '.join(where)} ORDER BY at DESC, doc DESC LIMIT ?",
+            (*values, limit),
+        ).fetchall()
+        return self._summaries(namespace, rows)
+
+    def states(
+        self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
+    ) -> list[ChunkState]:
+        """The next chunks, active and archived, in the order in which they came; or those with these ids."""
+        # The plus sign: one walk along the rows, no sorting.
+        some = "" if ids is None else f" AND id IN ({_marks(ids)})"
+        rows = self._connection.execute(
+            "SELECT doc, id, status, revision, modified_at, content_hash FROM chunks"
+            f" WHERE +ns = ? AND doc > ?{some} ORDER BY doc LIMIT ?",
+            (self.namespace_number(namespace), after, *(ids or ()), limit),
+        )
+        return [ChunkState(*row) for row in rows]
+
+    # --- relations -------------------------------------------------------------------------------------
+
+    def linked(
+        self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
+    ) -> list[LinkedChunk]:
+        """Links of a chunk to and from active chunks of its namespace, strongest then newest."""
+        ns = self.namespace_number(namespace)
+        found: list[LinkedChunk] = []
+        if direction in ("out", "both"):
+            found += self._links(
+                "SELECT t.id, l.type, l.strength, 'out', l.reasoning, l.created_at FROM chunks s"
+                " JOIN links l ON l.doc = s.doc JOIN chunks t ON t.id = l.dst_id AND t.ns = s.ns AND t.status = 0"
+                " WHERE s.id = ? AND s.ns = ? AND s.status = 0",
+                (chunk_id, ns), link_type, limit,
+            )  # fmt: skip
+        if direction in ("in", "both"):
+            found += self._links(
+                "SELECT s.id, l.type, l.strength, 'in', l.reasoning, l.created_at FROM links l"
+                " JOIN chunks s ON s.doc = l.doc AND s.status = 0 WHERE l.dst_id = ? AND s.ns = ?"
+                " AND EXISTS (SELECT 1 FROM chunks t WHERE t.id = l.dst_id AND t.ns = s.ns)",
+                (chunk_id, ns), link_type, limit,
+            )  # fmt: skip
+        found.sort(key=lambda link: (-link.strength, link.created_at, link.chunk_id))
+        return found[:limit]
+
+    def _links(
+        self, query: str, values: tuple[object, ...], link_type: str | None, limit: int
+    ) -> Iterator[LinkedChunk]:
+        if link_type is not None:
+            query, values = f"{query} AND l.type = ?", (*values, link_type)
+        query += " ORDER BY l.strength DESC, l.created_at DESC LIMIT ?"
+        return (LinkedChunk(*row) for row in self._connection.execute(query, (*values, limit)))
+
+    def neighbours(
+        self, namespace: str, chunk_id: str, before: int, after: int
+    ) -> tuple[list[str], list[str]]:
+        """Ids before and after a chunk in its conversation, both in reading order."""
+        ns = self.namespace_number(namespace)
+        here = self._connection.execute(
+            "SELECT conversation, at, doc FROM chunks WHERE id = ? AND ns = ? AND status = 0", (chunk_id, ns)
+        ).fetchone()
+        if here is None or here[0] is None:
+            return [], []
+        conversation, at, doc = here
+        query = (
+            "SELECT id FROM chunks WHERE ns = ? AND conversation = ? AND status = 0"
+            " AND (at {sign} ? OR (at = ? AND doc {sign} ?)) ORDER BY at {order}, doc {order} LIMIT ?"
+        )
+        values = (ns, conversation, at, at, doc)
+        earlier = self._connection.execute(query.format(sign="<", order="DESC"), (*values, before)).fetchall()
+        later = self._connection.execute(query.format(sign=">", order="ASC"), (*values, after)).fetchall()
+        return [row[0] for row in reversed(earlier)], [row[0] for row in later]
+
+    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None:
+        """The active chunk with exactly this content in this conversation (None: in no conversation)."""
+        ns = self.namespace_number(namespace)
+        conversation = None if conversation_id is None else self._conversation(ns, conversation_id)
+        found = self._connection.execute(
+            "SELECT id FROM chunks WHERE content_hash = ? AND +ns = ? AND +status = 0 AND +conversation IS ?"
+            " ORDER BY doc LIMIT 1",
+            (digest, ns, conversation),
+        ).fetchone()
+        return found[0] if found else None
+
+    def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
+        """Active chunks equal after normalising, newest first."""
+        ns = self.namespace_number(namespace)
+        return [
+            row[0]
+            for row in self._connection.execute(
+                "SELECT id FROM chunks WHERE norm_hash = ? AND +ns = ? AND +status = 0 ORDER BY doc DESC LIMIT ?",
+                (digest, ns, limit),
+            )
+        ]
+
+    def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
+        """Every chunk of the namespace, archived ones left out, that holds a link to ``chunk_id``."""
+        return [
+            row[0]
+            for row in self._connection.execute(
+                "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND c.ns = ?",
+                (chunk_id, self.namespace_number(namespace)),
+            )
+        ]
+
+    # --- counts ----------------------------------------------------------------------------------------
+
+    def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
+        """Tags of active chunks with their numbers, commonest first."""
+        ns = self.namespace_number(namespace)
+        return self._connection.execute(
+            "SELECT tag, chunks FROM tag_totals WHERE ns = ? AND chunks > 0 ORDER BY chunks DESC, tag LIMIT ?",
+            (ns, -1 if limit is None else limit),
+        ).fetchall()
+
+    def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
+        """Conversations of active chunks, the one with the newest chunk first."""
+        ns = self.namespace_number(namespace)
+        rows = self._connection.execute(
+            "SELECT id, chunks, (SELECT at FROM chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND"
+            " c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = ? AND last_at > ?"
+            " ORDER BY last_at DESC, id LIMIT ?",
+            (ns, 2 * _EVER[0], -1 if limit is None else limit),
+        )
+        return [ConversationInfo(*row) for row in rows]
+
+    def stats(self, namespace: str) -> dict[str, Any]:
+        """Totals kept by triggers, so that their cost does not grow with the store."""
+        ns = self.namespace_number(namespace)
+        by_type: dict[str, int] = {}
+        counted = {"chunks": 0, "tokens": 0, "bytes": 0, "archived": 0}
+        for status, chunk_type, chunks, tokens, size in self._connection.execute(
+            "SELECT status, type, chunks, tokens, bytes FROM totals WHERE ns = ? AND chunks > 0 ORDER BY type",
+            (ns,),
+        ):
+            counted["bytes"] += size
+            if status == 0:
+                by_type[chunk_type] = chunks
+                counted["chunks"] += chunks
+                counted["tokens"] += tokens
+            else:
+                counted["archived"] += chunks
+        first, last = (
+            self._connection.execute(
+                f"SELECT at FROM chunks WHERE ns = ? AND status = 0 ORDER BY at {order} LIMIT 1", (ns,)
+            ).fetchone()
+            for order in ("ASC", "DESC")
+        )
+        return {
+            "chunk_count": counted["chunks"],
+            "total_tokens": counted["tokens"],
+            "storage_size_mb": round(counted["bytes"] / 1_000_000, 3),
+            "archived_count": counted["archived"],
+            "by_type": by_type,
+            "first_at": _iso(first[0]) if first else None,
+            "last_at": _iso(last[0]) if last else None,
+        }
+
+    def count_rows(self, table: str, namespace: str) -> int:
+        """Number of distinct tags, of conversations or of links of a namespace."""
+        ns = self.namespace_number(namespace)
+        query = {
+            "tags": "SELECT count(*) FROM tag_totals WHERE ns = ? AND chunks > 0",
+            "conversations": "SELECT count(*) FROM conversations WHERE ns = ?",
+            "links": "SELECT count(*) FROM links l JOIN chunks c ON c.doc = l.doc WHERE c.ns = ?",
+        }[table]
+        return int(self._connection.execute(query, (ns,)).fetchone()[0])
+
+    def ids_of(self, docs: Iterable[int]) -> dict[int, str]:
+        """Chunk ids by document number."""
+        wanted = list(docs)
+        found: dict[int, str] = {}
+        for start in range(0, len(wanted), _VARIABLES):
+            part = wanted[start : start + _VARIABLES]
+            found.update(
+                self._connection.execute(
+                    f"SELECT doc, id FROM chunks WHERE doc IN ({_marks(part)})", part
+                ).fetchall()
+            )
+        return found
+
+
+def _iso(seconds: float) -> str:
+    from rlm_mem.chunk import format_time
+
+    return format_time(datetime.fromtimestamp(seconds, tz=UTC))

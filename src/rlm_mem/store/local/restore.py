@@ -1,0 +1,135 @@
+"""Bringing a brain back from a backup: all of it, checked, or nothing.
+
+The files are unpacked beside the place where they shall be, compared with the manifest, read into an index and looked
+at; only then do they take their place, in one rename. What was there before is kept under another name.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlm_mem.config import Config
+from rlm_mem.errors import CorruptStore, InputError, StorageError
+from rlm_mem.store.core import files
+from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
+
+__all__ = ["Restored", "restore_folder"]
+
+Progress = Callable[[int, int], None]
+
+_BLOCK = 1 << 20
+
+
+@dataclass
+class Restored:
+    """What was brought back; ``kept`` is where the former brain is now, if there was one."""
+
+    info: BackupInfo
+    brain: Path
+    chunks: int
+    unreadable: int
+    kept: Path | None = None
+
+
+def restore_folder(
+    backup: Path, brain: Path, *, replace: bool = False, progress: Progress | None = None
+) -> Restored:
+    """Make the brain folder ``brain`` what the backup holds.
+
+    Args:
+        backup: a file that ``back_up_folder`` made, by this or an earlier version.
+        brain: a folder that does not exist, or is empty.
+        replace: also where there is something: it is renamed ``NAME.before-restore-TIME`` and stays.
+        progress: called with (files unpacked, files in all), then (chunks read, chunks in all).
+
+    Raises:
+        InputError: ``backup`` is no backup, or there is something at ``brain``.
+        CorruptStore: the backup is damaged. StorageError: it cannot be written. Nothing was changed then.
+    """
+    brain = brain.absolute()
+    if _taken(brain) and not replace:
+        raise InputError(
+            f"there is something at {brain} already",
+            hint="restore into another folder, or say --replace: what is there is kept under another name",
+        )
+    files.make_folder(brain.parent)
+    fresh = brain.with_name(f".{brain.name}.restoring-{secrets.token_hex(4)}")
+    try:
+        info = _unpacked(backup, fresh, progress)
+        chunks, unreadable = _indexed(fresh, progress)
+        if chunks + unreadable < info.chunks:
+            raise CorruptStore(f"{backup} says that it holds {info.chunks} chunks, {chunks} were found")
+        kept = _put_in_place(fresh, brain)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return Restored(info, brain, chunks, unreadable, kept)
+
+
+def _taken(place: Path) -> bool:
+    try:
+        return any(place.iterdir()) if place.is_dir() else place.exists() or place.is_symlink()
+    except OSError as error:
+        files.translate(error, str(place))
+
+
+def _unpacked(backup: Path, fresh: Path, progress: Progress | None) -> BackupInfo:
+    made: set[Path] = set()
+
+    def keep(name: str, content: io.RawIOBase, mtime: float) -> None:
+        path = fresh / name
+        if path.parent not in made:
+            files.make_folder(path.parent)
+            made.add(path.parent)
+        with path.open("xb") as file:
+            while block := content.read(_BLOCK):
+                file.write(block)
+        os.utime(path, (mtime, mtime))
+
+    files.make_folder(fresh)
+    return read_backup(backup, keep, progress)
+
+
+def _indexed(brain: Path, progress: Progress | None) -> tuple[int, int]:
+    """Build the index; how many chunks there are, and how many files that are none (as when it was backed up)."""
+    from rlm_mem.store.local.local_backend import LocalBackend
+
+    backend = LocalBackend(brain / "memory", Config.load(brain))
+    try:
+        backend.sync(full=True, progress=progress)
+        backend.checkpoint()
+        chunks = int(backend.connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
+        return chunks, len(backend.unreadable())
+    finally:
+        backend.close()
+
+
+def _put_in_place(fresh: Path, brain: Path) -> Path | None:
+    files.sync_files([path for path in fresh.rglob("*") if path.is_file()])
+    kept: Path | None = None
+    try:
+        if _taken(brain):
+            kept = brain.with_name(
+                f"{brain.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+            )
+            brain.rename(kept)
+        elif brain.is_dir():
+            brain.rmdir()
+        try:
+            fresh.rename(brain)
+        except OSError:
+            if kept is not None:
+                kept.rename(brain)
+            raise
+        files.sync_folder(brain.parent)
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        files.translate(error, str(brain))
+    return kept

@@ -1,0 +1,301 @@
+"""Making a snapshot: a former one without its altered chunks, plus the chunks written since, as sorted arrays.
+
+Nothing is tokenised again: the postings come from the segment blobs. Postings are put in order in slabs of a few
+million, so memory stays bounded by the size of the delta and one slab, and the big arrays are written as they are
+made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_mem.store.core.arrays import contained, distinct
+from rlm_mem.store.core.segments import DocumentTerms
+from rlm_mem.store.local.delta import Columns, columns_of
+from rlm_mem.store.local.snapshot import NO_CONVERSATION, Snapshot
+
+__all__ = ["make_snapshot"]
+
+Progress = Callable[[int], None]
+
+_SLAB = 8_000_000  # postings put in order at a time
+_TERM_SPAN = 1 << 20  # term numbers that one slab may span (bits of the sort key)
+_MAX_CHUNKS = 1 << 27
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Postings of some new chunks, ordered by term; `chunk` numbers the new chunks from 0."""
+
+    term: npt.NDArray[np.uint32]
+    chunk: npt.NDArray[np.int32]
+    payload: npt.NDArray[np.uint16]  # frequency << 8 | segments
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbering:
+    """Old ordinals and new chunks → ordinals of the snapshot being made (-1: gone)."""
+
+    old: npt.NDArray[np.int64]
+    new: npt.NDArray[np.int64]
+    group: npt.NDArray[np.int64]  # conversation of each ordinal, numbered in order
+
+
+def make_snapshot(
+    base: Snapshot,
+    gone: npt.NDArray[np.bool_] | None,
+    parts: Iterable[tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]],
+    seq: int,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Snapshot:
+    """Make the snapshot that stands for `base` without `gone`, plus `parts`.
+
+    Args:
+        base: the former snapshot.
+        gone: mask over its ordinals: chunks that were altered, archived or removed; None for none.
+        parts: the chunks written since, in any order; each chunk at most once, none of them left in `base`.
+        seq: the number of the last change that this covers.
+        folder: where to write the posting arrays while making them; None keeps them in memory.
+        progress: told the number of chunks read from `parts` so far.
+    """
+    kept = np.arange(base.size) if gone is None else np.flatnonzero(~gone)
+    columns_list: list[Columns] = []
+    runs: list[_Run] = []
+    authors = [base.author_terms.astype(np.int64)]
+    read = 0
+    for columns, terms, speakers in parts:
+        runs.append(_run_of(terms, read))
+        columns_list.append(columns)
+        authors.append(speakers)
+        read += len(columns.doc)
+        if progress is not None:
+            progress(read)
+    new = Columns.joined(columns_list) if columns_list else columns_of([])[0]
+    if len(kept) + read >= _MAX_CHUNKS:
+        raise ValueError(f"a namespace holds at most {_MAX_CHUNKS} chunks in one index")  # 134 million
+    columns, types, codes, numbering = _ordered(base, kept, new)
+    term, counts = _term_counts(base, gone, runs)
+    postings = _Postings(term, counts, folder)
+    for first, last in _slabs(term, counts):
+        postings.add(first, last, _slab_keys(base, runs, numbering, int(term[first]), int(term[last - 1])),
+                     numbering.group)  # fmt: skip
+    return postings.finish(columns, types, codes, numbering, distinct(np.concatenate(authors)), seq)
+
+
+def _run_of(terms: DocumentTerms, first_chunk: int) -> _Run:
+    # Sorting values is several times faster than sorting positions: term, chunk and payload share one number.
+    # Batches read from the tables have fewer than 2**15 chunks; a delta may have more.
+    local = terms.chunk
+    payload = (terms.frequency.astype(np.int64) << 8) | terms.segments
+    if len(local) and int(local.max()) >= 1 << 15:
+        order = np.lexsort((local, terms.term))
+        term, local, payload = terms.term[order], local[order], payload[order]
+    else:
+        keys = (terms.term << 31) | (local << 16) | payload
+        keys.sort()
+        term, local, payload = keys >> 31, (keys >> 16) & 0x7FFF, keys & 0xFFFF
+    return _Run(term.astype(np.uint32), (local + first_chunk).astype(np.int32), payload.astype(np.uint16))
+
+
+def _ordered(
+    base: Snapshot, kept: npt.NDArray[np.int64], new: Columns
+) -> tuple[Columns, tuple[str, ...], npt.NDArray[np.uint16], _Numbering]:
+    """All chunks in the order (conversation, at, doc), their types, and where each old and new one went."""
+    types = list(base.types)
+    code_of = {name: code for code, name in enumerate(types)}
+    for name in new.type_name:
+        if name not in code_of:
+            code_of[name] = len(types)
+            types.append(name)
+    new_codes = np.fromiter((code_of[name] for name in new.type_name), np.uint16, len(new.type_name))
+    unnamed = np.full(len(kept), None, np.object_)
+    old = Columns(
+        base.doc[kept], base.conversation[kept], base.at[kept], base.length[kept], base.segment_count[kept],
+        unnamed, base.superseded[kept], base.valid_from[kept], base.valid_to[kept],
+    )  # fmt: skip
+    joined = Columns.joined([old, new])
+    codes = np.concatenate([base.type_code[kept], new_codes])
+    order = np.lexsort((joined.doc, joined.at, joined.conversation))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    old_place = np.full(base.size, -1, np.int64)
+    old_place[kept] = place[: len(kept)]
+    columns = joined.taken(order)
+    changes = np.ones(len(order), np.int64)
+    if len(order):
+        same = columns.conversation[1:] == columns.conversation[:-1]
+        changes[1:] = ~same | (columns.conversation[1:] == NO_CONVERSATION)
+    return (
+        columns,
+        tuple(types),
+        codes[order].astype(np.uint16),
+        _Numbering(old_place, place[len(kept) :], np.cumsum(changes)),
+    )
+
+
+def _term_counts(
+    base: Snapshot, gone: npt.NDArray[np.bool_] | None, runs: list[_Run]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Every term that is left and the length of its list."""
+    if gone is None or not gone.any():
+        base_counts = np.diff(base.offsets)
+    else:
+        base_counts = np.empty(len(base.term), np.int64)
+        for first, last in _slabs(base.term, np.diff(base.offsets)):
+            lo, hi = int(base.offsets[first]), int(base.offsets[last])
+            left = np.concatenate([[0], np.cumsum(~gone[base.ordinal[lo:hi]])])
+            base_counts[first:last] = np.diff(left[base.offsets[first : last + 1] - lo])
+    terms, counts = [base.term.astype(np.int64)], [base_counts]
+    for run in runs:
+        starts = _changes(run.term)
+        terms.append(run.term[starts].astype(np.int64))
+        counts.append(np.diff(np.append(starts, len(run.term))))
+    all_terms, all_counts = np.concatenate(terms), np.concatenate(counts)
+    order = np.argsort(all_terms, kind="stable")
+    all_terms, all_counts = all_terms[order], all_counts[order]
+    starts = _changes(all_terms)
+    if not len(starts):
+        return all_terms, all_counts
+    sums = np.add.reduceat(all_counts, starts)
+    return all_terms[starts][sums > 0], sums[sums > 0]
+
+
+def _slabs(term: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Stretches of terms whose lists together fit one slab; a single longer list is a slab of its own."""
+    ends = np.cumsum(counts)
+    first = 0
+    while first < len(term):
+        done = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, done + _SLAB, side="right"))
+        last = min(last, int(np.searchsorted(term, int(term[first]) + _TERM_SPAN, side="left")))
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def _slab_keys(
+    base: Snapshot, runs: list[_Run], numbering: _Numbering, low: int, high: int
+) -> npt.NDArray[np.int64]:
+    """The postings of the terms `low` to `high`, in order: (term - low) << 43 | ordinal << 16 | payload."""
+    parts: list[npt.NDArray[np.int64]] = []
+    first = int(np.searchsorted(base.term, low, side="left"))
+    last = int(np.searchsorted(base.term, high, side="right"))
+    if last > first:
+        lo, hi = int(base.offsets[first]), int(base.offsets[last])
+        ordinal = numbering.old[base.ordinal[lo:hi]]
+        term = np.repeat(
+            base.term[first:last].astype(np.int64) - low, np.diff(base.offsets[first : last + 1])
+        )
+        payload = (base.frequency[lo:hi].astype(np.int64) << 8) | base.segments[lo:hi]
+        keys = (term << 43) | (ordinal << 16) | payload
+        parts.append(keys[ordinal >= 0])
+    for run in runs:
+        lo = int(np.searchsorted(run.term, low, side="left"))
+        hi = int(np.searchsorted(run.term, high, side="right"))
+        if hi > lo:
+            term = run.term[lo:hi].astype(np.int64) - low
+            parts.append((term << 43) | (numbering.new[run.chunk[lo:hi]] << 16) | run.payload[lo:hi])
+    keys = np.concatenate(parts)
+    keys.sort()
+    return keys
+
+
+class _Postings:
+    """The posting arrays while they are being filled, slab after slab."""
+
+    def __init__(
+        self, term: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], folder: Path | None
+    ) -> None:
+        total = int(counts.sum())
+        self._term = term
+        self._offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self._ordinal = _new_array(folder, "ordinal", np.int32, total)
+        self._frequency = _new_array(folder, "frequency", np.uint8, total)
+        self._segments = _new_array(folder, "segments", np.uint8, total)
+        self._segment_df = np.zeros(len(term), np.int64)
+        self._conversation_df = np.zeros(len(term), np.int32)
+        self._max_frequency = np.zeros(len(term), np.uint8)
+
+    def add(self, first: int, last: int, keys: npt.NDArray[np.int64], group: npt.NDArray[np.int64]) -> None:
+        """Write the lists of the terms number `first` to `last` (excluded) from their ordered keys."""
+        lo, hi = int(self._offsets[first]), int(self._offsets[last])
+        ordinal = (keys >> 16) & (_MAX_CHUNKS - 1)
+        frequency = ((keys >> 8) & 0xFF).astype(np.uint8)
+        segments = (keys & 0xFF).astype(np.uint8)
+        self._ordinal[lo:hi] = ordinal
+        self._frequency[lo:hi] = frequency
+        self._segments[lo:hi] = segments
+        starts = self._offsets[first:last] - lo
+        self._segment_df[first:last] = np.add.reduceat(segments, starts, dtype=np.int64)
+        self._max_frequency[first:last] = np.maximum.reduceat(frequency, starts)
+        owner = group[ordinal]
+        entered = np.ones(len(owner), np.int32)
+        entered[1:] = owner[1:] != owner[:-1]
+        entered[starts] = 1
+        self._conversation_df[first:last] = np.add.reduceat(entered, starts)
+
+    def finish(
+        self,
+        columns: Columns,
+        types: tuple[str, ...],
+        codes: npt.NDArray[np.uint16],
+        numbering: _Numbering,
+        authors: npt.NDArray[np.int64],
+        seq: int,
+    ) -> Snapshot:
+        """Everything together."""
+        for array in (self._ordinal, self._frequency, self._segments):
+            if isinstance(array, np.memmap):
+                array.flush()
+        length_before = np.concatenate([[0], np.cumsum(columns.length, dtype=np.int64)]).astype(np.int64)
+        return Snapshot(
+            doc=columns.doc,
+            conversation=columns.conversation,
+            at=columns.at,
+            length=columns.length,
+            segment_count=columns.segment_count,
+            type_code=codes,
+            superseded=columns.superseded,
+            valid_from=columns.valid_from,
+            valid_to=columns.valid_to,
+            doc_order=np.argsort(columns.doc).astype(np.int32),
+            time_order=np.lexsort((columns.doc, columns.at)).astype(np.int32),
+            length_before=length_before,
+            term=self._term.astype(np.uint32),
+            offsets=self._offsets,
+            segment_df=self._segment_df,
+            conversation_df=self._conversation_df,
+            max_frequency=self._max_frequency,
+            author_terms=authors[contained(authors, self._term)].astype(np.uint32),
+            ordinal=np.asarray(self._ordinal),
+            frequency=np.asarray(self._frequency),
+            segments=np.asarray(self._segments),
+            types=types,
+            seq=seq,
+            conversations=int(numbering.group[-1]) if len(numbering.group) else 0,
+            total_length=int(length_before[-1]),
+            total_segments=int(columns.segment_count.sum(dtype=np.int64)),
+        )
+
+
+def _new_array(folder: Path | None, name: str, dtype: type[np.generic], size: int) -> npt.NDArray[Any]:
+    if folder is None or not size:
+        return np.zeros(size, dtype)
+    mapped: npt.NDArray[Any] = np.lib.format.open_memmap(
+        folder / f"{name}.npy", mode="w+", dtype=np.dtype(dtype), shape=(size,)
+    )
+    return mapped
+
+
+def _changes(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Where a sorted array takes a new value."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])

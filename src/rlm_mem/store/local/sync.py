@@ -1,0 +1,249 @@
+"""Noticing what changed behind the index's back: edits by hand or by git, and files of a killed process.
+
+Folders whose time changed are scanned; in them a file is read only if its size, time or inode differ from what the
+index recorded. Runs under the write lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
+from rlm_mem.errors import InvalidChunk
+from rlm_mem.store.core import files
+from rlm_mem.store.local import redo
+from rlm_mem.store.local.layout import Layout
+from rlm_mem.store.local.prepare import Prepared
+from rlm_mem.store.local.rows import ACTIVE, ARCHIVED, Row, RowWriter, find_row, row_at_path
+from rlm_mem.store.local.transaction import RACY_NS
+from rlm_mem.store.local.workers import in_order_of_making, prepared
+
+__all__ = ["SyncReport", "changed_folders", "read_chunk_file", "read_version_file", "sync_folders"]
+
+_logger = logging.getLogger("rlm_mem.store")
+
+Progress = Callable[[int, int], None]
+
+_TELL = 20  # progress is told once in so many files
+
+
+@dataclass
+class SyncReport:
+    """What a sync found: relative paths."""
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    scanned_folders: int = 0
+    folder_times: dict[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.unreadable)
+
+
+def changed_folders(
+    connection: sqlite3.Connection, layout: Layout, *, full: bool = False, racy: bool = True
+) -> list[str]:
+    """Folders that may hold unnoticed changes, newest first.
+
+    Args:
+        full: every folder.
+        racy: also folders whose time was too young, when it was recorded, to prove that nothing came after it.
+    """
+    known = {
+        row[0]: (row[1], row[2]) for row in connection.execute("SELECT path, mtime_ns, seen_ns FROM folders")
+    }
+    changed = [path for path in known if not layout.absolute(path).is_dir()]
+    for path in layout.folders():
+        record = known.get(path)
+        try:
+            mtime = layout.absolute(path).stat().st_mtime_ns
+        except FileNotFoundError:
+            continue
+        # A time that was young when it was recorded may hide a later change in the same tick of the clock.
+        if full or record is None or record[0] != mtime or (racy and record[1] - mtime < RACY_NS):
+            changed.append(path)
+    return sorted(changed, reverse=True)
+
+
+def read_chunk_file(path: Path) -> tuple[Chunk, files.Signature]:
+    """Read one chunk file; raises InvalidChunk, or OSError where it cannot be opened."""
+    with path.open("rb") as handle:
+        stat = os.fstat(handle.fileno())
+        data = handle.read()
+    chunk = decode_chunk(data)
+    if chunk.id != path.stem:
+        raise InvalidChunk(f"{path.name} holds the chunk {chunk.id}: file name and id must agree")
+    return chunk, files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
+def read_version_file(path: Path) -> Chunk:
+    """Read a former version (its file is named after the revision, not the chunk)."""
+    return decode_chunk(path.read_bytes())
+
+
+def sync_folders(
+    connection: sqlite3.Connection,
+    layout: Layout,
+    rows: RowWriter,
+    folders: list[str],
+    *,
+    language: str,
+    progress: Progress | None = None,
+    tidy: bool = True,
+    fresh: bool = False,
+    processes: int = 0,
+) -> SyncReport:
+    """Bring the index up to date with ``folders``; the caller holds the write lock and commits.
+
+    Args:
+        language: of the analyser.
+        progress: called now and then with (files read, files to read).
+        tidy: also deal with the files of killed processes.
+        fresh: the index is empty: there is no former state to compare with.
+        processes: how many may be used to read many files; 0: one per core.
+    """
+    report = SyncReport(scanned_folders=len(folders))
+    if tidy:
+        _finish_interrupted(connection, layout)
+    seen_at = {path: _mtime(layout, path) for path in folders}
+    missing: list[Row] = []
+    todo: list[str] = []
+    for folder in folders:
+        present = dict(_scan(layout, folder))
+        recorded = _recorded(connection, folder)
+        todo += [path for path, sig in present.items() if recorded.get(path) != sig]
+        missing += [
+            row
+            for path in recorded
+            if path not in present and (row := row_at_path(connection, path)) is not None
+        ]
+        for path in [path for path in recorded if path not in present]:
+            connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
+    if len(todo) > 1:
+        todo = in_order_of_making(str(layout.base), todo, processes=processes)
+    for done, found in enumerate(prepared(str(layout.base), todo, language, processes=processes), 1):
+        _adopt(connection, layout, rows, found, report, fresh=fresh)
+        if progress is not None and (done % _TELL == 0 or done == len(todo)):
+            progress(done, len(todo))
+    for row in missing:
+        current = find_row(connection, row.id)
+        if current is not None and current.path == row.path:  # not adopted from another place meanwhile
+            rows.drop(current)
+            report.removed.append(row.path)
+    now = time.time_ns()
+    for path, mtime in seen_at.items():
+        if mtime is None:
+            connection.execute("DELETE FROM folders WHERE path = ?", (path,))
+        else:
+            connection.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (path, mtime, now))
+            report.folder_times[path] = mtime
+    return report
+
+
+def _mtime(layout: Layout, path: str) -> int | None:
+    try:
+        return layout.absolute(path).stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+
+
+def _scan(layout: Layout, folder: str) -> Iterator[tuple[str, files.Signature]]:
+    try:
+        with os.scandir(layout.absolute(folder)) as entries:
+            for entry in entries:
+                if entry.name.endswith(".json") and not entry.name.startswith(".") and entry.is_file():
+                    with contextlib.suppress(FileNotFoundError):
+                        stat = entry.stat()
+                        yield (
+                            f"{folder}/{entry.name}",
+                            files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino),
+                        )
+    except FileNotFoundError:
+        return
+
+
+def _recorded(connection: sqlite3.Connection, folder: str) -> dict[str, files.Signature]:
+    bounds = (folder + "/", folder + "0")  # "0" is the character after "/"
+    found: dict[str, files.Signature] = {}
+    for table in ("chunks", "unreadable"):
+        for path, size, mtime_ns, inode in connection.execute(
+            f"SELECT path, size, mtime_ns, inode FROM {table} WHERE path > ? AND path < ?", bounds
+        ):
+            if folder != "archive" or "/" not in path[len("archive/") :]:
+                found[path] = files.Signature(size, mtime_ns, inode)
+    return found
+
+
+def _adopt(
+    connection: sqlite3.Connection,
+    layout: Layout,
+    rows: RowWriter,
+    found: Prepared,
+    report: SyncReport,
+    *,
+    fresh: bool,
+) -> None:
+    path, entry, problem = found.path, found.entry, found.problem
+    former = None if fresh else row_at_path(connection, path)
+    if entry is not None:
+        twin = find_row(connection, entry.id)
+        if twin is not None and twin.path != path and layout.absolute(twin.path).exists():
+            problem = f"{path}: the chunk {entry.id} is also in {twin.path}"
+        former = former or twin
+    elif problem is None:
+        return  # gone since the folder was listed
+    if entry is None or problem is not None:
+        _logger.error("unreadable chunk file %s: %s", path, problem)
+        connection.execute(
+            "INSERT OR REPLACE INTO unreadable VALUES (?, ?, ?, ?, ?)",
+            (path, found.size, found.mtime_ns, found.inode, problem),
+        )
+        hidden = row_at_path(connection, path)
+        if hidden is not None:  # it is not what the index says any more: hide it, leave the file alone
+            rows.drop(hidden)
+        report.unreadable.append(path)
+        return
+    if not fresh:
+        connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
+    if former is not None:
+        entry.access_count = max(entry.access_count, former.access_count)
+        entry.accessed_at = max(entry.accessed_at, former.accessed_at)
+    status = ARCHIVED if path.startswith("archive/") else ACTIVE
+    segments = found.segments
+    rows.put_entry(
+        entry,
+        path,
+        found.signature,
+        status,
+        lambda: segments.numbered(rows.term) if segments is not None else b"",
+        former=former,
+    )
+    (report.added if former is None else report.changed).append(path)
+
+
+def _finish_interrupted(connection: sqlite3.Connection, layout: Layout) -> None:
+    """Deal with what a killed process left in ``.tmp``: put back what was being deleted, drop the rest.
+
+    Under the write lock nobody else has work in progress there, except temporary files written by a process that
+    is waiting for no lock: those are in the lock too. So everything found is an orphan.
+    """
+    if not layout.unfinished.is_dir():
+        return
+    way_back = redo.way_back(layout)
+    for leftover in sorted(layout.unfinished.iterdir()):
+        chunk_id = leftover.name.split(".", 1)[0]
+        if leftover.suffix in way_back and is_chunk_id(chunk_id):
+            row = find_row(connection, chunk_id)
+            if row is not None and not layout.absolute(row.path).exists():
+                files.publish(leftover, layout.absolute(row.path))
+                continue
+        files.remove(leftover)

@@ -1,0 +1,303 @@
+"""One write to the local store: files and index rows that appear together or not at all.
+
+Order at commit: sync the new files, move, keep former versions and rename, sync the folders, commit the index. A
+crash anywhere leaves either the old state or finished files that the next open adopts (DESIGN section 4).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlm_mem.chunk import Chunk, encode_chunk
+from rlm_mem.errors import StorageError
+from rlm_mem.store.core import files
+from rlm_mem.store.local import redo
+from rlm_mem.store.local.layout import Layout
+from rlm_mem.store.local.rows import ACTIVE, ARCHIVED, Row, RowWriter, find_row
+from rlm_mem.store.local.schema import sqlite_error
+
+__all__ = ["RACY_NS", "Transaction"]
+
+_logger = logging.getLogger("rlm_mem.store")
+
+#: Folder times move in ticks of a few milliseconds: a time this young may hide a second change in the same tick.
+RACY_NS = 20_000_000
+
+
+@dataclass
+class _Publish:
+    temp: Path
+    target: Path
+    version: Path | None  # where the file that stands at the target is kept first
+
+
+class Transaction:
+    """Collects writes under the write lock; made by ``LocalBackend.transaction``.
+
+    Args:
+        connection: inside BEGIN IMMEDIATE.
+        layout: where files lie.
+        rows: writer of index rows on the same connection.
+        durable: sync files and folders before the commit.
+        keep_versions: how many former versions of a chunk are kept.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        layout: Layout,
+        rows: RowWriter,
+        *,
+        durable: bool,
+        keep_versions: int,
+    ) -> None:
+        self.connection = connection
+        self.rows = rows
+        self.events: list[dict[str, Any]] = []
+        self._layout = layout
+        self._durable = durable
+        self._keep_versions = keep_versions
+        self._pending: dict[str, _Publish] = {}
+        self._chunks: dict[str, Chunk] = {}
+        self._moves: list[tuple[Path, Path]] = []
+        self._gone: list[Path] = []
+        self._emptied: list[Path] = []
+        self._undo: list[Callable[[], None]] = []
+        self._record: Path | None = None
+        self._folders: dict[Path, int] = {}
+        self.recorded_folders: dict[str, int] = {}
+
+    # --- collecting ------------------------------------------------------------------------------------
+
+    def pending(self, chunk_id: str) -> Chunk | None:
+        """A chunk written or moved earlier in this transaction, whose file is not there yet."""
+        return self._chunks.get(chunk_id)
+
+    def put(self, chunk: Chunk, *, status: int = ACTIVE, keep_version: bool = True) -> None:
+        """Write a chunk, new or changed; the file appears at commit."""
+        row = find_row(self.connection, chunk.id)
+        path = (
+            self._layout.archive_path(chunk.id)
+            if status == ARCHIVED
+            else row.path
+            if row and row.status == status
+            else self._layout.chunk_path(chunk.id, chunk.metadata.created_at)
+        )
+        temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
+        written = files.signature(temp)
+        if written is None:
+            raise StorageError(f"{temp} vanished while it was written")
+        try:
+            self.rows.put(chunk, path, written, status, former=row)
+        except sqlite3.Error as error:
+            files.remove(temp)
+            raise sqlite_error(error, chunk.id) from error
+        earlier = self._pending.pop(chunk.id, None)
+        version = None
+        if earlier:
+            files.remove(earlier.temp)
+            version = earlier.version
+        elif row and keep_version and self._keep_versions:
+            version = self._layout.versions(chunk.id) / f"{row.revision}.json"
+        if row and row.path != path and not earlier:
+            self._drop_file(self._layout.absolute(row.path))
+        self._pending[chunk.id] = _Publish(temp, self._layout.absolute(path), version)
+        self._chunks[chunk.id] = chunk
+
+    def keep(self, chunk: Chunk) -> None:
+        """Record a former version of a chunk as it is, in place of the one with its revision."""
+        target = self._layout.versions(chunk.id) / f"{chunk.revision}.json"
+        temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
+        name = f"{chunk.id}@{chunk.revision}"  # no chunk id holds such a sign
+        earlier = self._pending.pop(name, None)
+        if earlier:
+            files.remove(earlier.temp)
+        self._pending[name] = _Publish(temp, target, None)
+
+    def move(self, chunk: Chunk, row: Row, status: int) -> None:
+        """Archive or restore a chunk as it is: the file moves, its bytes stay."""
+        path = (
+            self._layout.archive_path(chunk.id)
+            if status == ARCHIVED
+            else self._layout.chunk_path(chunk.id, chunk.metadata.created_at)
+        )
+        self.rows.put(chunk, path, row.signature, status, former=row)
+        earlier = self._pending.get(chunk.id)
+        if earlier:
+            if self._layout.absolute(row.path).exists():
+                self._drop_file(self._layout.absolute(row.path))
+            earlier.target = self._layout.absolute(path)
+        else:
+            self._moves.append((self._layout.absolute(row.path), self._layout.absolute(path)))
+        self._chunks[chunk.id] = chunk  # its file is not there yet for a reader in this transaction
+
+    def erase(self, row: Row) -> None:
+        """Remove a chunk for good, its former versions included."""
+        self.rows.drop(row)
+        earlier = self._pending.pop(row.id, None)
+        self._chunks.pop(row.id, None)
+        kept = [self._pending.pop(name) for name in list(self._pending) if name.startswith(f"{row.id}@")]
+        for item in (*([earlier] if earlier else ()), *kept):
+            files.remove(item.temp)
+        path = self._layout.absolute(row.path)
+        if path.exists():
+            self._drop_file(path)
+        versions = self._layout.versions(row.id)
+        if versions.is_dir():
+            for version in versions.iterdir():
+                self._drop_file(version)
+            self._emptied.append(versions)
+
+    def _drop_file(self, path: Path) -> None:
+        # Set aside before the commit, unlinked after it: a crash in between can be told from a finished delete.
+        self._moves.append((path, self._layout.unfinished / f"{path.name}.{secrets.token_hex(4)}.gone"))
+        self._gone.append(self._moves[-1][1])
+
+    # --- ending ----------------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Make everything visible and durable; on any failure everything is as before."""
+        publishes = list(self._pending.values())
+        try:
+            if self._durable and publishes:
+                files.sync_files([item.temp for item in publishes])
+            self._remember_folders(publishes)
+            if len(publishes) + len(self._moves) > 1:  # one alone is whole or not there by itself
+                self._moves = [(source, redo.erased(target)) for source, target in self._moves]
+                self._gone = [redo.erased(path) for path in self._gone]
+                self._record = redo.write(self._layout, self._namings(publishes), durable=self._durable)
+            # Moves first: a chunk that is restored and then changed in one batch must end as changed.
+            for source, target in self._moves:
+                self._move(source, target)
+            for item in publishes:
+                self._publish(item)
+            if self._durable:
+                for folder in self._folders:
+                    files.sync_folder(folder)
+            if self._record is not None:
+                redo.forget(self._record, durable=self._durable)
+                self._record = None
+            self._record_folders()
+            self.connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self.rollback()
+            raise sqlite_error(error, "the index") from error
+        except OSError as error:
+            self.rollback()
+            if isinstance(error, StorageError):
+                raise
+            files.translate(error, "the change")
+        except BaseException:
+            self.rollback()
+            raise
+        self._undo.clear()
+        for path in self._gone:
+            files.remove(path)
+        for folder in self._emptied:
+            with contextlib.suppress(OSError):  # not empty after all, or gone: either is fine
+                folder.rmdir()
+        for item in publishes:
+            if item.version:
+                self._trim_versions(item.version.parent)
+
+    def rollback(self) -> None:
+        """Undo every file operation done so far, then the index rows."""
+        if self._record is not None:  # first: whoever finds it would go on with the write
+            self._record = redo.abandon(self._record)
+        for step in reversed(self._undo):
+            try:
+                step()
+            except (
+                OSError
+            ) as error:  # the next open adopts what stands there; nothing acknowledged is touched
+                _logger.error("undo of a failed write: %s", error)
+        self._undo.clear()
+        for item in self._pending.values():
+            files.remove(item.temp)
+        if self._record is not None:
+            files.remove(self._record)
+            self._record = None
+        with contextlib.suppress(sqlite3.Error):  # a failed statement may have ended the transaction already
+            self.connection.execute("ROLLBACK")
+        self.rows.forget()
+
+    def _namings(self, publishes: list[_Publish]) -> list[redo.Naming]:
+        def name(path: Path) -> str:
+            return path.relative_to(self._layout.base).as_posix()
+
+        moved = [redo.Naming(name(source), name(target)) for source, target in self._moves]
+        return moved + [
+            redo.Naming(name(one.temp), name(one.target), name(one.version) if one.version else None)
+            for one in publishes
+        ]
+
+    def _publish(self, item: _Publish) -> None:
+        kept: Path | None = None
+        existed = item.target.exists()
+        if existed:
+            # Kept under a second name also when no version is wanted, until the commit: it is the way back.
+            kept = item.version or self._layout.unfinished / f"{item.target.name}.{secrets.token_hex(4)}.undo"
+            files.link_or_copy(item.target, kept)
+        files.publish(item.temp, item.target)
+
+        def undo() -> None:
+            if kept is None:
+                files.remove(item.target)
+            else:
+                os.replace(kept, item.target)
+
+        self._undo.append(undo)
+        if kept is not None and kept is not item.version:
+            self._gone.append(kept)
+
+    def _move(self, source: Path, target: Path) -> None:
+        files.publish(source, target)
+        self._undo.append(lambda: os.replace(target, source))
+
+    # A folder's time is recorded only if it was as recorded before this write: otherwise somebody else's change
+    # would be covered up, and the next open could not see it.
+
+    def _remember_folders(self, publishes: list[_Publish]) -> None:
+        touched = {item.target.parent for item in publishes}
+        touched |= {path.parent for pair in self._moves for path in pair}
+        touched.discard(self._layout.unfinished)
+        self._folders = {}
+        for folder in touched:
+            try:
+                self._folders[folder] = folder.stat().st_mtime_ns
+            except FileNotFoundError:
+                self._folders[folder] = 0
+
+    def _record_folders(self) -> None:
+        for folder, before in self._folders.items():
+            relative = folder.relative_to(self._layout.base).as_posix()
+            if not (relative == "archive" or relative.startswith("chunks/")):
+                continue
+            known = self.connection.execute(
+                "SELECT mtime_ns FROM folders WHERE path = ?", (relative,)
+            ).fetchone()
+            if before == 0 or (known and known[0] == before):
+                now = folder.stat().st_mtime_ns
+                self.connection.execute(
+                    "INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (relative, now, time.time_ns())
+                )
+                self.recorded_folders[relative] = now
+
+    def _trim_versions(self, folder: Path) -> None:
+        try:
+            kept = sorted(
+                folder.glob("*.json"), key=lambda path: int(path.stem) if path.stem.isdigit() else 0
+            )
+            for path in kept[: max(0, len(kept) - self._keep_versions)]:
+                files.remove(path)
+        except OSError as error:  # too many versions do no harm; the write itself is done
+            _logger.warning("former versions in %s: %s", folder, error)

@@ -1,0 +1,99 @@
+"""The three JSON views of seed 000, written at checkpoint and never per insert: for people and older tools."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rlm_mem.store.core import files
+from rlm_mem.store.local.layout import Layout
+
+__all__ = ["write_views"]
+
+_BLOCK = 1 << 18
+
+
+def write_views(connection: sqlite3.Connection, layout: Layout) -> list[str]:
+    """Write ``metadata_index.json``, ``tag_index.json`` and ``link_graph.json``; returns their names.
+
+    One line per chunk or tag, written as the rows come: the memory it takes does not grow with the store.
+    """
+    files.make_folder(layout.index)
+    views = {
+        "metadata_index.json": _metadata(connection),
+        "tag_index.json": _tags(connection),
+        "link_graph.json": _links(connection),
+    }
+    for name, entries in views.items():
+        _write(layout.index / name, entries)
+    return list(views)
+
+
+def _metadata(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
+    for row in connection.execute(
+        "SELECT c.id, type, tokens, confidence, created_at, modified_at, v.id, n.name, path FROM chunks c"
+        " JOIN namespaces n USING(ns) LEFT JOIN conversations v USING(conversation)"
+        " WHERE status = 0 ORDER BY doc"
+    ):
+        yield (
+            row[0],
+            {
+                "type": row[1],
+                "tokens": row[2],
+                "confidence": row[3],
+                "created_at": row[4],
+                "modified_at": row[5],
+                "conversation_id": row[6],
+                "namespace": row[7],
+                "file": row[8],
+            },
+        )
+
+
+def _tags(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
+    namespaces = connection.execute("SELECT ns FROM namespaces ORDER BY ns").fetchall()
+    # Of all namespaces together, as the files are; each walk is along the key of the table, so nothing is sorted.
+    walks = [
+        connection.execute(
+            "SELECT tag, c.id FROM tags t JOIN chunks c USING(doc) WHERE t.ns = ? ORDER BY t.tag, t.at, t.doc",
+            ns,
+        )
+        for ns in namespaces
+    ]
+    for tag, rows in groupby(merge(*walks, key=itemgetter(0)), itemgetter(0)):
+        yield tag, [chunk_id for _, chunk_id in rows]
+
+
+def _links(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
+    rows = connection.execute(
+        "SELECT c.id, dst_id, l.type, strength FROM chunks c CROSS JOIN links l USING(doc) WHERE status = 0"
+        " ORDER BY c.doc, position"
+    )
+    for source, links in groupby(rows, itemgetter(0)):
+        yield source, [{"target_id": row[1], "type": row[2], "strength": row[3]} for row in links]
+
+
+def _write(target: Path, entries: Iterable[tuple[str, Any]]) -> None:
+    encode = msgspec.json.Encoder().encode
+    temp = files.write_temp(target.parent, f".{target.name}", b"")
+    try:
+        with temp.open("wb", buffering=_BLOCK) as file:
+            before = b"{\n"
+            for key, value in entries:
+                file.write(before + encode(key) + b": " + encode(value))
+                before = b",\n"
+            file.write(b"\n}\n" if before != b"{\n" else b"{}\n")
+        files.publish(temp, target)
+    except OSError as error:
+        files.remove(temp)
+        files.translate(error, target.name)
+    except BaseException:
+        files.remove(temp)
+        raise

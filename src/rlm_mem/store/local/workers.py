@@ -1,0 +1,222 @@
+"""Other processes that read chunk files for the one that writes the index, where that is quicker.
+
+A worker is a plain child process that answers lots of paths with lots of ``Prepared``; the results come back in the
+order of the paths, so an index made with workers is the one made without. Python's own ``multiprocessing`` is no way
+here: a child of it runs the main script of whoever uses this package once more. Where children cannot be started, or
+one dies, the work is done in this process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import struct
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import IO, Any
+
+import msgspec
+
+from rlm_mem.store.local.prepare import Examined, Prepared, created_at, examine, prepare
+
+__all__ = ["FEW", "examined", "in_order_of_making", "prepared", "serve"]
+
+_logger = logging.getLogger("rlm_mem.store")
+
+#: With fewer files than this, starting processes takes longer than reading the files here.
+FEW = 600
+_LOT = 100
+_GLANCES = 2000
+_MOST = 8  # the one that writes keeps up with no more
+_SIZE = struct.Struct("<I")
+_START = "import sys; sys.path[:] = {path!r}; from rlm_mem.store.local.workers import serve; serve()"
+
+
+class _Request(msgspec.Struct, array_like=True):
+    task: str
+    base: str
+    language: str
+    paths: list[str]
+
+
+def _work(request: _Request) -> list[Any]:
+    """What a request asks for, one answer per path; the same here and in another process."""
+    base = request.base
+    if request.task == "prepare":
+        return [prepare(base, path, request.language) for path in request.paths]
+    if request.task == "examine":
+        return [examine(base, path) for path in request.paths]
+    return [created_at(base, path) for path in request.paths]
+
+
+def prepared(
+    base: str, paths: Sequence[str], language: str, *, processes: int = 0, few: int | None = None
+) -> Iterator[Prepared]:
+    """Every file of ``paths``, in that order.
+
+    Args:
+        base: the store's folder.
+        paths: relative to it.
+        language: of the analyser.
+        processes: how many may be used; 0 takes as many as there are cores, 1 only this one.
+        few: with fewer files no other process is used; None takes FEW.
+    """
+    requests = _requests("prepare", base, language, paths, _LOT)
+    return _answered(requests, list[Prepared], len(paths), processes, FEW if few is None else few)
+
+
+def examined(
+    base: str, paths: Iterable[str], files: int, *, processes: int = 0, few: int | None = None
+) -> Iterator[Examined]:
+    """Every file of ``paths`` as a check looks at it, in that order; ``files`` is about how many there are."""
+    requests = _requests("examine", base, "", paths, _LOT)
+    return _answered(requests, list[Examined], files, processes, FEW if few is None else few)
+
+
+def in_order_of_making(
+    base: str, paths: Sequence[str], *, processes: int = 0, few: int | None = None
+) -> list[str]:
+    """The paths, oldest chunk first, so that chunks of the same time are numbered in the order of their insertion."""
+    requests = _requests("glance", base, "", paths, _GLANCES)
+    # A glance takes a twentieth of the work: with a few thousand files it is over before a process is up.
+    few = 20 * (FEW if few is None else few)
+    times: Iterator[str] = _answered(requests, list[str], len(paths), processes, few)
+    return [path for _, path in sorted(zip(times, paths, strict=True))]
+
+
+def _requests(task: str, base: str, language: str, paths: Iterable[str], size: int) -> Iterator[_Request]:
+    rest = iter(paths)
+    while lot := list(islice(rest, size)):
+        yield _Request(task, base, language, lot)
+
+
+def _answered(
+    requests: Iterator[_Request], shape: Any, files: int, processes: int, few: int
+) -> Iterator[Any]:
+    """The answers to all requests in their order."""
+    count = min(processes or _cores(), _MOST)
+    if files < few or count < 2 or not sys.executable or getattr(sys, "frozen", False):
+        for request in requests:
+            yield from _work(request)
+        return
+    pool = _Pool(count, msgspec.msgpack.Decoder(shape))
+    try:
+        for answer in pool.answers(requests):
+            yield from answer
+    finally:
+        pool.close()
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Pool:
+    """Children, each driven by a thread of its own that does the work itself once its child is gone."""
+
+    def __init__(self, count: int, decoder: msgspec.msgpack.Decoder[Any]) -> None:
+        self._decoder = decoder
+        self._idle: queue.SimpleQueue[_Child | None] = queue.SimpleQueue()
+        self._children = [child for child in (_started() for _ in range(count)) if child is not None]
+        for number in range(count):
+            self._idle.put(self._children[number] if number < len(self._children) else None)
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="rlm-mem-reader")
+        self._ahead = 2 * count + 1
+
+    def answers(self, lots: Iterable[_Request]) -> Iterator[Any]:
+        """The answers in the order of the lots; a few lots are worked on ahead of the one that is asked for."""
+        waiting: deque[Future[Any]] = deque()
+        for lot in lots:
+            waiting.append(self._threads.submit(self._ask, lot))
+            if len(waiting) > self._ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def _ask(self, lot: _Request) -> Any:
+        child = self._idle.get()
+        answer: bytes | None = None
+        try:
+            if child is not None:
+                answer = child.ask(msgspec.msgpack.encode(lot))
+        except (OSError, EOFError) as error:
+            _logger.warning("a process that reads chunk files ended (%s): going on without it", error)
+            child = None
+        finally:
+            self._idle.put(child)
+        # The lot is decoded by whoever asks: it is the dearer half of the transfer and this is Python too.
+        return _work(lot) if answer is None else self._decoder.decode(answer)
+
+    def close(self) -> None:
+        """End the children, whatever they are at."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for child in self._children:
+            child.end()
+        self._threads.shutdown()
+
+
+class _Child:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None and process.stdout is not None
+        self._process = process
+        self._to, self._back = process.stdin, process.stdout
+
+    def ask(self, request: bytes) -> bytes:
+        """The answer to one request; raises OSError or EOFError if the child is gone."""
+        _send(self._to, request)
+        answer = _receive(self._back)
+        if answer is None:
+            raise EOFError(f"exit code {self._process.poll()}")
+        return answer
+
+    def end(self) -> None:
+        """Kill it: it holds nothing that anybody needs."""
+        self._process.kill()
+        self._process.wait()
+        self._back.close()
+        try:
+            self._to.close()
+        except OSError:  # what was not sent yet cannot be any more
+            return
+
+
+def _started() -> _Child | None:
+    command = [sys.executable, "-I", "-c", _START.format(path=[place for place in sys.path if place])]
+    try:
+        return _Child(
+            subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        )
+    except (OSError, ValueError) as error:
+        _logger.info("no process to read chunk files with: %s", error)
+        return None
+
+
+def _send(stream: IO[bytes], message: bytes) -> None:
+    stream.write(_SIZE.pack(len(message)) + message)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> bytes | None:
+    head = stream.read(_SIZE.size)
+    if len(head) < _SIZE.size:
+        return None
+    (size,) = _SIZE.unpack(head)
+    message = stream.read(size)
+    return message if len(message) == size else None
+
+
+def serve() -> None:
+    """The child's side: answer requests from stdin on stdout until it is closed."""
+    requests = msgspec.msgpack.Decoder(_Request)
+    encode = msgspec.msgpack.Encoder().encode
+    while (message := _receive(sys.stdin.buffer)) is not None:
+        _send(sys.stdout.buffer, encode(_work(requests.decode(message))))

@@ -1,0 +1,144 @@
+"""Everyday retrieval programs give on the engines what they give in plain Python."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem.sandbox import REPLSession, seccomp
+from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.store.core.chunk_store import ChunkStore
+from tests.sandbox.corpus_store import fill
+from tests.sandbox.idioms import PROGRAMS
+
+needs_filter = pytest.mark.skipif(
+    not seccomp.supported(), reason="the cpython engine is confined on Linux x86-64 and 64-bit ARM only"
+)
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChunkStore]:
+    with ChunkStore(tmp_path_factory.mktemp("idioms") / "memory") as store:
+        fill(store)
+        yield store
+
+
+def model(prompt: str) -> str:
+    return "yes" if "tea" in prompt.lower() else "no"
+
+
+class Concluded(BaseException):
+    pass
+
+
+def in_plain_python(store: ChunkStore, code: str) -> tuple[Any, Any, str]:
+    """Answer, value of the last expression and output of the program, run by CPython itself."""
+    answers: list[Any] = []
+
+    def conclude(answer: Any, chunk_ids: Any = None, confidence: Any = None) -> None:
+        answers.append(answer)
+        raise Concluded
+
+    def bare(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            try:
+                return function(*args, **named)
+            except HostCallFailed as error:
+                raise getattr(builtins, error.kind)(error.message) from None
+
+        return call
+
+    session = REPLSession(store, model, 100)
+    names: dict[str, Any] = {name: bare(function) for name, function in session._table.items()}
+    names |= {"FINAL": conclude, "__name__": "__main__"}
+    tree, value, output = ast.parse(code), None, io.StringIO()
+    last = tree.body[-1]
+    with contextlib.redirect_stdout(output), contextlib.suppress(Concluded):
+        if isinstance(last, ast.Expr):
+            exec(compile(ast.Module(tree.body[:-1], []), "program", "exec"), names)
+            value = eval(compile(ast.Expression(last.value), "program", "eval"), names)
+        else:
+            exec(compile(tree, "program", "exec"), names)
+    return (answers[0] if answers else None), (None if answers else value), output.getvalue()
+
+
+def alike(value: Any) -> Any:
+    """Tuples and lists alike: which of them a sandbox hands out is not the point."""
+    if isinstance(value, list | tuple):
+        return [alike(item) for item in value]
+    if isinstance(value, dict):
+        return {key: alike(item) for key, item in value.items()}
+    return value
+
+
+def on_engine(store: ChunkStore, code: str, engine: str) -> tuple[tuple[Any, Any, str], Exception | None]:
+    session = REPLSession(store, model, 100, engine=engine)
+    step = session.run(code, timeout=20)
+    answer = session.get_result()
+    session.close()
+    return (answer, step.value, step.output), step.error
+
+
+@pytest.mark.parametrize(
+    ("engine", "share"), [("monty", 0.90), pytest.param("cpython", 0.98, marks=needs_filter)]
+)
+def test_everyday_programs_run_as_in_plain_python(memory: ChunkStore, engine: str, share: float) -> None:
+    """Of more than 100 programs at least this share; each of the others says what to write instead."""
+    assert len(PROGRAMS) >= 100
+    differ, silent = [], []
+    for name, code in PROGRAMS:
+        got, error = on_engine(memory, code, engine)
+        if alike(list(got)) != alike(list(in_plain_python(memory, code))):
+            differ.append(name)
+            if error is None or not getattr(error, "hint", None):
+                silent.append((name, got, error))
+    assert silent == []
+    assert 1 - len(differ) / len(PROGRAMS) >= share, differ
+
+
+def test_a_generator_over_the_model_stops_at_the_first_answer(memory: ChunkStore) -> None:
+    """any(llm_query(…) for …) makes one call when the first answer settles it: calls cost money."""
+    session = REPLSession(memory, model, 100)
+    step = session.run("any(llm_query('tea?') == 'yes' for _ in range(50))")
+    assert step.value is True
+    assert len(step.host_calls) == 1
+
+
+def test_lines_of_errors_are_those_of_the_program_as_written(memory: ChunkStore) -> None:
+    """Also when the program was rewritten: comments and long lines do not shift them."""
+    code = (
+        "# first\n\nd = {\n    'a': 1,\n}\nbest = max(d, key=d.get)  # an idiom\n\n\nraise ValueError(best)"
+    )
+    session = REPLSession(memory)
+    error = session.run(code).error
+    assert error is not None and getattr(error, "line", None) == 9
+    error = session.run("def f():\n    yield 1\n\n\nfor x in f():\n    y = x / 0").error
+    assert getattr(error, "line", None) == 6
+
+
+def test_newer_syntax_than_the_hosts_python_runs_too(memory: ChunkStore) -> None:
+    """Nested quotes in f-strings are Python 3.12; models write them whatever the host runs."""
+    session = REPLSession(memory)
+    step = session.run('d = {"k": 1}\nprint(f"{d["k"]}")')
+    assert step.error is None and step.output == "1\n"
+
+
+def test_the_text_of_a_program_without_idioms_is_left_alone() -> None:
+    """Nothing but the bound around the last value is added, so the sandbox's own messages fit the program."""
+    from rlm_mem.sandbox.idioms import rewrite
+
+    code = "x = [1,\n  2]  # kept\nsum(x)   # é"
+    assert rewrite(code, ast.parse(code)).code == "x = [1,\n  2]  # kept\n_rlm_value((sum(x)))   # é"
+
+
+def test_the_corpus_stays_data() -> None:
+    """Programs are text, each with a name of its own."""
+    assert len({name for name, _ in PROGRAMS}) == len(PROGRAMS)
+    assert Path(__file__).with_name("idioms.py").exists()
