@@ -17,7 +17,7 @@ from rlm_mem.persona import Library, render_gauge
 from rlm_mem.persona.figures import KEYS, SLIDER_KEYS, figures_of, paths
 from tests.conftest import Clock
 
-DOC = Path(__file__).parents[2] / "docs" / "persona.md"
+DOC = Path(__file__).parents[2] / "docs" / "spec" / "persona.md"
 
 
 @pytest.fixture

@@ -94,9 +94,9 @@ def test_no_table_refers_to_another_and_all_are_known(store: ChunkStore, dsn: st
 
 
 def documented(heading: str) -> str:
-    """The SQL below a heading of docs/schema.md."""
-    text = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
-    return text.split(f"### {heading}\n")[1].split("```sql\n")[1].split("```")[0]
+    """The SQL below a heading of docs/spec/postgresql.md."""
+    text = (Path(__file__).parents[2] / "docs" / "spec" / "postgresql.md").read_text(encoding="utf-8")
+    return text.split(f"## {heading}\n")[1].split("```sql\n")[1].split("```")[0]
 
 
 def test_the_statements_for_citus_name_every_table_and_colocate_it() -> None:
@@ -221,7 +221,7 @@ def test_a_role_with_the_documented_rights_can_write_and_one_that_may_only_read_
 ) -> None:
     name = databases.make()
     dsn = databases.server.dsn(name)
-    rights = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
+    rights = (Path(__file__).parents[2] / "docs" / "spec" / "postgresql.md").read_text(encoding="utf-8")
     grants = rights.split("Later programs need less:")[1].split("```sql\n")[1].split("```")[0]
     try:
         ChunkStore(dsn, config=QUICK).close()

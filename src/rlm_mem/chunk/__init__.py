@@ -1,7 +1,7 @@
 """The chunk: its types, its validation and its JSON, one shape written and every older shape read.
 
 Seeds 000, 002, 003 and 004 describe the same record in different words; the reconciliation is in
-docs/schema.md. Times are strings ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` (UTC) everywhere.
+docs/spec/chunk-format.md. Times are strings ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` (UTC) everywhere.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def kind_of(file: str) -> str:
             return kind
     raise InvalidMemory(
         f"{file}: no memory file has such a name",
-        hint="see docs/continuum.md for the names of memory files",
+        hint="see docs/spec/continuum.md, Files, for the names of memory files",
     )
 
 

@@ -59,7 +59,7 @@ def translated(error: Error, place: str) -> Exception:
         return StoreFull(f"{place}: {text}: nothing was changed", hint="free some space and retry")
     if isinstance(error, errors.InsufficientPrivilege):
         return StoreReadOnly(
-            f"{place}: {text}", hint="GRANT the user of the DSN the rights named in docs/schema.md"
+            f"{place}: {text}", hint="GRANT the user of the DSN the rights named in docs/spec/postgresql.md"
         )
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return StoreReadOnly(

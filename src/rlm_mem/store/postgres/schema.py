@@ -2,8 +2,8 @@
 
 All tables lie in the schema ``rlm_mem`` and are always written with its name: nothing depends on the settings of a
 session. Every primary key, unique key and index begins with ``ns``, a number made of the namespace's name, so that
-any table can be partitioned or distributed by it (docs/schema.md holds the statements). Texts are compared byte by
-byte (COLLATE "C"), which is the order of Python and of the local store.
+any table can be partitioned or distributed by it (docs/spec/postgresql.md has the statements). Texts are compared byte
+by byte (COLLATE "C"), which is the order of Python and of the local store.
 """
 
 from __future__ import annotations
