@@ -122,7 +122,9 @@ def test_the_python_examples_of_a_page_run(path: Path, tmp_path: Path) -> None:
 
 
 def test_some_pages_hold_python_examples() -> None:
-    assert {"README.md", "docs/recall.md", "docs/spec/chunk-format.md"} <= {named(path) for path in PYTHON_PAGES}
+    assert {"README.md", "docs/recall.md", "docs/spec/chunk-format.md"} <= {
+        named(path) for path in PYTHON_PAGES
+    }
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=named)
