@@ -130,10 +130,20 @@ def test_an_answer_that_stands_in_no_chunk_gets_no_confidence(store: ChunkStore)
     assert (result.chunk_ids, result.confidence) == ([], 0.0)
 
 
-def test_chunk_ids_that_do_not_exist_are_not_handed_out(store: ChunkStore) -> None:
+@pytest.mark.parametrize(
+    "named", ["chunk-2020-01-01-ffffffff", "../../etc/passwd", "CHUNK_ID", "chunk-\ud800"]
+)
+def test_an_answer_that_names_an_unknown_chunk_goes_back_to_the_model(store: ChunkStore, named: str) -> None:
     ids = fill(store)
-    named = ["chunk-2020-01-01-ffffffff", "../../etc/passwd", ids["tea"], ids["tea"]]
-    assert recall(store, block(f"FINAL('tea', chunk_ids={named!r})")).chunk_ids == [ids["tea"]]
+    llm = ScriptedLLM(
+        [
+            block(f"FINAL('coffee', chunk_ids=[{ids['tea']!r}, {named!r}])"),
+            block(f"FINAL('tea', chunk_ids=['{ids['tea']}', '{ids['tea']}'])"),
+        ]
+    )
+    result = RecallOperation(store, llm).recall("What does Ana drink?")
+    assert (result.content, result.chunk_ids) == ("tea", [ids["tea"]])
+    assert "the memory holds no chunk" in llm.prompts[1][-1].content
 
 
 @pytest.mark.parametrize("given", ["2.5", "-1", "'high'"])

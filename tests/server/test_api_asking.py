@@ -237,6 +237,21 @@ def test_a_session_runs_the_programs_of_its_caller(client: TestClient) -> None:
     refused(client.post("sessions/recall-0000000000000000/finish", json={}), 404)
 
 
+@pytest.mark.parametrize(
+    "program", ["FINAL({'a'})", "FINAL(b'a')", "FINAL(len)", "FINAL(1e999)", "FINAL({1: 2})"]
+)
+def test_an_answer_that_json_cannot_hold_is_an_error_of_the_program(client: TestClient, program: str) -> None:
+    path = f"sessions/{client.post('sessions', json={'question': 'What?'}).json()['handle']}"
+    ran = client.post(f"{path}/programs", json={"code": program})
+    assert ran.status_code == 200
+    assert "FINAL: " in ran.json()["error"]
+    ids = ["chunk-2020-01-01-ffffffff"]
+    problem = refused(client.post(f"{path}/finish", json={"answer": "x", "chunk_ids": ids}), 422)
+    assert "holds no chunk" in problem["detail"]
+    ended = client.post(f"{path}/programs", json={"code": "FINAL(['tea \\ud800', {'n': None}])"}).json()
+    assert ended["result"]["answer"] == '["tea \ufffd", {"n": null}]'
+
+
 def test_a_session_that_is_closed_has_no_answer(client: TestClient) -> None:
     handle = client.post("sessions", json={"question": "What?"}).json()["handle"]
     assert client.delete(f"sessions/{handle}").status_code == 204

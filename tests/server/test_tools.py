@@ -120,6 +120,18 @@ def test_a_program_in_a_fence_runs_and_final_ends_the_recall(ask: Ask, remembere
     assert again["answer"] == "in the cellar"
 
 
+def test_an_answer_that_does_not_hold_up_comes_back_and_the_recall_stays_open(
+    ask: Ask, remembered: list[str]
+) -> None:
+    handle = ask("recall_open", question="Where is the heron server?")["handle"]
+    step = ask("recall_exec", handle=handle, code="FINAL({'cellar'})")
+    assert "sorted(values)" in step["error"]
+    unknown = ask("recall_finish", handle=handle, answer="x", chunk_ids=["chunk-2020-01-01-ffffffff"])
+    assert "holds no chunk 'chunk-2020-01-01-ffffffff'" in unknown
+    done = ask("recall_finish", handle=handle, answer="cellar \ud800", chunk_ids=[remembered[2]])
+    assert (done["answer"], done["chunk_ids"]) == ("cellar \ufffd", [remembered[2]])
+
+
 def test_a_program_that_fails_is_an_answer_that_says_why(ask: Ask, remembered: list[str]) -> None:
     handle = ask("recall_open", question="anything")["handle"]
     step = ask("recall_exec", handle=handle, code="open('/etc/passwd')")

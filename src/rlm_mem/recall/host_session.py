@@ -18,6 +18,7 @@ from rlm_mem.models.base import Completion, Options, Prompt, as_messages
 from rlm_mem.models.budget import Budget, Limits
 from rlm_mem.recall.recall import RecallResult, conclude
 from rlm_mem.recall.run import HostFunctions, RecordedLLM, Run, Runner, check_query, limits_from
+from rlm_mem.sandbox.final import check_final, known
 from rlm_mem.sandbox.loop import LoopResult
 from rlm_mem.sandbox.prompts import feedback, instructions
 from rlm_mem.sandbox.turn import LoopStep, error_hint, make_step, run_program
@@ -176,9 +177,23 @@ class RecallSession:
 
         A session that a program finished with FINAL, or that was finished before, returns that result.
         A budget that is used up ends programs, not this.
+
+        Args:
+            answer: plain data, as FINAL takes it.
+            chunk_ids: the chunks it rests on; each must be in the memory.
+            confidence: from 0 to 1, or None.
+
+        Raises:
+            InputError: an argument makes no sense, or a chunk is not there; the session stays open.
         """
         with self._lock:
-            return self.result or self._end(answer, chunk_ids, confidence, concluded=True)
+            if self.result is not None:
+                return self.result
+            final = known(
+                check_final(answer, chunk_ids if isinstance(chunk_ids, str) else list(chunk_ids), confidence),
+                self._runner.store.exists,
+            )
+            return self._end(final.answer, final.chunk_ids, final.confidence, concluded=True)
 
     def close(self) -> None:
         """End the session without an answer; does nothing when it has ended."""

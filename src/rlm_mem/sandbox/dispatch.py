@@ -11,11 +11,14 @@ from rlm_mem.sandbox.engine import HostCallFailed, program_error
 from rlm_mem.sandbox.final import Finished
 from rlm_mem.sandbox.functions import failed
 from rlm_mem.sandbox.steps import HostCall, StepOutput
-from rlm_mem.sandbox.values import TooLarge, plain, preview
+from rlm_mem.sandbox.values import TooLarge, clipped, plain, preview, well_formed
 
 __all__ = ["Dispatcher"]
 
 MAX_CALL_RECORDS = 500
+"""Calls of one program that are recorded, oldest first."""
+MAX_ARGS_CHARS = 400
+"""Of the arguments of a recorded call, all together."""
 
 
 class Dispatcher:
@@ -100,13 +103,15 @@ class Dispatcher:
         self, name: str, args: tuple[Any, ...], keywords: dict[str, Any], outcome: Any, seconds: float
     ) -> None:
         shown = [preview(item, 80) for item in args]
-        shown += [f"{key}={preview(item, 80)}" for key, item in keywords.items()]
+        shown += [f"{clipped(key, 80)}={preview(item, 80)}" for key, item in keywords.items()]
         result = (
-            f"!{outcome.kind}: {outcome.message}"[:200]
+            clipped(f"!{outcome.kind}: {outcome.message}", 200)
             if isinstance(outcome, HostCallFailed)
             else preview(outcome, 120)
         )
-        call = HostCall(name, ", ".join(shown), seconds, result)
+        call = HostCall(
+            name, clipped(well_formed(", ".join(shown)), MAX_ARGS_CHARS), seconds, well_formed(result)
+        )
         self._step.host_calls.append(call)
         if self._on_event is not None:
             self._on_event("host_call", call)

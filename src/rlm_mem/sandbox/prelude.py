@@ -67,7 +67,7 @@ def _rlm_copy(value, left, depth):
         value, (list, tuple)
     ):
         if kind == 'list_iterator':
-            return '<iterator>'
+            return {'_rlm_described': '<iterator>'}
         if len(value) > left[0]:
             raise ValueError('the value has too many parts; pass on fewer of them')
         out = [_rlm_copy(item, left, depth + 1) for item in value]
@@ -87,7 +87,7 @@ def _rlm_copy(value, left, depth):
         return value
     if kind in ('datetime', 'date', 'time', 'timedelta', 'Decimal'):
         return value
-    return repr(value)[:1_000]
+    return {'_rlm_described': repr(value)[:1_000]}
 def _rlm_host(function):
     def call(*args, **named):
         if not named and len(args) == 1 and isinstance(args[0], str) and len(args[0]) < 100_000:

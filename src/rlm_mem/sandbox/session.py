@@ -15,11 +15,11 @@ from rlm_mem.errors import BudgetError, InputError
 from rlm_mem.sandbox.calls import ModelCalls
 from rlm_mem.sandbox.dispatch import Dispatcher
 from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed, open_engine
-from rlm_mem.sandbox.final import Finished, read_final
+from rlm_mem.sandbox.final import Finished, known, read_final, refused
 from rlm_mem.sandbox.functions import STORE_FUNCTIONS, StoreFunctions
 from rlm_mem.sandbox.policy import check_program
-from rlm_mem.sandbox.steps import Final, StepOutput
-from rlm_mem.sandbox.values import Bounds, plain
+from rlm_mem.sandbox.steps import Final, StepOutput, bounded_error
+from rlm_mem.sandbox.values import Bounds, plain, well_formed
 
 if TYPE_CHECKING:
     from rlm_mem.models.budget import Budget
@@ -260,6 +260,11 @@ class REPLSession:
         return self._final is not None
 
     @property
+    def functions(self) -> frozenset[str]:
+        """Names of the functions that a program may call."""
+        return self._reserved
+
+    @property
     def final(self) -> Final | None:
         """The answer with its citations and confidence, or None before FINAL."""
         return self._final
@@ -314,15 +319,15 @@ class REPLSession:
         except BudgetError:
             raise
         except errors.TimeoutError as error:
-            step.error = error
+            step.error = bounded_error(error)
             if self._given_budget is not None:
                 # It may have been the run's time that was up, which is terminal.
                 self.budget.check()
         except (errors.SandboxViolation, errors.ProgramError, errors.SandboxCrashed) as error:
-            step.error = error
+            step.error = bounded_error(error)
         finally:
             self._deadline = math.inf
-            step.output = printed.text()
+            step.output = well_formed(printed.text())
             step.truncated = printed.truncated
             step.chunks_read = list(self._reads)
             step.seconds = time.monotonic() - began
@@ -336,7 +341,11 @@ class REPLSession:
     # Functions that are the session's own.
 
     def _call_final(self, *args: Any, **keywords: Any) -> None:
-        self._final = read_final(*args, **keywords)
+        final = read_final(*args, **keywords)
+        try:
+            self._final = known(final, self.chunk_store.exists)
+        except InputError as error:
+            raise refused(error) from None
         raise Finished
 
     def _rlm_query(self, question: Any) -> Any:

@@ -6,8 +6,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlm_mem.errors import RlmMemError
+from rlm_mem.sandbox.values import clipped, well_formed
 
-__all__ = ["Final", "HostCall", "StepOutput", "Variable"]
+__all__ = ["Final", "HostCall", "StepOutput", "Variable", "bounded_error"]
+
+MAX_ERROR_CHARS = 2_000
+"""Of the message of an error, and of its hint: a program chooses its text."""
+MAX_KIND_CHARS = 80
+"""Of the name of an error: a program may define a class of any name."""
+
+
+def bounded_error(error: RlmMemError) -> RlmMemError:
+    """Cut what the program chose of an error (message, hint, kind) to its longest; returns the same error."""
+    error.message = clipped(well_formed(error.message), MAX_ERROR_CHARS)
+    if error.hint is not None:
+        error.hint = clipped(well_formed(error.hint), MAX_ERROR_CHARS)
+    kind = getattr(error, "kind", None)
+    if isinstance(kind, str) and len(kind) > MAX_KIND_CHARS:
+        error.kind = clipped(well_formed(kind), MAX_KIND_CHARS)  # type: ignore[attr-defined]  # of ProgramError
+    error.args = (error.message,)
+    return error
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["Bounds", "TooLarge", "plain", "preview"]
+from rlm_mem.sandbox.wire import Described, Fields
+
+__all__ = ["Bounds", "Described", "Fields", "TooLarge", "clipped", "plain", "preview", "well_formed"]
+
+MAX_NAME_CHARS = 80
+"""Characters of the name of a class, a function or an error that are kept."""
 
 
 class TooLarge(ValueError):
@@ -35,6 +40,16 @@ class Bounds:
     text: int = 10_485_760
     depth: int = 40
     digits: int = 4_000
+
+
+def clipped(text: str, limit: int) -> str:
+    """The text, cut at ``limit`` characters with a note that says how many it had."""
+    return text if len(text) <= limit else f"{text[:limit]} … ({len(text):,} characters, cut)"
+
+
+def well_formed(text: str) -> str:
+    """The text with U+FFFD in place of lone surrogates, which neither JSON nor UTF-8 can carry."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class _Copier:
@@ -59,6 +74,9 @@ class _Copier:
         if kind is str:
             self._charge(len(value))
             return value
+        if kind is Described:
+            self._charge(len(value))
+            return value
         if kind is bytes or kind is bytearray:
             self._charge(len(value))
             return bytes(value)
@@ -78,15 +96,23 @@ class _Copier:
                 return {str(name): copy(item, depth) for name, item in zip(fields, value, strict=True)}
             return tuple(copy(item, depth) for item in value)
         if isinstance(value, dict):
+            if len(value) == 1 and isinstance(text := value.get("_rlm_described"), str):
+                # How the prelude of the Monty engine hands over what is no plain data.
+                self._charge(len(text))
+                return Described(text)
             self._room(2 * len(value))
-            return {_key(copy(key, depth)): copy(item, depth) for key, item in value.items()}
+            copied = {_key(copy(key, depth)): copy(item, depth) for key, item in value.items()}
+            return Fields(copied) if kind is Fields else copied
         if kind is set or kind is frozenset:
             self._room(len(value))
             return {_key(copy(item, depth)) for item in value}
         if isinstance(value, list):
             self._room(len(value))
             return [copy(item, depth) for item in value]
-        if isinstance(value, dt.date | dt.time | dt.timedelta | Decimal):
+        if isinstance(value, Decimal):
+            self._charge(len(value.as_tuple().digits))
+            return value
+        if isinstance(value, dt.date | dt.time | dt.timedelta):
             return value
         return self._foreign(value, kind, depth)
 
@@ -97,9 +123,12 @@ class _Copier:
         )
         if isinstance(attributes, Mapping):
             if attributes:
-                return {str(name): self.copy(item, depth) for name, item in attributes.items()}
-            return f"<{getattr(value, 'name', 'object')} object>"
-        return _named(value)
+                self._room(len(attributes))
+                return Fields(
+                    {self.copy(str(name), depth): self.copy(item, depth) for name, item in attributes.items()}
+                )
+            return Described(f"<{clipped(str(getattr(value, 'name', 'object')), MAX_NAME_CHARS)} object>")
+        return Described(_named(value))
 
     def _charge(self, characters: int) -> None:
         self._text -= characters
@@ -117,9 +146,9 @@ class _Copier:
 def _named(value: Any) -> str:
     """Functions, types and host stand-ins, by name."""
     if isinstance(value, type):
-        return f"<class {value.__name__!r}>"
+        return f"<class {clipped(value.__name__, MAX_NAME_CHARS)!r}>"
     name = getattr(value, "name", None)
-    return f"<{name if isinstance(name, str) else type(value).__name__}>"
+    return f"<{clipped(name if isinstance(name, str) else type(value).__name__, MAX_NAME_CHARS)}>"
 
 
 def _key(key: Any) -> Any:

@@ -12,7 +12,7 @@ import datetime as dt
 import struct
 from typing import Any
 
-__all__ = ["HEADER", "Malformed", "decode", "encode", "frame_header"]
+__all__ = ["HEADER", "Described", "Fields", "Malformed", "decode", "encode", "frame_header"]
 
 MAX_NODES = 60_000
 MAX_DEPTH = 60
@@ -28,6 +28,16 @@ _DATES: dict[str, Any] = {"datetime": dt.datetime, "date": dt.date, "time": dt.t
 
 class Malformed(ValueError):
     """Bytes that no honest worker sends, or a value outside the bounds."""
+
+
+class Described(str):
+    """Stands for a value that is no plain data (a function, a class, a complex number): a short text about it."""
+
+    __slots__ = ()
+
+
+class Fields(dict[str, Any]):
+    """Stands for an instance of a class: its fields."""
 
 
 def frame_header(kind: int, request: int, length: int) -> bytes:
@@ -110,8 +120,10 @@ class _Writer:
         """Instances as their fields, iterables that only run once as lists, anything else as short text."""
         fields = getattr(value, "__dict__", None)
         if isinstance(value, type) or callable(value):
-            self.put(b"s", f"<{getattr(value, '__name__', 'function')}>".encode("utf-8", "surrogatepass"))
+            name = str(getattr(value, "__name__", "function"))[:80]
+            self.put(b"o", f"<{name}>".encode("utf-8", "surrogatepass"))
         elif isinstance(fields, dict) and any(not str(name).startswith("_") for name in fields):
+            self.parts.append(b"x")
             self.value({str(k): v for k, v in fields.items() if not str(k).startswith("_")}, depth)
         elif type(value).__name__ in ("dict_keys", "dict_values", "dict_items", "range"):
             if len(value) > self.nodes:
@@ -122,7 +134,7 @@ class _Writer:
                 text = repr(value)[:1_000]
             except Exception:  # noqa: BLE001 - the program's own __repr__ may raise anything
                 text = f"<{type(value).__name__} object>"
-            self.put(b"s", text.encode("utf-8", "surrogatepass"))
+            self.put(b"o", text.encode("utf-8", "surrogatepass"))
 
 
 def encode(value: Any, *, max_nodes: int = MAX_NODES, max_bytes: int = MAX_BYTES - 1024) -> bytes:
@@ -185,6 +197,13 @@ class _Reader:
             return items if tag == b"l" else tuple(items) if tag == b"t" else set(items)
         if tag == b"d":
             return {self.value(depth + 1): self.value(depth + 1) for _ in range(self.count())}
+        if tag == b"o":
+            return Described(str(self.take(self.length()), "utf-8", "surrogatepass"))
+        if tag == b"x":
+            fields = self.value(depth + 1)
+            if not isinstance(fields, dict):
+                raise Malformed("fields that are no mapping")
+            return Fields(fields)
         if tag == b"D":
             name, _, text = bytes(self.take(self.length())).decode().partition(" ")
             return _DATES[name].fromisoformat(text)
