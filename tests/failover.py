@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.postgres import PASSWORD, REPLICATED, USER, Databases, Server
+from tests.waiting import takes, until
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "standby"
@@ -74,7 +75,7 @@ def fail_over(writers: int, rounds: int, seconds: float) -> Outcome:
         _all_writing(folder, writers)
         kills: list[float] = []
         for turn in range(rounds):
-            time.sleep(seconds)
+            takes(seconds)
             kills.append(time.time())
             primary.kill()
             begun = time.monotonic()
@@ -89,7 +90,7 @@ def fail_over(writers: int, rounds: int, seconds: float) -> Outcome:
             else:
                 former.remove()
                 standby = None
-        time.sleep(seconds)
+        takes(seconds)
         for worker in workers:
             worker.terminate()
         for worker in workers:
@@ -107,11 +108,10 @@ def fail_over(writers: int, rounds: int, seconds: float) -> Outcome:
 
 
 def _all_writing(folder: Path, writers: int) -> None:
-    end = time.monotonic() + 120
-    while sum(path.stat().st_size > 0 for path in folder.glob("*.jsonl")) < writers:
-        if time.monotonic() > end:
-            raise TimeoutError("the writers do not get started")
-        time.sleep(0.05)
+    def writing() -> int:
+        return sum(path.stat().st_size > 0 for path in folder.glob("*.jsonl"))
+
+    until(lambda: writing() >= writers, "a first write of each writer", seconds=120)
 
 
 def _judge(outcome: Outcome, folder: Path, dsn: str, kills: list[float]) -> None:

@@ -15,10 +15,11 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+
+from tests.waiting import until
 
 USER, PASSWORD = "tester", "not-a-secret"
 SUPERUSER = "postgres"
@@ -189,15 +190,14 @@ class Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._let_go()
-        while any(alive(pid) for pid in pids):
-            time.sleep(0.005)
+        until(lambda: not any(alive(pid) for pid in pids), "the end of the server")
 
     def stop(self) -> None:
         """Stop at once, keeping the folder."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             os.kill(self.pid(), signal.SIGINT)
-            while (self.folder / "postmaster.pid").exists() and self.processes():
-                time.sleep(0.005)
+            running = (self.folder / "postmaster.pid").exists
+            until(lambda: not (running() and self.processes()), "the end of the server")
         self._let_go()
 
     def remove(self) -> None:
@@ -212,18 +212,16 @@ class Server:
             self._keeper.stdin.close()
             self._keeper = None
 
-    def _answers(self, said: int, seconds: float = 60.0) -> bool:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+    def _answers(self, said: int) -> bool:
+        def state() -> str:
             lines = []
             with contextlib.suppress(FileNotFoundError):
                 lines = (self.folder / "postmaster.pid").read_text().splitlines()
             if len(lines) > 7 and lines[7].strip() == "ready":
-                return True
-            if "FATAL" in self.log()[said:] and not lines:
-                return False
-            time.sleep(0.01)
-        return False
+                return "ready"
+            return "failed" if "FATAL" in self.log()[said:] and not lines else ""
+
+        return until(state, "an answer of the new server") == "ready"
 
     # --- standby ------------------------------------------------------------------------------------------
 
@@ -248,13 +246,8 @@ class Server:
         """From now on a commit is acknowledged only once this standby has it, too."""
         self.configure(synchronous_standby_names=name)
         self.reload()
-        state: list[tuple[object, ...]] = []
-        end = time.monotonic() + 60
-        while state != [("sync",)]:
-            if time.monotonic() > end:
-                raise NoServer(f"the standby {name} does not follow: {state}")
-            time.sleep(0.05)
-            state = self.sql("SELECT sync_state FROM pg_stat_replication WHERE application_name = %s", name)
+        question = "SELECT sync_state FROM pg_stat_replication WHERE application_name = %s"
+        until(lambda: self.sql(question, name) == [("sync",)], f"the standby {name}", every=0.05)
 
     def promote(self) -> None:
         """Make a standby the primary; returns when it takes writes."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from rlm_mem import Memory
 from rlm_mem.persona import Library, Persona
 from rlm_mem.persona.figures import KEYS, paths
+from tests.waiting import until
 
 from .conftest import Run
 
@@ -205,13 +206,12 @@ class Terminal:
         return self._raw.decode("utf-8", "replace")
 
     def wait_for(self, text: str) -> None:
-        end = time.monotonic() + 30
-        while text not in self.seen:
-            assert time.monotonic() < end, f"never shown: {text}\n{self.seen[-3000:]}"
-            try:
-                self._raw += os.read(self._own, 65536)
-            except BlockingIOError:
-                time.sleep(0.05)
+        until(lambda: text in self._read(), f"{text!r}")
+
+    def _read(self) -> str:
+        with contextlib.suppress(BlockingIOError):
+            self._raw += os.read(self._own, 65536)
+        return self.seen
 
     def close(self) -> None:
         self.process.kill()

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from rlm_mem.config import Config
 from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout, ModelUnavailable
@@ -45,15 +46,6 @@ def gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0] == "Z"
     except OSError:
         return True
-
-
-def wait_until(condition: object, seconds: float = 10.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():  # type: ignore[operator]
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_any_command_gets_the_prompt_on_standard_input(tmp_path: Path) -> None:
@@ -131,7 +123,7 @@ def test_a_command_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch:
     body = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\nwhile True: print('y' * 10_000)"
     with pytest.raises(ModelError, match="printed more than 1 MiB"):
         get_llm(f"cli:{script(tmp_path, 'endless', body)}").complete("x", timeout=60)
-    assert wait_until(lambda: gone(int((tmp_path / "pid").read_text(encoding="utf-8"))))
+    until(lambda: gone(int((tmp_path / "pid").read_text(encoding="utf-8"))), "the end of the command")
 
 
 def test_a_timeout_ends_the_command_and_everything_it_started(tmp_path: Path) -> None:
@@ -146,7 +138,7 @@ time.sleep(600)
         get_llm(f"cli:{script(tmp_path, 'stubborn', body)}").complete("x", timeout=2.0)
     assert time.monotonic() - began < 30
     for pid in (tmp_path / "pids").read_text(encoding="utf-8").split():
-        assert wait_until(lambda pid=pid: gone(int(pid)))
+        until(lambda pid=pid: gone(int(pid)), "the end of a command")
 
 
 def test_a_child_left_behind_does_not_hold_up_the_answer(tmp_path: Path) -> None:
@@ -158,7 +150,7 @@ print('answer')
     began = time.monotonic()
     assert get_llm(f"cli:{script(tmp_path, 'leaves', body)}").complete("x", timeout=60).text == "answer"
     assert time.monotonic() - began < 30
-    assert wait_until(lambda: gone(int((tmp_path / "pid").read_text(encoding="utf-8"))))
+    until(lambda: gone(int((tmp_path / "pid").read_text(encoding="utf-8"))), "the end of the command")
 
 
 def test_an_exception_of_the_caller_ends_the_command(tmp_path: Path) -> None:
@@ -173,7 +165,7 @@ time.sleep(600)
 
     with pytest.raises(KeyboardInterrupt):
         get_llm(f"cli:{script(tmp_path, 'talks', body)}").complete("x", on_text=stop, timeout=60)
-    assert wait_until(lambda: gone(int((tmp_path / "pid").read_text(encoding="utf-8"))))
+    until(lambda: gone(int((tmp_path / "pid").read_text(encoding="utf-8"))), "the end of the command")
 
 
 def test_the_configured_timeout_holds_when_a_call_names_none(tmp_path: Path) -> None:

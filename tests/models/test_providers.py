@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from played_server import KEY, Play, chat, chunks
+from tests.waiting import takes
 
 from rlm_mem.errors import (
     ModelError,
@@ -303,7 +304,7 @@ def test_a_caller_that_stops_listening_ends_the_request(client: Make, play: Play
         def body() -> Iterator[str]:
             try:
                 for _ in range(300):
-                    time.sleep(0.1)
+                    takes(0.1)
                     yield chunks("drop ", finish=None, usage=False, done=False)
             finally:
                 hung_up.set()

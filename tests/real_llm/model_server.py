@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waiting import takes
 
 if TYPE_CHECKING:
     from rlm_mem.models.providers import ProviderLLM
@@ -111,7 +112,7 @@ def start_server(folder: Path) -> ModelServer:
                 else f"did not answer within {START_SECONDS:g} seconds"
             )
             pytest.skip(f"no server: llama-server {why}: {words!r}")
-        time.sleep(0.3)
+        takes(0.3)  # the log and the process are asked as well, which may end
     return server
 
 

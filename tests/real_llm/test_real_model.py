@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from model_server import PROVIDERS, ModelServer, clients, start_server
+from tests.waiting import takes, until
 
 from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout, ModelUnavailable
 from rlm_mem.models import Message, get_llm
@@ -164,11 +165,10 @@ def test_a_server_killed_midway_is_a_clear_error_and_nothing_hangs(tmp_path: Pat
 
         thread = threading.Thread(target=ask)
         thread.start()
-        deadline = time.monotonic() + 60
-        while stream and len(pieces) < 3 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        if not stream:
-            time.sleep(0.5)
+        if stream:
+            until(lambda pieces=pieces: len(pieces) >= 3, "a first piece of the story")
+        else:
+            takes(0.5)  # nothing tells from here that the model has begun
         server.kill()
         thread.join(60)
         assert not thread.is_alive()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from recall_memories import fill
+from tests.waiting import takes
 
 from rlm_mem.errors import BudgetError, InvalidQuery, MaxIterationsError, SessionComplete
 from rlm_mem.models.budget import Limits
@@ -77,12 +78,10 @@ def test_programs_are_counted_and_finishing_stays_possible(store: ChunkStore) ->
 
 
 def test_the_seconds_of_a_session_pass_only_while_programs_run(store: ChunkStore) -> None:
-    import time
-
     fill(store)
     session = recall_session(store, "What?", limits=Limits(seconds=0.5))
     session.execute("1")
-    time.sleep(0.7)
+    takes(0.7)
     assert session.execute("print('still here')").output == "still here"
     ended = session.execute("while True:\n    pass")
     assert ended.stopped_by == "seconds"

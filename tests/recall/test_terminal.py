@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 from recall_memories import block, fill
+from tests.waiting import takes
 
 from rlm_mem.models.base import Completion, Message, Usage
 from rlm_mem.models.budget import Limits
@@ -140,7 +141,7 @@ def test_parallel_sub_calls_keep_the_order_of_their_prompts(store: ChunkStore) -
             return block("FINAL(llm_query_batched([f'<{n}>' for n in range(20)]))")
         text = messages[-1].content
         number = int(text[text.index("<") + 1 : text.index(">")])
-        time.sleep(0.02 if number % 3 == 0 else 0.001)
+        takes(0.02 if number % 3 == 0 else 0.001)
         return str(number)
 
     result = RecallOperation(store, ScriptedLLM(default=reply)).recall("Order?")
@@ -159,7 +160,7 @@ def test_a_model_that_thinks_past_the_end_of_the_run_is_not_asked_again(store: C
     fill(store)
 
     def slow(_messages: list[Message]) -> str:
-        time.sleep(0.4)
+        takes(0.4)
         return block("print('too late')\nFINAL('too late')")
 
     llm = ScriptedLLM(default=slow)

@@ -16,6 +16,7 @@ from rlm_mem.models.budget import Budget, Limits
 from rlm_mem.sandbox import REPLSession, seccomp
 from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.sandbox.corpus_store import fill
+from tests.waiting import takes
 
 needs_filter = pytest.mark.skipif(
     not seccomp.supported(), reason="the cpython engine is confined on Linux x86-64 and 64-bit ARM only"
@@ -155,7 +156,7 @@ def test_a_loop_is_stopped_within_a_second_of_its_timeout(session: REPLSession) 
 
 
 def test_a_timeout_counts_time_in_host_functions(store: ChunkStore, engine: str) -> None:
-    session = REPLSession(store, functions={"slow": lambda: time.sleep(0.2)}, engine=engine)
+    session = REPLSession(store, functions={"slow": lambda: takes(0.2)}, engine=engine)
     with pytest.raises(errors.TimeoutError):
         session.execute("while True:\n    try:\n        slow()\n    except BaseException: pass", timeout=0.5)
     assert session.execute("1") == 1

@@ -13,6 +13,7 @@ from rlm_mem.memory import Memory
 from rlm_mem.server.changes import Change, ChangeFeed
 from tests.continuum.conftest import record
 from tests.server.site import opened
+from tests.waiting import soon
 
 
 @pytest.fixture
@@ -39,16 +40,14 @@ def changes_after(memory: Memory, *acts: Callable[[], object], events: bool = Fa
         waiting = list(acts)
 
         async def listen() -> None:
-            async for change in feed.follow(events=events):
-                told.append(change)
+            async for change in feed.follow(events=events, ready=True):
+                if change.topics or change.events:
+                    told.append(change)
                 if len(told) >= len(acts):
                     return
                 await asyncio.to_thread(waiting.pop(0))
 
-        task = asyncio.create_task(listen())
-        await asyncio.sleep(0.3)  # the first look has been taken
-        await asyncio.to_thread(waiting.pop(0))
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(listen(), 60)
         await feed.stop()
         return told
 
@@ -97,22 +96,23 @@ def test_nothing_is_looked_at_while_nobody_listens(memory: Memory) -> None:
         looks.append(1)
         return memory
 
+    def watching() -> bool:
+        tasks = asyncio.all_tasks()
+        return any(getattr(task.get_coro(), "__qualname__", "") == "ChangeFeed._watch" for task in tasks)
+
     async def play() -> None:
         feed = ChangeFeed(ask, interval=0.01)
         await feed.start()
-        await asyncio.sleep(0.1)
-        assert looks == []
+        assert not watching()
         listening = asyncio.create_task(anext(feed.follow()))
-        await asyncio.sleep(0.2)
-        assert len(looks) > 1
+        await soon(lambda: len(looks) > 1, "a second look")
         assert feed.listening == 1
         listening.cancel()
-        await asyncio.sleep(0.1)
-        assert feed.listening == 0
+        await soon(lambda: feed.listening == 0, "the end of the listener")
+        await soon(lambda: not watching(), "the end of the watching")
         seen = len(looks)
-        await asyncio.sleep(0.2)
-        assert len(looks) <= seen + 1
         await feed.stop()
+        assert len(looks) == seen
 
     asyncio.run(play())
 
@@ -127,9 +127,9 @@ def test_a_stop_ends_every_listener(memory: Memory) -> None:
                 told.append(change)
 
         tasks = [asyncio.create_task(listen()) for _ in range(3)]
-        await asyncio.sleep(0.1)
+        await soon(lambda: feed.listening == 3, "three listeners")
         await feed.stop()
-        await asyncio.wait_for(asyncio.gather(*tasks), 5)
+        await asyncio.wait_for(asyncio.gather(*tasks), 60)
         return told
 
     assert asyncio.run(play()) == []
@@ -146,10 +146,11 @@ def test_a_store_that_is_away_for_a_moment_is_looked_at_again(memory: Memory, ot
 
     async def play() -> Change:
         feed = ChangeFeed(ask, interval=0.01)
-        listening = asyncio.create_task(anext(feed.follow()))
-        await asyncio.sleep(2.4)  # after a failure it waits two seconds
+        following = feed.follow(ready=True)
+        await asyncio.wait_for(anext(following), 60)  # a first look was taken, after one that failed
+        assert not fails
         await asyncio.to_thread(other.remember, "Ana likes coffee.")
-        change = await asyncio.wait_for(listening, 10)
+        change = await asyncio.wait_for(anext(following), 60)
         await feed.stop()
         return change
 
@@ -168,9 +169,9 @@ def test_an_open_page_is_told_over_its_stream(place: Path | str) -> None:
             stream = _stream(state)  # type: ignore[arg-type]
             hello = await anext(stream)
             coming = asyncio.create_task(anext(stream))
-            await asyncio.sleep(0.3)
+            await soon(lambda: state.changes._looked.is_set(), "a first look")
             await asyncio.to_thread(memory.remember, "Ana likes coffee.")
-            event = await asyncio.wait_for(coming, 10)
+            event = await asyncio.wait_for(coming, 60)
             await stream.aclose()
             await state.changes.stop()
             return hello, event

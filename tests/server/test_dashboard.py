@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.server.site import HOME, OWN, Site, links_of, opened, tags_of, text_of
+from tests.waiting import until
 
 PAGES = (
     "/memories", "/memories/new", "/graph", "/timeline", "/tiers", "/tiers/plan", "/recalls", "/review", "/persona",
@@ -231,9 +231,8 @@ def test_a_check_says_what_a_repair_would_do_and_changes_nothing(site: Site, ids
     damaged = path.read_text().replace("green tea", "black coffee")
     path.write_text(damaged)
     site.post("/integrity", do="check")
-    until = time.monotonic() + 60
-    while "Check again" not in (page := text_of(site.get("/integrity"))) and time.monotonic() < until:
-        time.sleep(0.05)
+    until(lambda: "Check again" in text_of(site.get("/integrity")), "the end of the check")
+    page = text_of(site.get("/integrity"))
     assert "content-hash" in page
     assert "can be repaired" in page
     assert path.read_text() == damaged

@@ -24,6 +24,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local.integrity import check
 from tests.store.test_crashes import in_child
+from tests.waiting import takes
 
 pytestmark = pytest.mark.local_only("look at files, disks and the index beside them")
 
@@ -530,7 +531,7 @@ def test_writers_wait_for_a_slow_disk_in_turn_and_lose_no_update(
         real = getattr(files, name)
 
         def late(*args: object, real: Callable[..., object] = real) -> object:
-            time.sleep(0.01)
+            takes(0.01)
             return real(*args)
 
         monkeypatch.setattr(files, name, late)

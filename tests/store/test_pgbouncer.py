@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,6 +15,7 @@ from rlm_mem.config import Config
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local.integrity import check
 from tests.postgres import PASSWORD, USER, Databases, account, free_port
+from tests.waiting import until
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
 
@@ -61,9 +61,7 @@ def pooled(databases: Databases, dsn: str, tmp_path_factory: pytest.TempPathFact
 
 def test_everything_works_with_two_connections_shared_by_many(pooled: str, databases: Databases) -> None:
     config = Config.load(None, environ={}, postgres={"reconnect_seconds": 10.0})
-    until = time.monotonic() + 10
-    while not _answers(pooled) and time.monotonic() < until:
-        time.sleep(0.1)
+    until(lambda: _answers(pooled), "an answer of the pooler")
 
     def work(number: int) -> None:
         with ChunkStore(pooled, namespace=f"ns{number % 3}", config=config) as store:

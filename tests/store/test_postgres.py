@@ -33,6 +33,7 @@ from rlm_mem.store.postgres.backend import PostgresBackend
 from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, TABLES, namespace_key
 from rlm_mem.store.postgres.transaction import PostgresTransaction
 from tests.postgres import PASSWORD, USER, Databases
+from tests.waiting import until
 
 QUICK = Config.load(
     None, environ={}, store={"lock_wait_seconds": 0.3}, postgres={"reconnect_seconds": 3.0, "pool_size": 4}
@@ -587,13 +588,15 @@ def test_what_is_wrong_is_said_in_one_sentence_and_never_with_the_password(
 ) -> None:
     port = databases.server.dsn("x").rsplit(":", 1)[1].split("/")[0]
     secret = "hidden-pass-word"
-    until = time.monotonic() + 10
-    while time.monotonic() < until:  # the rule holds from some moment after the reload on
+
+    def refused() -> bool:
         try:
             psycopg.connect(f"postgresql://{USER}:wrong@127.0.0.1:{port}/{guarded}").close()
         except psycopg.OperationalError:
-            break
-        time.sleep(0.05)
+            return True
+        return False
+
+    until(refused, "the refusal of a wrong password")  # the rule holds from some moment after the reload on
     ChunkStore(databases.server.dsn(guarded), config=QUICK).close()
     cases = {
         f"postgresql://{USER}:{secret}@127.0.0.1:1/brain": "there is no PostgreSQL server at",

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import postings as postings_module
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.postings import PostingsIndex
+from tests.waiting import until
 
 pytestmark = pytest.mark.local_only("look at the index beside the files")
 
@@ -197,9 +197,7 @@ def test_a_large_delta_is_merged_in_the_background(store: ChunkStore, base: Path
     found(store, "first")
     fill(store, 1100)
     found(store, "filler")
-    patience = time.monotonic() + 60
-    while not snapshots(base) and time.monotonic() < patience:
-        time.sleep(0.02)
+    until(lambda: snapshots(base), "a snapshot")
     assert len(snapshots(base)) == 1
     assert len(found(store, "filler n7")) == 10
 

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psycopg
 
 from tests.postgres import PASSWORD, Databases, alive
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,8 +69,5 @@ def test_a_server_does_not_outlive_an_owner_that_is_killed(databases: Databases)
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     owner.stdout.close()
-    end = time.monotonic() + 30
-    while time.monotonic() < end and (alive(int(pid)) or Path(folder).exists()):
-        time.sleep(0.02)
-    assert not alive(int(pid))
-    assert not Path(folder).exists()
+    until(lambda: not alive(int(pid)), "the end of the server")
+    until(lambda: not Path(folder).exists(), "the removal of its folder")

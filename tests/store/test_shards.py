@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -18,6 +17,7 @@ psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not insta
 
 from rlm_mem.store.postgres import shards as module  # noqa: E402
 from rlm_mem.store.postgres.shards import assign, move_namespace, purge_moved, shards  # noqa: E402
+from tests.waiting import takes, until  # noqa: E402
 
 
 @pytest.fixture
@@ -68,10 +68,8 @@ def test_programs_that_were_open_before_the_move_follow_it(places: tuple[str, st
         assert reader.exists(first)
         move_namespace(directory, "a", other, purge=True)
         second = writer.create_chunk("After.").id
-        until = time.monotonic() + 3
-        while not reader.exists(second) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert reader.exists(first) and reader.exists(second)
+        until(lambda: reader.exists(second), "what was written after the move")
+        assert reader.exists(first)
     assert count(directory, "chunks") == 0 and count(other, "chunks") == 2
 
 
@@ -86,7 +84,7 @@ def test_nothing_is_lost_while_many_write_during_a_move(places: tuple[str, str])
             with ChunkStore(directory, namespace="busy") as store:
                 while not stop.is_set():
                     acknowledged.append(store.create_chunk(f"{number}: {len(acknowledged)}").id)
-                    time.sleep(0.01)  # leaves the interpreter to the mover, a thread as well
+                    takes(0.01)  # leaves the interpreter to the mover, a thread as well
         except BaseException as error:  # noqa: BLE001 - shown by the test's own thread
             failures.append(error)
 
@@ -94,10 +92,10 @@ def test_nothing_is_lost_while_many_write_during_a_move(places: tuple[str, str])
     for thread in threads:
         thread.start()
     try:
-        time.sleep(0.3)
+        until(lambda: len(acknowledged) > 20 or failures, "writes before the move")
         move_namespace(directory, "busy", other)
         before = len(acknowledged)
-        time.sleep(0.3)
+        until(lambda: len(acknowledged) > before + 20 or failures, "writes after the move")
     finally:
         stop.set()
         for thread in threads:
