@@ -20,8 +20,8 @@ from typing import Any
 from growth import Growing
 from remember import remember
 from rlm_mem.memory import Memory
+from rlm_mem.store.backup import bring_back
 from rlm_mem.store.core.backup_archive import read_backup
-from rlm_mem.store.core.backup_database import bring_back
 from support import Report, arguments, percentile, timed, timings
 
 _PAUSE = 0.005

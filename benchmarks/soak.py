@@ -24,7 +24,7 @@ from typing import Any, TextIO
 
 from rlm_mem.errors import ConflictError
 from rlm_mem.memory import Memory
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 from support import Report, arguments, percentile
 
 COUNTERS = 5

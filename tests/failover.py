@@ -116,7 +116,7 @@ def _all_writing(folder: Path, writers: int) -> None:
 
 def _judge(outcome: Outcome, folder: Path, dsn: str, kills: list[float]) -> None:
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.local.integrity import check
+    from rlm_mem.store.core.integrity import check
 
     acknowledged: dict[str, str] = {}  # text of a chunk that must be there → how it was written
     denied: set[str] = set()

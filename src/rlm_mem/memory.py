@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory import TrajectoryInfo
     from rlm_mem.sandbox.loop import LoopStep
     from rlm_mem.search import Hit
+    from rlm_mem.store.core.answers import SyncReport
+    from rlm_mem.store.core.integrity import Finding, Repair
     from rlm_mem.store.core.lookup import Filters
-    from rlm_mem.store.local.integrity import Finding
-    from rlm_mem.store.local.repair import Repair
-    from rlm_mem.store.local.sync import SyncReport
 
 __all__ = ["Memory"]
 
@@ -332,14 +331,14 @@ class Memory:
     def check(self, progress: Progress | None = None) -> list[Finding]:
         """Every integrity check of seed 003 over files, links and index, and of the tiered memories (seed 001)."""
         from rlm_mem.continuum.care import findings
-        from rlm_mem.store.local.integrity import check
+        from rlm_mem.store.core.integrity import check
 
         return [*check(self.store, progress=progress), *findings(self.continuum)]
 
     def repair(self, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
         """Mend what can be mended without deleting content; by default only say what would be done."""
         from rlm_mem.continuum.care import repairs
-        from rlm_mem.store.local.repair import repair
+        from rlm_mem.store.core.integrity import repair
 
         return [
             *repair(self.store, dry_run=dry_run, progress=progress),

@@ -16,7 +16,7 @@ from rlm_mem.continuum import Continuum
 from rlm_mem.errors import StorageError
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 
 from .conftest import (
     DAY_1,

@@ -120,3 +120,18 @@ def test_the_rule_itself_notices_an_upward_import() -> None:
     assert [package_of(name) for _, name in imports(late)] == ["store"]
     assert LEVEL["store"] > LEVEL["text"]
     assert list(imports(late, at_load_only=True)) == []
+
+
+def test_backends_share_only_the_core_of_the_store() -> None:
+    """``store.core`` imports no backend, and no backend imports another; only ``store.backup`` knows folders."""
+    wrong = [
+        f"{dotted_name(path)}:{line} imports {name}"
+        for path in MODULES
+        if dotted_name(path).startswith(
+            ("rlm_mem.store.core", "rlm_mem.store.local", "rlm_mem.store.postgres")
+        )
+        for line, name in imports(ast.parse(path.read_text(encoding="utf-8")))
+        if name.startswith("rlm_mem.store.")
+        and name.split(".")[2] not in ("core", dotted_name(path).split(".")[2])
+    ]
+    assert wrong == []

@@ -116,7 +116,7 @@ def test_without_its_notes_an_import_finds_what_is_there(store: ChunkStore, tmp_
 
 
 def test_the_notes_of_imports_are_no_damage_to_a_store(store: ChunkStore, tmp_path: Path) -> None:
-    from rlm_mem.store.local.integrity import check
+    from rlm_mem.store.core.integrity import check
 
     (tmp_path / "a.md").write_text("The gate is green.")
     import_source(store, tmp_path / "a.md")

@@ -16,11 +16,11 @@ import pytest
 
 from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.memory import Memory
+from rlm_mem.store.backup import back_up
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import read_backup
+from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import backup as backup_module
-from rlm_mem.store.local.backup import back_up_folder
-from rlm_mem.store.local.integrity import check
 from rlm_mem.store.local.restore import restore_folder
 
 
@@ -51,7 +51,7 @@ def brain(tmp_path: Path) -> Path:
 
 def backed_up(brain: Path, target: Path) -> Path:
     with Memory.open(brain) as memory:
-        back_up_folder(memory.store, target)
+        back_up(memory.store, target)
     return target
 
 
@@ -109,7 +109,7 @@ def test_access_counts_travel_with_the_backup(brain: Path, tmp_path: Path) -> No
         read = memory.list_chunks()[0]
         for _ in range(3):
             memory.get(read)
-        back_up_folder(memory.store, tmp_path / "backup.tar.gz")
+        back_up(memory.store, tmp_path / "backup.tar.gz")
     restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again")
     with Memory.open(tmp_path / "again") as memory:
         assert memory.store.summaries([read])[0].access_count == 3
@@ -160,7 +160,7 @@ def test_a_backup_is_one_moment_while_others_write(brain: Path, tmp_path: Path) 
         for number in range(3):
             with Memory.open(brain) as memory:
                 before = set(memory.list_chunks()) | set(memory.list_chunks(archived=True))
-                back_up_folder(memory.store, tmp_path / f"backup-{number}.tar.gz", level=1)
+                back_up(memory.store, tmp_path / f"backup-{number}.tar.gz")
             assert all(writer.poll() is None for writer in writers)
             restored = restore_folder(tmp_path / f"backup-{number}.tar.gz", tmp_path / f"again-{number}")
             assert restored.unreadable == 0
@@ -231,7 +231,7 @@ def test_a_write_that_is_taken_back_is_in_no_backup(
             go_on.set()
 
         monkeypatch.setattr(backup_module._Stage, "everything", slowly)
-        back_up_folder(memory.store, tmp_path / "backup.tar.gz")
+        back_up(memory.store, tmp_path / "backup.tar.gz")
     writer.join()
     assert failed
     restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again")
@@ -243,7 +243,7 @@ def test_a_write_that_is_taken_back_is_in_no_backup(
 def test_the_write_lock_is_not_held_while_files_are_packed(brain: Path, tmp_path: Path) -> None:
     with Memory.open(brain) as memory, Memory.open(brain) as other:
         written: list[str] = []
-        back_up_folder(
+        back_up(
             memory.store,
             tmp_path / "backup.tar.gz",
             progress=lambda _done, _total: written.append(other.store.create_chunk("meanwhile").id),
@@ -391,7 +391,7 @@ def test_a_store_that_is_open_while_it_is_replaced_sees_what_was_restored(
     brain: Path, tmp_path: Path
 ) -> None:
     with Memory.open(brain) as memory:
-        back_up_folder(memory.store, tmp_path / "backup.tar.gz")
+        back_up(memory.store, tmp_path / "backup.tar.gz")
         before = memory.list_chunks()
         later = memory.remember("Written after the backup.")["chunk_ids"][0]
         restore_folder(tmp_path / "backup.tar.gz", brain, replace=True)
@@ -411,7 +411,7 @@ def test_a_full_disk_leaves_no_half_backup(
     with Memory.open(brain) as memory:
         monkeypatch.setattr(files, "sync_files", full)
         with pytest.raises(StorageError):
-            back_up_folder(memory.store, tmp_path / "backup.tar.gz")
+            back_up(memory.store, tmp_path / "backup.tar.gz")
         monkeypatch.undo()
     assert not [path for path in tmp_path.iterdir() if "backup" in path.name]
 
@@ -419,7 +419,7 @@ def test_a_full_disk_leaves_no_half_backup(
 def test_an_existing_file_is_not_overwritten(brain: Path, tmp_path: Path) -> None:
     (tmp_path / "backup.tar.gz").write_text("precious")
     with Memory.open(brain) as memory, pytest.raises(InputError):
-        back_up_folder(memory.store, tmp_path / "backup.tar.gz")
+        back_up(memory.store, tmp_path / "backup.tar.gz")
     assert (tmp_path / "backup.tar.gz").read_text() == "precious"
 
 
@@ -428,7 +428,7 @@ def test_a_log_that_grows_while_it_is_packed_is_cut_at_the_moment_of_the_backup(
 ) -> None:
     with Memory.open(brain) as memory:
         lines = len(list(memory.events()))
-        back_up_folder(
+        back_up(
             memory.store,
             tmp_path / "backup.tar.gz",
             progress=lambda *_: memory.store.record_event("repeat", [], said="later"),

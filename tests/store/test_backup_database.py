@@ -9,8 +9,8 @@ import pytest
 
 from rlm_mem.errors import InputError
 from rlm_mem.memory import Memory
+from rlm_mem.store.backup import back_up, bring_back, vacuum
 from rlm_mem.store.core.backup_archive import read_backup
-from rlm_mem.store.core.backup_database import back_up, bring_back, vacuum
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.copying import compare
 from tests.postgres import Databases

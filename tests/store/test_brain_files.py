@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
 from rlm_mem.store.core.brain_files import BrainFiles, name_at, own_lines, place_of
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 from tests.conftest import Clock
 
 

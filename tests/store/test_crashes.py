@@ -15,7 +15,7 @@ import pytest
 from rlm_mem.chunk import decode_chunk
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 from tests.waiting import takes
 
 pytestmark = [

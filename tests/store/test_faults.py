@@ -22,7 +22,7 @@ from rlm_mem.errors import StorageError, StoreFull, StoreReadOnly
 from rlm_mem.search import search
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 from tests.store.test_crashes import in_child
 from tests.waiting import takes
 

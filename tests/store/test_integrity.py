@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import CODES, check, find_cycle
-from rlm_mem.store.local.repair import repair
+from rlm_mem.store.core.integrity import CODES, check, find_cycle, repair
 
 pytestmark = pytest.mark.local_only("look at files")
 

@@ -30,7 +30,7 @@ from hypothesis.stateful import (
 
 from rlm_mem.config import Config
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 from tests.store.test_crashes import dies_at, in_child
 
 TAGS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3, unique=True)

@@ -13,7 +13,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 from tests.postgres import PASSWORD, USER, Databases, account, free_port
 from tests.waiting import until
 

@@ -27,7 +27,7 @@ from rlm_mem.errors import (
     StoreReadOnly,
 )
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 from rlm_mem.store.postgres import migrate
 from rlm_mem.store.postgres.backend import PostgresBackend
 from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, TABLES, namespace_key
@@ -657,7 +657,7 @@ def test_what_a_text_column_cannot_hold_is_kept_or_simply_not_found(store: Chunk
 def test_damage_by_hand_is_found_and_mended_but_for_what_a_person_must_decide(
     store: ChunkStore, dsn: str
 ) -> None:
-    from rlm_mem.store.local.repair import repair
+    from rlm_mem.store.core.integrity import repair
 
     ids = [
         store.create_chunk(f"Note {n} on trains.", tags=["n"], conversation_id=f"c{n % 3}").id

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 from tests.stored import stored
 
 

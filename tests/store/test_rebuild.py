@@ -11,8 +11,8 @@ import pytest
 from rlm_mem.config import Config, StoreConfig
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import workers
-from rlm_mem.store.local.integrity import check
 from rlm_mem.store.local.prepare import prepare
 
 WORDS = [

@@ -12,7 +12,7 @@ import pytest
 
 from rlm_mem.errors import StorageError
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 
 pytestmark = pytest.mark.local_only("look at files")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 from tests.store import tracing
 
 State = dict[str, Any]

@@ -11,7 +11,7 @@ import pytest
 
 from rlm_mem.errors import StoreReadOnly
 from rlm_mem.memory import Memory
-from rlm_mem.store.local.integrity import check
+from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local.local_backend import LocalBackend
 from rlm_mem.store.local.vacuum import vacuum_folder
 

@@ -52,7 +52,7 @@ def backup(
             info = read_backup(file, progress=tell)
         _show(file, info, "is whole", as_json)
         return
-    from rlm_mem.store.core.backup_database import back_up
+    from rlm_mem.store.backup import back_up
 
     place = brain_place(ctx, brain)
     name = (
@@ -91,7 +91,7 @@ def restore_backup(
     ctx: typer.Context, file: Path, brain: str | None, *, replace: bool, as_json: bool
 ) -> None:
     """What ``rlm-mem restore FILE`` does."""
-    from rlm_mem.store.core.backup_database import bring_back
+    from rlm_mem.store.backup import bring_back
 
     place = brain_place(ctx, brain)
     with progress("restoring", unit="files", quiet=as_json) as tell:
@@ -120,7 +120,7 @@ def vacuum(
     namespace: options.Namespace = None,
 ) -> None:
     """Give back the room that the index takes without need; safe while others use the memory."""
-    from rlm_mem.store.core.backup_database import vacuum as give_back
+    from rlm_mem.store.backup import vacuum as give_back
 
     with (
         open_memory(ctx, brain, namespace) as memory,

@@ -16,9 +16,8 @@ from rlm_mem.cli.terminal import amount, indented, plain, print_json, progress, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlm_mem.store.local.integrity import Finding
-    from rlm_mem.store.local.repair import Repair
-    from rlm_mem.store.local.sync import SyncReport
+    from rlm_mem.store.core.answers import SyncReport
+    from rlm_mem.store.core.integrity import Finding, Repair
 
 PANEL = "Care"
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.errors import RlmMemError
 from rlm_mem.store.core.brain_files import place_of
-from rlm_mem.store.local.integrity import Finding
-from rlm_mem.store.local.repair import Repair
+from rlm_mem.store.core.integrity import Finding, Repair
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.system import Continuum

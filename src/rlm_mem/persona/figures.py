@@ -15,8 +15,8 @@ from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from rlm_mem.persona.session import Persona
+    from rlm_mem.store.core.answers import StoreStatus
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.vitals import Vitals
 
 __all__ = ["KEYS", "SCHEMA", "SLIDER_KEYS", "Run", "Spending", "figures_of", "paths"]
 
@@ -146,7 +146,7 @@ def figures_of(
         spent_today: what recalls cost today, by line.
     """
     now = store.clock().astimezone(UTC)
-    state = store.backend.vitals(store.namespace)
+    state = store.backend.status(store.namespace)
     prompt = persona.prompt()
     sliders = _sliders(persona)
     return {
@@ -198,7 +198,7 @@ def _sliders(persona: Persona) -> list[dict[str, Any]]:
 # --- memory: past, present, future ---------------------------------------------------------------------
 
 
-def _memory(store: ChunkStore, now: datetime, run: Run | None, state: Vitals) -> dict[str, Any]:
+def _memory(store: ChunkStore, now: datetime, run: Run | None, state: StoreStatus) -> dict[str, Any]:
     written = store.backend.latest_event(store.namespace, frozenset(_WRITES))
     ahead = store.timeline(format_time(now + timedelta(seconds=1)), None, 1)
     future_at = ahead[0].occurred_at or ahead[0].created_at if ahead else None
@@ -229,7 +229,7 @@ def _present(store: ChunkStore, event: Mapping[str, Any] | None) -> str:
     return _words(f"{verb} {chunk.type}:", chunk.content) if chunk else f"{verb} chunk, {chunk_id}"
 
 
-def _future(store: ChunkStore, chunk_id: str | None, at: str | None, state: Vitals) -> str:
+def _future(store: ChunkStore, chunk_id: str | None, at: str | None, state: StoreStatus) -> str:
     chunk = store.get_chunk(chunk_id, track=False) if chunk_id else None
     if chunk is not None and at is not None:
         return _words(f"on {at[:10]}:", chunk.content)
@@ -261,7 +261,7 @@ def _system(
     store: ChunkStore,
     persona_tokens: int,
     run: Run | None,
-    state: Vitals,
+    state: StoreStatus,
     sliders: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     limit = store.config.llm.context_tokens
@@ -315,7 +315,7 @@ def _store(store: ChunkStore) -> dict[str, Any]:
     }
 
 
-def _health(state: Vitals) -> dict[str, Any]:
+def _health(state: StoreStatus) -> dict[str, Any]:
     if state.unreadable_files:
         files = state.unreadable_files
         said = f"{files} unreadable {'file' if files == 1 else 'files'}, rlm-mem check says why"

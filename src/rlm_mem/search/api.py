@@ -241,7 +241,7 @@ def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
             raise InvalidQuery(f"There is no filter {name!r}; there are: {', '.join(sorted(known))}.")
         values[name] = _filter_value(name, value)
     checked = Filters(**values)
-    from rlm_mem.store.local.filtering import time_range
+    from rlm_mem.store.core.lookup import time_range
 
     time_range(checked.start, checked.end)  # says which one is not a time
     return checked

@@ -232,7 +232,7 @@ def _midnight(day: date) -> datetime:
 
 def _narrowed(filters: Filters, first: datetime, end: datetime) -> Filters | None:
     """`filters` restricted to a period as well; None when nothing can pass both."""
-    from rlm_mem.store.local.filtering import time_range
+    from rlm_mem.store.core.lookup import time_range
 
     low, high = time_range(filters.start, filters.end)
     low, high = max(low, first.timestamp()), min(high, end.timestamp())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.files import Problem
     from rlm_mem.memory import Memory
     from rlm_mem.server.dashboard.visits import Visit
-    from rlm_mem.store.local.repair import Repair
+    from rlm_mem.store.core.integrity import Repair
 
 __all__ = ["Examination", "integrity_page", "start"]
 

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-__all__ = ["ChunkState", "ConversationInfo", "LinkedChunk", "ListFilter", "Summary"]
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+
+__all__ = [
+    "ChunkState",
+    "ConversationInfo",
+    "LinkedChunk",
+    "ListFilter",
+    "StoreStatus",
+    "Summary",
+    "SyncReport",
+    "Vacuumed",
+    "Version",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +95,56 @@ class ListFilter:
     offset: int = 0
     newest_first: bool = False
     after: tuple[float, int] | None = None
+
+
+@dataclass(frozen=True)
+class Version:
+    """One state of a chunk; ``current`` marks the present one."""
+
+    revision: int
+    modified_at: str
+    chunk: Chunk
+    current: bool = False
+
+
+@dataclass
+class SyncReport:
+    """What a sync found: relative paths."""
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    scanned_folders: int = 0
+    folder_times: dict[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.unreadable)
+
+
+@dataclass(frozen=True)
+class StoreStatus:
+    """Counts that are 0 in a sound store at rest (see ``Backend.status``).
+
+    Attributes:
+        unreadable_files: chunk files that did not validate when last looked at.
+        unfinished_files: files on their way in or out: of writes at work, or of a killed process.
+        unsaved_reads: chunks whose access count is not written yet (the next checkpoint writes it).
+    """
+
+    unreadable_files: int = 0
+    unfinished_files: int = 0
+    unsaved_reads: int = 0
+
+
+@dataclass
+class Vacuumed:
+    """Sizes in bytes, by what they are of, before and after."""
+
+    before: dict[str, int] = field(default_factory=dict)
+    after: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def freed(self) -> int:
+        """Bytes that are free now and were not; negative where merged postings take more than what waited did."""
+        return sum(self.before.values()) - sum(self.after.values())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InvalidChunk, InvalidQuery
-from rlm_mem.store.local.queries import ListFilter, day_bounds
+from rlm_mem.store.core.answers import ListFilter
 
 __all__ = ["after", "list_filter", "page", "query_time"]
 
@@ -66,3 +68,14 @@ def list_filter(
         offset=page(offset, "offset"),
         newest_first=newest_first,
     )
+
+
+def day_bounds(text: str, what: str) -> tuple[float, float]:
+    """First and last moment (epoch seconds) that a date or time names: a bare date is its whole day."""
+    moment = parse_time(text, what)
+    if len(text.strip()) <= 10:
+        try:
+            return moment.timestamp(), (moment + timedelta(days=1)).timestamp()
+        except OverflowError:
+            return moment.timestamp(), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+    return moment.timestamp(), moment.timestamp()

@@ -9,19 +9,34 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rlm_mem.store.local.rows import ACTIVE
+from rlm_mem.store.core.rows import ACTIVE
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
-    from rlm_mem.store.core.brain_files import BrainFiles
-    from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.core.vitals import Vitals
-    from rlm_mem.store.local.history import Version
-    from rlm_mem.store.local.queries import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
-    from rlm_mem.store.local.rows import Row
-    from rlm_mem.store.local.sync import SyncReport
+    from pathlib import Path
 
-__all__ = ["Backend", "IndexQueries", "WriteTransaction"]
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.core.answers import (
+        ChunkState,
+        ConversationInfo,
+        LinkedChunk,
+        ListFilter,
+        StoreStatus,
+        Summary,
+        SyncReport,
+        Vacuumed,
+        Version,
+    )
+    from rlm_mem.store.core.backup_archive import BackupInfo
+    from rlm_mem.store.core.brain_files import BrainFiles
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.integrity import Finding
+    from rlm_mem.store.core.lookup import CandidateSource
+    from rlm_mem.store.core.rows import Row
+
+__all__ = ["Backend", "IndexQueries", "Progress", "WriteTransaction"]
+
+Progress = Callable[[int, int], None]
+"""Called with (done, in all)."""
 
 
 class WriteTransaction(Protocol):
@@ -113,6 +128,10 @@ class Backend(Protocol):
         """The row of a chunk of this namespace, whatever its status."""
         ...
 
+    def locate(self, namespace: str, chunk_id: str) -> Row | None:
+        """The row of a chunk to repair: of a folder whatever its namespace, since its check looks at all of them."""
+        ...
+
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
         """Whether a chunk of another namespace keeps this id from being used; never where ids are per namespace."""
         ...
@@ -163,7 +182,7 @@ class Backend(Protocol):
         """The files of the namespace beside its chunks; inside a transaction a database writes them with it."""
         ...
 
-    def vitals(self, namespace: str) -> Vitals:
+    def status(self, namespace: str) -> StoreStatus:
         """Counts that are 0 in a sound store at rest."""
         ...
 
@@ -187,8 +206,32 @@ class Backend(Protocol):
         """Notice changes made behind the index's back."""
         ...
 
-    def rebuild(self, namespace: str, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+    def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
         """Build the index anew: of this namespace at least, of the whole store where it is one."""
+        ...
+
+    def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
+        """What is wrong with chunks, links and index (see ``integrity.check``); changes nothing."""
+        ...
+
+    def mend(self, store: ChunkStore, finding: Finding) -> bool:
+        """Repair what only this kind of backend can have; False where there is nothing to be done about it."""
+        ...
+
+    def back_up(
+        self,
+        store: ChunkStore,
+        target: Path,
+        *,
+        only: str | None = None,
+        progress: Progress | None = None,
+        source: str = "local",
+    ) -> BackupInfo:
+        """Write the brain to the new file ``target`` (see ``store.backup.back_up``)."""
+        ...
+
+    def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
+        """Give back room that is taken without need, while others read and write."""
         ...
 
     def candidate_source(self, namespace: str) -> CandidateSource:

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -206,3 +206,12 @@ def name_at(place: str) -> tuple[str | None, str] | None:
         return (namespace, checked_name("/".join(parts))) if len(parts) > 1 else None
     except InputError:
         return None
+
+
+def parse_event(line: bytes) -> dict[str, Any] | None:
+    """One line of the log, or None where it is torn."""
+    try:
+        event = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return event if isinstance(event, dict) else None

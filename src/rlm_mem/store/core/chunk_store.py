@@ -11,11 +11,9 @@ from typing import Any
 
 from rlm_mem.chunk import Chunk, check_chunk_id, new_chunk_id
 from rlm_mem.config import Config
+from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
 from rlm_mem.store.core.drafts import Given, check_complete, draft_chunk, revise_chunk
 from rlm_mem.store.core.reader import ChunkReader
-from rlm_mem.store.local.history import Version
-from rlm_mem.store.local.queries import ConversationInfo, LinkedChunk, Summary
-from rlm_mem.store.local.sync import SyncReport
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, log_secrets, screen
 

@@ -7,6 +7,7 @@ over, so a copy that was interrupted, or that is repeated while the source is wr
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,11 +21,11 @@ from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
 
 if TYPE_CHECKING:
+    from rlm_mem.store.core.answers import ChunkState
     from rlm_mem.store.core.brain_files import BrainFiles
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.local.queries import ChunkState
 
-__all__ = ["CopyReport", "Difference", "compare", "copy_namespace"]
+__all__ = ["CopyReport", "Difference", "compare", "copy_namespace", "store_within"]
 
 Progress = Callable[[int, int], None]
 
@@ -338,3 +339,10 @@ def _file_differences(source: ChunkStore, target: ChunkStore) -> Iterator[Differ
         if (here or b"") != (there or b""):
             missing = "the source" if here is None else "the target" if there is None else None
             yield Difference(name, f"is not in {missing}" if missing else "has other contents in the target")
+
+
+def store_within(store: ChunkStore, namespace: str) -> ChunkStore:
+    """The same store on another namespace of its backend."""
+    other = copy.copy(store)
+    other.namespace = namespace
+    return other

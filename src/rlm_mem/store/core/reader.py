@@ -19,14 +19,13 @@ from rlm_mem.chunk import (
     normalised_hash,
 )
 from rlm_mem.config import Config
-from rlm_mem.dsn import is_dsn, shown_dsn
+from rlm_mem.dsn import is_dsn
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
+from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, ListFilter, Summary, Version
 from rlm_mem.store.core.arguments import after, list_filter, page, query_time
+from rlm_mem.store.core.backends import open_backend
+from rlm_mem.store.core.rows import ARCHIVED
 from rlm_mem.store.core.writer import Writer
-from rlm_mem.store.local.history import Version
-from rlm_mem.store.local.local_backend import LocalBackend
-from rlm_mem.store.local.queries import ConversationInfo, LinkedChunk, ListFilter, Summary
-from rlm_mem.store.local.rows import ARCHIVED
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.backend import Backend
@@ -40,20 +39,6 @@ _NO_FILTER: Mapping[str, Any] = {
     "conversation_id": None, "start": None, "end": None, "tags": None, "chunk_type": None, "any_tags": None,
     "archived": False, "newest_first": False,
 }  # fmt: skip
-
-
-def _backend(place: Path | str, config: Config, read_only: bool) -> Backend:
-    if isinstance(place, Path):
-        return LocalBackend(place, config, read_only=read_only)
-    try:
-        from rlm_mem.store.postgres.backend import PostgresBackend
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] not in ("psycopg", "psycopg_c", "psycopg_binary"):
-            raise
-        raise StorageError(
-            f"{shown_dsn(place)} needs the extra `postgres`", hint="pip install 'rlm-mem[postgres]'"
-        ) from None
-    return PostgresBackend(place, config, read_only=read_only)
 
 
 class ChunkReader:
@@ -102,7 +87,7 @@ class ChunkReader:
             self.types.register_link_type(name, description)
         self._clock = clock
         telemetry.start(self.config.telemetry)
-        self.backend: Backend = _backend(dsn or Path(base_path), self.config, read_only)
+        self.backend: Backend = open_backend(dsn or Path(base_path), self.config, read_only)
         self._writer = Writer(self.backend, self.namespace, self.types, self.clock, actor)
 
     def __repr__(self) -> str:

@@ -16,8 +16,8 @@ from rlm_mem.chunk import (
     new_chunk_id,
 )
 from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink
-from rlm_mem.store.local.history import Version
-from rlm_mem.store.local.rows import ACTIVE, ARCHIVED, Row
+from rlm_mem.store.core.answers import Version
+from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, Row
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import TypeRegistry

@@ -44,6 +44,7 @@ _GROWING = (".jsonl",)  # added to in place: their length at that moment is what
 
 def back_up_folder(
     store: ChunkStore,
+    backend: LocalBackend,
     target: Path,
     *,
     progress: Progress | None = None,
@@ -68,11 +69,6 @@ def back_up_folder(
     """
     from importlib.metadata import version
 
-    from rlm_mem.store.local.local_backend import LocalBackend
-
-    backend = store.backend
-    if not isinstance(backend, LocalBackend):
-        raise InputError("this is no brain folder", hint="rlm-mem backup knows both kinds")
     if backend.read_only:
         raise StoreReadOnly(
             f"{backend.layout.base} was opened read-only: its state of one moment cannot be held",

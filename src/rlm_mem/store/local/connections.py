@@ -11,8 +11,9 @@ from pathlib import Path
 
 from rlm_mem.errors import StoreClosed
 from rlm_mem.store.core import files
+from rlm_mem.store.core.rows import Encode
 from rlm_mem.store.local import schema
-from rlm_mem.store.local.rows import Encode, RowWriter
+from rlm_mem.store.local.row_writer import RowWriter
 from rlm_mem.store.local.transaction import Transaction
 
 __all__ = ["Connections"]

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
+from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.core.files import make_folder
 
-__all__ = ["EventLog", "parse_event"]
+__all__ = ["EventLog"]
 
 _logger = logging.getLogger("rlm_mem.audit")
 _TAIL_BYTES = 262_144
@@ -112,15 +113,6 @@ def _tail(path: Path) -> deque[bytes]:
     if size > _TAIL_BYTES and lines:
         lines.popleft()  # the tail begins in the middle of a line
     return lines
-
-
-def parse_event(line: bytes) -> dict[str, Any] | None:
-    """One line of the log, or None where it is torn."""
-    try:
-        event = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return event if isinstance(event, dict) else None
 
 
 def _mentions(event: dict[str, Any], chunk_id: str) -> bool:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.errors import InvalidQuery
 from rlm_mem.store.core.arrays import contained, distinct
-from rlm_mem.store.core.lookup import Filters
+from rlm_mem.store.core.lookup import Filters, has_surrogate, time_range
 from rlm_mem.store.local.postings import View
 
-__all__ = ["admitted_slots", "has_surrogate", "time_range"]
+__all__ = ["admitted_slots"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -67,36 +65,6 @@ def admitted_slots(
         mask &= _tagged(connection, ns, view, filters.tags_any)
         open_ = False
     return None if open_ else mask
-
-
-def has_surrogate(text: str) -> bool:
-    """Whether a text holds half a character: no database takes it as text, and nothing stored has one."""
-    return any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def time_range(start: str | None, end: str | None) -> tuple[float, float]:
-    """First moment, and the one past the last, in epoch seconds; a bare date at the end includes its whole day.
-
-    Raises:
-        InvalidQuery: a time is neither `YYYY-MM-DD` nor ISO 8601.
-    """
-    first = -np.inf if start is None else _moment(start)[0].timestamp()
-    if end is None:
-        return first, np.inf
-    moment, whole_day = _moment(end)
-    # An exact end is included: the next representable moment is the first one past it.
-    return first, (moment + (timedelta(days=1) if whole_day else timedelta(microseconds=1))).timestamp()
-
-
-def _moment(text: str) -> tuple[datetime, bool]:
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        raise InvalidQuery(
-            f"{text[:40]!r} is not a time.", hint="Write a date as YYYY-MM-DD or a time as ISO 8601."
-        ) from error
-    whole_day = len(text.strip()) <= len("YYYY-MM-DD")
-    return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment), whole_day
 
 
 def _of_type(view: View, wanted: tuple[str, ...]) -> Bools:

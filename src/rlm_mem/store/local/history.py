@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
-from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InvalidChunk
+from rlm_mem.store.core.answers import Version
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.sync import read_version_file
 
-__all__ = ["Version", "former_versions"]
+__all__ = ["former_versions"]
 
 _logger = logging.getLogger("rlm_mem.store")
-
-
-@dataclass(frozen=True)
-class Version:
-    """One state of a chunk; ``current`` marks the present one."""
-
-    revision: int
-    modified_at: str
-    chunk: Chunk
-    current: bool = False
 
 
 def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Version]:

@@ -1,4 +1,4 @@
-"""Checks of a store's files, links and index (seed 003, Data Integrity Checks); nothing here changes anything."""
+"""Checks of a store folder's files, links and index, and the repairs that only files need."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import Chunk, content_hash, is_chunk_id
+from rlm_mem.chunk import decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk
+from rlm_mem.store.core import files
+from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_values
+from rlm_mem.store.core.rows import ACTIVE, ARCHIVED
 from rlm_mem.store.local.healing import shows_damage
-from rlm_mem.store.local.rows import ACTIVE, ARCHIVED, find_row
+from rlm_mem.store.local.history import former_versions
+from rlm_mem.store.local.row_writer import find_row
 from rlm_mem.store.local.sync import read_chunk_file
 from rlm_mem.store.local.workers import examined
-from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -25,132 +27,13 @@ if TYPE_CHECKING:
     from rlm_mem.store.local.local_backend import LocalBackend
     from rlm_mem.store.local.prepare import Examined
 
-__all__ = ["CODES", "Finding", "check", "find_cycle", "wrong_fields"]
-
-#: Link types that express an order in time or origin: going round in a circle contradicts them. The others
-#: (shared tags, same conversation, similarity) hold both ways by nature.
-ORDERED_LINKS = ("follows", "derived_from")
-MAX_CYCLE_DEPTH = 64
-
-#: Every code, what it means, and what `repair` does about it.
-CODES: dict[str, tuple[str, str]] = {
-    "unreadable-file": (
-        "not valid JSON, or a required field is missing or malformed",
-        "left in place for a person",
-    ),
-    "unreadable-with-version": (
-        "the file does not validate, but a former version of it does",
-        "moves the damaged file to archive/damaged/ and brings the newest former version back",
-    ),
-    "misnamed-file": ("the file name and the id inside differ", "renames the file, if that name is free"),
-    "duplicate-id": ("two files hold the same id", "left in place for a person"),
-    "content-hash": (
-        "the content was edited: its stored hash is another",
-        "writes the right hash as a new revision",
-    ),
-    "token-count": (
-        "the stored token count is not that of the content",
-        "writes the right count as a new revision",
-    ),
-    "unknown-type": (
-        "the chunk type is neither built in nor registered",
-        "left: register the type or change it",
-    ),
-    "unknown-link-type": (
-        "the link type is neither built in nor registered",
-        "left: register the type or change it",
-    ),
-    "dangling-link": ("the link's target does not exist", "removes the link (the former version is kept)"),
-    "dangling-superseded": ("superseded_by names a chunk that does not exist", "left for a person"),
-    "self-link": ("the chunk links to itself", "removes the link (the former version is kept)"),
-    "circular-links": ("links of an ordered type go round in a circle", "left for a person"),
-    "namespace-crossing-link": (
-        "the link leads into another namespace",
-        "removes the link (the former version is kept)",
-    ),
-    "index-missing-file": ("the index lists a chunk whose file is gone", "drops the index entry"),
-    "orphaned-file": ("a chunk file that the index does not know", "adds it to the index"),
-    "index-outdated": (
-        "the index holds another state of the chunk than its file",
-        "reads the file into the index",
-    ),
-    "index-links": (
-        "incoming or outgoing links in the index are not those of the file",
-        "rebuilds the index",
-    ),
-    "index-terms": ("search terms of the chunk are missing from the index", "rebuilds the index"),
-    "index-damaged": ("SQLite reports damage in the index", "rebuilds the index"),
-    "leftover-file": ("an unfinished file of a killed process", "removes it (it was never acknowledged)"),
-    "unreadable-row": ("the text of a chunk in the database does not validate", "left in place for a person"),
-    "unreadable-row-with-version": (
-        "the text of a chunk in the database does not validate, but a former version of it does",
-        "keeps the damaged text as a file archive/damaged/…, and brings the newest former version back",
-    ),
-    "index-row": ("columns of the chunk's row are not those of its text", "rebuilds the index"),
-    "index-counts": ("a count kept in the database is not the one counted anew", "rebuilds the index"),
-    "orphaned-row": ("rows of a table that belong to no chunk", "removes them"),
-    "tiered-memory": ("a tiered memory breaks a rule of its schema", "left in place for a person"),
-    "tiered-undated": (
-        "a tiered memory has no created_at: the time of its file stands in",
-        "left: write one into its frontmatter",
-    ),
-    "damaged-file": (
-        "parts of a file of the brain are missing in the database, or too many",
-        "left: bring it back from a backup or an export",
-    ),
-    "change-interrupted": ("a change of tiered memories was begun and not finished", "finishes the change"),
-    "unreadable-version": ("a kept former version does not validate", "left in place for a person"),
-}
+__all__ = ["check_folder", "mend_folder"]
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that is not as it should be.
-
-    Attributes:
-        code: one of CODES.
-        message: one sentence with the particulars.
-        file: path relative to the store (of a tiered memory: to the brain), or None for the index.
-        chunk_id: the chunk concerned, if it is known.
-        target_id: the other end, for links.
-        link_type: the link's type, for links.
-    """
-
-    code: str
-    message: str
-    file: str | None = None
-    chunk_id: str | None = None
-    target_id: str | None = None
-    link_type: str | None = None
-
-    @property
-    def meaning(self) -> str:
-        """What the code stands for."""
-        return CODES[self.code][0]
-
-    @property
-    def remedy(self) -> str:
-        """What `repair` does about it."""
-        return CODES[self.code][1]
-
-
-@observed("check")
-def check(store: ChunkStore, *, progress: Callable[[int, int], None] | None = None) -> list[Finding]:
-    """Look at every file, every link and the whole index.
-
-    Args:
-        progress: called with (files looked at, files in all).
-
-    Returns:
-        Findings in the order of files; none for a sound store. A confined store reports on its namespace only.
-    """
-    from rlm_mem.store.local.local_backend import LocalBackend
-
-    backend = store.backend
-    if not isinstance(backend, LocalBackend):
-        from rlm_mem.store.postgres.integrity import check_database
-
-        return check_database(store, progress)
+def check_folder(
+    store: ChunkStore, backend: LocalBackend, progress: Callable[[int, int], None] | None
+) -> list[Finding]:
+    """Look at every file, every link and the whole index; ``progress`` is called with (files looked at, in all)."""
     connection = backend.connection
     # One snapshot of the index for the whole check, so that writers at work are no findings.
     own_read = not connection.in_transaction
@@ -166,18 +49,11 @@ def check(store: ChunkStore, *, progress: Callable[[int, int], None] | None = No
         if own_read and connection.in_transaction:
             connection.execute("COMMIT")
     leftovers = _orphans(backend, [finding for finding in findings if finding.code == "leftover-file"])
-    confirmed = [
+    return [
         finding
         for finding in findings
         if (finding in leftovers if finding.code == "leftover-file" else _still_there(backend, finding))
     ]
-    if store.confined:
-        return [finding for finding in confirmed if _concerns(store, finding)]
-    return confirmed
-
-
-def _concerns(store: ChunkStore, finding: Finding) -> bool:
-    return bool(finding.chunk_id and store.backend.find(store.namespace, finding.chunk_id))
 
 
 def _orphans(backend: LocalBackend, leftovers: list[Finding]) -> list[Finding]:
@@ -288,7 +164,7 @@ def _file(
     if twin is not None and twin != path and layout.absolute(twin).exists():
         yield Finding("duplicate-id", f"{found.id} is in {twin} and in {path}", path, found.id)
         return
-    yield from _wrong(
+    yield from wrong_values(
         store,
         found.id,
         path,
@@ -308,8 +184,6 @@ def _file(
 
 
 def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
-    from rlm_mem.store.local.history import former_versions
-
     if not is_chunk_id(stem):
         return Finding("unreadable-file", f"{path}: {reason}", path)
     if "file name and id must agree" in reason:
@@ -317,40 +191,6 @@ def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
     if former_versions(layout, stem, below=2**62):
         return Finding("unreadable-with-version", f"{path}: {reason}", path, stem)
     return Finding("unreadable-file", f"{path}: {reason}", path, stem)
-
-
-def wrong_fields(store: ChunkStore, chunk: Chunk, path: str | None) -> Iterator[Finding]:
-    """What is wrong with a chunk by itself: its hash, its count of tokens, its type."""
-    from rlm_mem.text.tokens import count_tokens
-
-    return _wrong(
-        store,
-        chunk.id,
-        path,
-        type_=chunk.type,
-        tokens=(chunk.tokens, count_tokens(chunk.content)),
-        hash_is_right=content_hash(chunk.content) == chunk.metadata.content_hash,
-    )
-
-
-def _wrong(
-    store: ChunkStore,
-    chunk_id: str,
-    path: str | None,
-    *,
-    type_: str,
-    tokens: tuple[int, int],
-    hash_is_right: bool,
-) -> Iterator[Finding]:
-    if not hash_is_right:
-        yield Finding(
-            "content-hash", f"{chunk_id}: the content is not the one its hash was made of", path, chunk_id
-        )
-    stored, counted = tokens
-    if counted != stored:
-        yield Finding("token-count", f"{chunk_id}: {stored} tokens stored, {counted} counted", path, chunk_id)
-    if type_ not in store.types.chunk_types:
-        yield Finding("unknown-type", f"{chunk_id}: type {type_!r:.60}", path, chunk_id)
 
 
 def _links(
@@ -412,33 +252,48 @@ def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
             )
 
 
-def find_cycle(graph: dict[str, list[str]]) -> list[str] | None:
-    """One circle of a directed graph, or None; linear in nodes and edges, no recursion."""
-    done: set[str] = set()
-    for start in graph:
-        if start in done:
-            continue
-        trail: list[str] = [start]
-        on_trail = {start}
-        stack = [iter(graph[start])]
-        while stack:
-            for target in stack[-1]:
-                if target in on_trail:
-                    return trail[trail.index(target) :]
-                if target not in done and target in graph:
-                    trail.append(target)
-                    on_trail.add(target)
-                    stack.append(iter(graph[target]))
-                    break
-            else:
-                stack.pop()
-                finished = trail.pop()
-                on_trail.discard(finished)
-                done.add(finished)
-    return None
-
-
 def _leftovers(folder: Path) -> Iterator[Finding]:
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
             yield Finding("leftover-file", f".tmp/{path.name} was never finished", f".tmp/{path.name}")
+
+
+# --- repair ---------------------------------------------------------------------------------------------
+
+
+def mend_folder(store: ChunkStore, backend: LocalBackend, finding: Finding) -> bool:
+    """Mend a damaged or misnamed file; False where there is nothing to be done about it."""
+    if finding.code == "misnamed-file":
+        return _rename(store, backend, finding)
+    return _bring_back(store, backend, finding)
+
+
+def _rename(store: ChunkStore, backend: LocalBackend, finding: Finding) -> bool:
+    layout = backend.layout
+    path = layout.absolute(finding.file or "")
+    chunk = decode_chunk(path.read_bytes())
+    target = path.with_name(f"{chunk.id}.json")
+    row = find_row(backend.connection, chunk.id)
+    if target.exists() or (row is not None and layout.absolute(row.path).exists()):
+        return False
+    files.publish(path, target)
+    store.sync(full=True)
+    return True
+
+
+def _bring_back(store: ChunkStore, backend: LocalBackend, finding: Finding) -> bool:
+    """Set a damaged file aside (it is kept) and put its newest sound former version in its place."""
+    layout = backend.layout
+    versions = former_versions(layout, finding.chunk_id or "", below=2**62)
+    path = layout.absolute(finding.file or "")
+    if not versions or not path.exists():
+        return False
+    kept = layout.archive / "damaged" / f"{path.name}.{store.clock():%Y%m%dT%H%M%S%f}"
+    files.make_folder(kept.parent)
+    chunk = versions[-1].chunk
+    chunk.revision += 1
+    files.publish(path, kept)
+    store.sync(full=True)
+    with backend.transaction(store.namespace) as transaction:
+        transaction.put(chunk)
+    return True

@@ -13,25 +13,30 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
-from rlm_mem.errors import CorruptStore, InvalidChunk, StoreReadOnly
+from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StoreReadOnly
 from rlm_mem.store.core import files
-from rlm_mem.store.core.vitals import Vitals, vitals_of
+from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
+from rlm_mem.store.core.read_counts import ReadBuffer
+from rlm_mem.store.core.rows import ACTIVE, Row
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.events import EventLog
 from rlm_mem.store.local.healing import healed
-from rlm_mem.store.local.history import Version, former_versions
+from rlm_mem.store.local.history import former_versions
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.local_files import LocalBrainFiles
 from rlm_mem.store.local.local_index import LocalIndex
-from rlm_mem.store.local.reads import ReadBuffer, fold_reads, unsaved_reads
-from rlm_mem.store.local.rows import ACTIVE, Row, find_row
-from rlm_mem.store.local.sync import SyncReport
+from rlm_mem.store.local.reads import fold_reads, unsaved_reads
+from rlm_mem.store.local.row_writer import find_row
+from rlm_mem.store.local.status import status_of
 from rlm_mem.store.local.transaction import Transaction
 from rlm_mem.store.local.views import write_views
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
-    pass
+    from rlm_mem.store.core.backend import Progress
+    from rlm_mem.store.core.backup_archive import BackupInfo
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.integrity import Finding
 
 __all__ = ["LocalBackend"]
 
@@ -139,6 +144,10 @@ class LocalBackend(LocalIndex):
         """The row of a chunk of this namespace, whatever its status."""
         row = find_row(self.connection, chunk_id)
         return row if row is not None and row.ns == self.queries.namespace_number(namespace) else None
+
+    def locate(self, namespace: str, chunk_id: str) -> Row | None:  # noqa: ARG002 - ids are the store's
+        """The row of a chunk, whatever its namespace."""
+        return find_row(self.connection, chunk_id)
 
     @healed
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
@@ -302,11 +311,50 @@ class LocalBackend(LocalIndex):
         return int(found[0]) if found else 0
 
     @healed
-    def vitals(self, namespace: str) -> Vitals:  # noqa: ARG002 - of the whole store: files know no namespace
+    def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store: files know no namespace
         """Files on their way, reads not in their files yet, files that do not validate."""
         self.flush_reads(wait=False)  # reads that this process holds back are not in the index yet
-        return vitals_of(self.connection, self.layout)
+        return status_of(self.connection, self.layout)
 
     def figures(self) -> dict[str, Any]:
         """What only a local store has."""
         return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}
+
+    # --- care: imported when asked for, since few processes ever are -------------------------------------
+
+    def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
+        """What is wrong with files, links and index."""
+        from rlm_mem.store.local.integrity import check_folder
+
+        return check_folder(store, self, progress)
+
+    def mend(self, store: ChunkStore, finding: Finding) -> bool:
+        """Rename a misnamed file, or bring back the newest version of a damaged one."""
+        from rlm_mem.store.local.integrity import mend_folder
+
+        return mend_folder(store, self, finding)
+
+    def back_up(
+        self,
+        store: ChunkStore,
+        target: Path,
+        *,
+        only: str | None = None,
+        progress: Progress | None = None,
+        source: str = "local",
+    ) -> BackupInfo:
+        """Write everything of the brain around this folder, all namespaces, to the new file ``target``."""
+        from rlm_mem.store.local.backup import back_up_folder
+
+        if only is not None:
+            raise InputError(
+                "a brain folder is backed up whole",
+                hint="rlm-mem export, or rlm-mem copy into another folder, takes one namespace",
+            )
+        return back_up_folder(store, self, target, progress=progress, source=source)
+
+    def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:  # noqa: ARG002 - one index
+        """Merge what waits beside the postings, and pack the SQLite index."""
+        from rlm_mem.store.local.vacuum import vacuum_folder
+
+        return vacuum_folder(self, progress=progress)

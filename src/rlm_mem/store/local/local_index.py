@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.store.core import files
+from rlm_mem.store.core.answers import SyncReport
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.healing import Healed, healed, shows_damage
@@ -22,7 +23,7 @@ from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.namespace_postings import NamespacePostings
 from rlm_mem.store.local.queries import Queries
 from rlm_mem.store.local.rebuild import emptied, holds_nothing_of
-from rlm_mem.store.local.sync import SyncReport, changed_folders, sync_folders
+from rlm_mem.store.local.sync import changed_folders, sync_folders
 from rlm_mem.store.local.transaction import RACY_NS
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.core.arrays import contained, union
-from rlm_mem.store.core.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood
+from rlm_mem.store.core.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood, has_surrogate
 from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments, spans
 from rlm_mem.store.local.conversation_order import around, in_order
 from rlm_mem.store.local.delta import select_docs
-from rlm_mem.store.local.filtering import admitted_slots, has_surrogate
+from rlm_mem.store.local.filtering import admitted_slots
 from rlm_mem.store.local.local_match import TermList, best_match, term_lists
 from rlm_mem.store.local.postings import View
 from rlm_mem.store.local.snapshot import NO_CONVERSATION

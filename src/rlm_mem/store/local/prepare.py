@@ -17,7 +17,7 @@ import msgspec
 from rlm_mem.chunk import content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.files import Signature, signature
-from rlm_mem.store.local.rows import Entry, entry_of, repeated_prefix
+from rlm_mem.store.core.rows import Entry, entry_of, repeated_prefix
 
 __all__ = ["Examined", "LocalTerms", "Prepared", "created_at", "examine", "prepare"]
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
-from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.answers import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
 
-__all__ = ["ChunkState", "ConversationInfo", "LinkedChunk", "ListFilter", "Queries", "Summary", "day_bounds"]
+__all__ = ["Queries"]
 
 _SUMMARY = (
     "doc, id, type, tokens, confidence, (SELECT c.id FROM conversations c WHERE c.conversation = chunks.conversation),"
@@ -18,17 +17,6 @@ _SUMMARY = (
 )
 _EVER = (-1e15, 1e15)
 _VARIABLES = 900  # SQLite builds exist that take no more than 999 in one statement
-
-
-def day_bounds(text: str, what: str) -> tuple[float, float]:
-    """First and last moment (epoch seconds) that a date or time names: a bare date is its whole day."""
-    moment = parse_time(text, what)
-    if len(text.strip()) <= 10:
-        try:
-            return moment.timestamp(), (moment + timedelta(days=1)).timestamp()
-        except OverflowError:
-            return moment.timestamp(), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
-    return moment.timestamp(), moment.timestamp()
 
 
 def _marks(values: Sequence[object]) -> str:

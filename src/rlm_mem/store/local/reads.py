@@ -3,62 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
-import time
 from collections.abc import Callable
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InvalidChunk
+from rlm_mem.store.core.read_counts import Reads
+from rlm_mem.store.core.rows import Row
 from rlm_mem.store.local.layout import Layout
-from rlm_mem.store.local.rows import Row, find_row
+from rlm_mem.store.local.row_writer import find_row
 from rlm_mem.store.local.sync import read_chunk_file
 from rlm_mem.store.local.transaction import Transaction
 
-__all__ = ["ReadBuffer", "Reads", "fold_reads", "unsaved_reads"]
-
-Reads = dict[str, tuple[int, str]]
-"""Reads by chunk id: how many, and when the last one was."""
-
-_SECONDS = 1.0
-_COUNT = 100
-
-
-class ReadBuffer:
-    """Reads that the index does not know yet; safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._reads: Reads = {}
-        self._guard = threading.Lock()
-        self._taken_at = time.monotonic()
-
-    def add(self, chunk_id: str, when: str) -> bool:
-        """Note one read; True when it is time to write the lot."""
-        with self._guard:
-            self._reads[chunk_id] = (self._reads.get(chunk_id, (0, ""))[0] + 1, when)
-            return len(self._reads) >= _COUNT or time.monotonic() - self._taken_at > _SECONDS
-
-    def of(self, chunk_id: str) -> tuple[int, str] | None:
-        """What is noted for one chunk."""
-        return self._reads.get(chunk_id)
-
-    @property
-    def size(self) -> int:
-        """How many chunks have reads noted."""
-        return len(self._reads)
-
-    def take(self) -> Reads:
-        """Everything noted; the buffer is empty then."""
-        with self._guard:
-            self._taken_at = time.monotonic()
-            reads, self._reads = self._reads, {}
-            return reads
-
-    def put_back(self, reads: Reads) -> None:
-        """Note again what could not be written."""
-        with self._guard:
-            for chunk_id, (count, when) in reads.items():
-                more, latest = self._reads.get(chunk_id, (0, ""))
-                self._reads[chunk_id] = (count + more, max(when, latest))
+__all__ = ["fold_reads", "unsaved_reads"]
 
 
 def fold_reads(transaction: Transaction, read: Callable[[Row], Chunk | None]) -> int:

@@ -12,41 +12,27 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core import files
+from rlm_mem.store.core.answers import SyncReport
+from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, Row
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.prepare import Prepared
-from rlm_mem.store.local.rows import ACTIVE, ARCHIVED, Row, RowWriter, find_row, row_at_path
+from rlm_mem.store.local.row_writer import RowWriter, find_row, row_at_path
 from rlm_mem.store.local.transaction import RACY_NS
 from rlm_mem.store.local.workers import in_order_of_making, prepared
 
-__all__ = ["SyncReport", "changed_folders", "read_chunk_file", "read_version_file", "sync_folders"]
+__all__ = ["changed_folders", "read_chunk_file", "read_version_file", "sync_folders"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
 Progress = Callable[[int, int], None]
 
 _TELL = 20  # progress is told once in so many files
-
-
-@dataclass
-class SyncReport:
-    """What a sync found: relative paths."""
-
-    added: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
-    scanned_folders: int = 0
-    folder_times: dict[str, int] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed or self.unreadable)
 
 
 def changed_folders(

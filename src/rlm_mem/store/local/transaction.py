@@ -20,9 +20,10 @@ from typing import Any
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import StorageError
 from rlm_mem.store.core import files
+from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, Row
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.layout import Layout
-from rlm_mem.store.local.rows import ACTIVE, ARCHIVED, Row, RowWriter, find_row
+from rlm_mem.store.local.row_writer import RowWriter, find_row
 from rlm_mem.store.local.schema import sqlite_error
 
 __all__ = ["RACY_NS", "Transaction"]

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlm_mem.errors import StoreReadOnly
 from rlm_mem.store.core import files
+from rlm_mem.store.core.answers import Vacuumed
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.local_backend import LocalBackend
 from rlm_mem.store.local.postings_state import read_state
 
-__all__ = ["Vacuumed", "vacuum_folder"]
+__all__ = ["vacuum_folder"]
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass
-class Vacuumed:
-    """Sizes in bytes, by what they are of, before and after."""
-
-    before: dict[str, int] = field(default_factory=dict)
-    after: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def freed(self) -> int:
-        """Bytes that are free now and were not; negative where merged postings take more than what waited did."""
-        return sum(self.before.values()) - sum(self.after.values())
 
 
 def vacuum_folder(backend: LocalBackend, *, progress: Progress | None = None) -> Vacuumed:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rlm_mem.store.local.events import parse_event
+from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.postgres.schema import namespace_key
 
 __all__ = ["event_statement", "latest", "plain", "read"]

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
-from rlm_mem.store.core.vitals import Vitals
-from rlm_mem.store.local.history import Version
-from rlm_mem.store.local.rows import ACTIVE, Row
-from rlm_mem.store.local.sync import SyncReport
+from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
+from rlm_mem.store.core.rows import ACTIVE, Row
 from rlm_mem.store.postgres import audit
 from rlm_mem.store.postgres.counts import ReadCounts
 from rlm_mem.store.postgres.queries import PostgresQueries
@@ -22,11 +20,17 @@ from rlm_mem.store.postgres.routes import Routes
 from rlm_mem.store.postgres.rows import FIND
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction
-from rlm_mem.store.postgres.vacuum import refresh_statistics
+from rlm_mem.store.postgres.vacuum import refresh_statistics, vacuum_tables
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rlm_mem.store.core.backend import Progress
+    from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.brain_files import BrainFiles
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.integrity import Finding
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.postgres.lookup import Remembered
     from rlm_mem.store.postgres.pool import Pool
@@ -136,7 +140,7 @@ class PostgresBackend:
         finally:
             self._mine.transaction = None
         for event in current.events:
-            _tell(event)
+            _log_audit(event)
         if current.doubled:
             refresh_statistics(current.pool)
 
@@ -219,6 +223,10 @@ class PostgresBackend:
             return self._mine.transaction.find(namespace, chunk_id)
         found = self.rows(namespace, FIND, (namespace_key(namespace), chunk_id))
         return Row(*found[0]) if found else None
+
+    def locate(self, namespace: str, chunk_id: str) -> Row | None:
+        """The row of a chunk of this namespace."""
+        return self.find(namespace, chunk_id)
 
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:  # noqa: ARG002 - see the protocol
         """Never: ids are unique within a namespace."""
@@ -332,7 +340,7 @@ class PostgresBackend:
         except StorageError as error:
             _audit.error("audit log of %s: %s", self.location, error)
         for event in events:
-            _tell(event)
+            _log_audit(event)
 
     def read_events(
         self,
@@ -360,10 +368,10 @@ class PostgresBackend:
         """What only this kind of backend has: no file that could be unreadable."""
         return {"unreadable_files": 0}  # and no address: figures are shown to clients, too
 
-    def vitals(self, namespace: str) -> Vitals:
+    def status(self, namespace: str) -> StoreStatus:
         """Reads that are not written yet; there is nothing else that could be unfinished."""
         self.flush_reads(wait=False)
-        return Vitals(0, 0, self._reads.of(namespace).size)
+        return StoreStatus(0, 0, self._reads.of(namespace).size)
 
     def checkpoint(self) -> dict[str, Any]:
         """Write the access counts that are still in memory."""
@@ -396,6 +404,38 @@ class PostgresBackend:
         self.flush_reads(wait=True)
         self._routes.close()
 
+    # --- care: imported when asked for, since few processes ever are -------------------------------------
+
+    def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
+        """What is wrong with the rows of the store's namespace."""
+        from rlm_mem.store.postgres.integrity import check_database
+
+        return check_database(store, self, progress)
+
+    def mend(self, store: ChunkStore, finding: Finding) -> bool:
+        """Bring back the newest version of a damaged text, or remove rows that belong to no chunk."""
+        from rlm_mem.store.postgres.mending import mend_rows
+
+        return mend_rows(store, self, finding)
+
+    def back_up(
+        self,
+        store: ChunkStore,
+        target: Path,
+        *,
+        only: str | None = None,
+        progress: Progress | None = None,
+        source: str = "postgresql",
+    ) -> BackupInfo:
+        """Write the namespaces, as they are in one snapshot, to the new file ``target``."""
+        from rlm_mem.store.postgres.backup import back_up_namespaces
+
+        return back_up_namespaces(store, self, target, only=only, progress=progress, source=source)
+
+    def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
+        """VACUUM and ANALYZE of the tables in the database that holds the namespace."""
+        return vacuum_tables(self, namespace, progress)
+
 
 def _decoded(namespace: str, chunk_id: str, body: str) -> Chunk | None:
     try:
@@ -408,5 +448,5 @@ def _decoded(namespace: str, chunk_id: str, body: str) -> Chunk | None:
     return chunk
 
 
-def _tell(event: dict[str, Any]) -> None:
+def _log_audit(event: dict[str, Any]) -> None:
     _audit.info("%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or "")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from rlm_mem.errors import ConflictError
-from rlm_mem.store.local.rows import Entry, Row
+from rlm_mem.store.core.rows import Entry, Row
 
 if TYPE_CHECKING:
-    from rlm_mem.store.local.reads import Reads
+    from rlm_mem.store.core.read_counts import Reads
 
 __all__ = ["CHUNK_COLUMNS", "COLLECT", "Collected", "touching"]
 

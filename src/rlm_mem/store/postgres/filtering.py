@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from rlm_mem.chunk import format_time
-from rlm_mem.store.core.lookup import Filters
-from rlm_mem.store.local.filtering import time_range
+from rlm_mem.store.core.lookup import Filters, time_range
 from rlm_mem.store.postgres.texts import is_storable
 
 __all__ = ["conditions"]

@@ -10,8 +10,8 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
-from rlm_mem.store.local.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_fields
-from rlm_mem.store.local.rows import ACTIVE, entry_of
+from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_fields
+from rlm_mem.store.core.rows import ACTIVE, entry_of
 from rlm_mem.store.postgres.files import damaged_files
 from rlm_mem.store.postgres.pool import undo
 from rlm_mem.store.postgres.schema import namespace_key
@@ -40,9 +40,10 @@ _CHUNKS = (
 )
 
 
-def check_database(store: ChunkStore, progress: Callable[[int, int], None] | None = None) -> list[Finding]:
+def check_database(
+    store: ChunkStore, backend: PostgresBackend, progress: Callable[[int, int], None] | None = None
+) -> list[Finding]:
     """Look at every chunk, link and count of the store's namespace, all as of one moment."""
-    backend: PostgresBackend = store.backend  # type: ignore[assignment]
     ns = namespace_key(store.namespace)
     with _snapshot(backend, store.namespace) as connection:
 

@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from rlm_mem.store.core.arrays import union
 from rlm_mem.store.core.best_match import Collection, Scorer, best, scorers, top
-from rlm_mem.store.core.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood
+from rlm_mem.store.core.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood, has_surrogate
 from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
-from rlm_mem.store.local.filtering import has_surrogate
 from rlm_mem.store.postgres.filtering import conditions
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.local.integrity import Finding
+    from rlm_mem.store.core.integrity import Finding
     from rlm_mem.store.postgres.backend import PostgresBackend
 
-__all__ = ["bring_back", "remove_rows"]
+__all__ = ["mend_rows"]
 
 _OWNED = ("bodies", "tags", "links", "reads")
 
 
-def bring_back(store: ChunkStore, finding: Finding) -> bool:
+def mend_rows(store: ChunkStore, backend: PostgresBackend, finding: Finding) -> bool:
+    """Mend a damaged text or remove rows without a chunk; False where there is nothing to be done about it."""
+    return (
+        remove_rows(store, backend, finding)
+        if finding.code == "orphaned-row"
+        else bring_back(store, backend, finding)
+    )
+
+
+def bring_back(store: ChunkStore, backend: PostgresBackend, finding: Finding) -> bool:
     """Keep a damaged text as a file of the brain, and put the newest sound former version in its place."""
-    backend = cast("PostgresBackend", store.backend)
     chunk_id = finding.chunk_id or ""
     ns = namespace_key(store.namespace)
     with backend.transaction(store.namespace) as transaction:
@@ -44,9 +52,8 @@ def bring_back(store: ChunkStore, finding: Finding) -> bool:
     return True
 
 
-def remove_rows(store: ChunkStore, finding: Finding) -> bool:
+def remove_rows(store: ChunkStore, backend: PostgresBackend, finding: Finding) -> bool:
     """Remove the rows of a table (``finding.file`` names it) that belong to no chunk."""
-    backend = cast("PostgresBackend", store.backend)
     if finding.file not in _OWNED:
         return False
     with backend.transaction(store.namespace):

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.core.arrays import contained, distinct, union
+from rlm_mem.store.core.conversation_order import MOST, OPENING, walked
 from rlm_mem.store.core.lookup import Neighbourhood
-from rlm_mem.store.local.conversation_order import MOST, OPENING, walked
 from rlm_mem.store.postgres.term_lists import Rows
 
 __all__ = ["around"]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rlm_mem.chunk import format_time
-from rlm_mem.store.local.queries import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
+from rlm_mem.store.core.answers import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
 from rlm_mem.store.postgres.audit import plain
 from rlm_mem.store.postgres.schema import namespace_key
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk
-from rlm_mem.store.local.sync import SyncReport
+from rlm_mem.store.core.answers import SyncReport
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError
-from rlm_mem.store.local.rows import ACTIVE, Entry, Row, entry_of, repeated_prefix
+from rlm_mem.store.core.rows import ACTIVE, Entry, Row, entry_of, repeated_prefix
 from rlm_mem.store.postgres.collected import CHUNK_COLUMNS, COLLECT, Collected, touching
 from rlm_mem.store.postgres.head import Head
 
 if TYPE_CHECKING:
-    from rlm_mem.store.local.reads import Reads
+    from rlm_mem.store.core.read_counts import Reads
     from rlm_mem.store.postgres.terms import TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
 

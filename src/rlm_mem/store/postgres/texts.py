@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rlm_mem.store.local.filtering import has_surrogate
+from rlm_mem.store.core.lookup import has_surrogate
 
 __all__ = ["is_storable", "shown", "stored"]
 

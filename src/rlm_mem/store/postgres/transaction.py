@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
-from rlm_mem.store.local.rows import Row
+from rlm_mem.store.core.rows import Row
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, translated
 from rlm_mem.store.postgres.pool import undo

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from rlm_mem.errors import RlmMemError
+from rlm_mem.store.core.answers import Vacuumed
 from rlm_mem.store.postgres.failures import translated
 
 if TYPE_CHECKING:
@@ -33,13 +34,13 @@ _SIZES = (
 
 def vacuum_tables(
     backend: PostgresBackend, namespace: str, progress: Callable[[int, int], None] | None = None
-) -> tuple[dict[str, int], dict[str, int]]:
+) -> Vacuumed:
     """Mark dead rows as free and refresh the planner's statistics in the database that holds a namespace.
 
     Plain VACUUM: readers and writers go on. It frees room for new rows; files rarely become smaller.
 
     Returns:
-        bytes of each table with its indexes, before and after.
+        sizes of each table with its indexes.
 
     Raises:
         StorageError: the server refuses or went away. Tables of another owner are passed over with a notice.
@@ -57,7 +58,7 @@ def vacuum_tables(
             pool.give_back(connection)
         if progress is not None:
             progress(done, len(before))
-    return before, {name: int(size) for name, size in pool.rows(_SIZES)}
+    return Vacuumed(before, {name: int(size) for name, size in pool.rows(_SIZES)})
 
 
 def refresh_statistics(pool: Pool) -> None:

@@ -4,104 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import msgspec
-
-from rlm_mem.chunk import Chunk, normalised_hash, parse_time
+from rlm_mem.chunk import Chunk
 from rlm_mem.store.core.files import Signature
+from rlm_mem.store.core.rows import ACTIVE, Encode, Entry, Row, entry_of, repeated_prefix
 
-__all__ = [
-    "ACTIVE",
-    "ARCHIVED",
-    "Encode",
-    "Entry",
-    "Row",
-    "RowWriter",
-    "entry_of",
-    "find_row",
-    "repeated_prefix",
-    "row_at_path",
-]
+__all__ = ["RowWriter", "find_row", "row_at_path"]
 
-Encode = Callable[[str, int, Callable[[str], int]], bytes]
-"""From content, the length of its repeated prefix and a numbering of terms to the encoded segments of a chunk."""
-
-ACTIVE = 0
-ARCHIVED = 1
 
 _ROW_COLUMNS = (
     "doc, id, ns, status, revision, content_hash, accessed_at, access_count, tokens,"
     " path, size, mtime_ns, inode"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the store needs to know of a chunk before it reads it; the last four only where chunks are files."""
-
-    doc: int
-    id: str
-    ns: int
-    status: int
-    revision: int
-    content_hash: str
-    accessed_at: str
-    access_count: int
-    tokens: int
-    path: str = ""
-    size: int = 0
-    mtime_ns: int = 0
-    inode: int = 0
-
-    @property
-    def signature(self) -> Signature:
-        """The file as it was when the index last read it."""
-        return Signature(self.size, self.mtime_ns, self.inode)
-
-
-class Entry(msgspec.Struct, array_like=True):
-    """What the index holds of a chunk but for its place, its file and its segments; can travel between processes."""
-
-    namespace: str
-    conversation_id: str | None
-    id: str
-    type: str
-    at: float
-    created_at: str
-    modified_at: str
-    occurred_at: str | None
-    valid_from: str | None
-    valid_to: str | None
-    superseded_by: str | None
-    confidence: float
-    tokens: int
-    revision: int
-    source: str
-    content_hash: str
-    norm_hash: str
-    accessed_at: str
-    access_count: int
-    tags: list[str]
-    links: list[tuple[str, str, float, str, str | None]]
-
-
-def entry_of(chunk: Chunk) -> Entry:
-    """The entry of a chunk."""
-    meta = chunk.metadata
-    return Entry(
-        chunk.namespace, meta.conversation_id, chunk.id, chunk.type, epoch(meta.at), meta.created_at,
-        meta.modified_at, meta.occurred_at, meta.valid_from, meta.valid_to, meta.superseded_by, meta.confidence,
-        chunk.tokens, chunk.revision, meta.source, meta.content_hash, normalised_hash(chunk.content),
-        meta.accessed_at, meta.access_count, chunk.tags,
-        [(link.target_id, link.type, link.strength, link.created_at, link.reasoning) for link in chunk.links],
-    )  # fmt: skip
-
-
-def repeated_prefix(chunk: Chunk) -> int:
-    """How many of a chunk's first characters repeat the chunk before it: they are not indexed twice."""
-    overlap = chunk.metadata.provenance.get("overlap", 0)
-    return overlap if isinstance(overlap, int) and 0 <= overlap < len(chunk.content) else 0
 
 
 def find_row(connection: sqlite3.Connection, chunk_id: str) -> Row | None:
@@ -114,11 +28,6 @@ def row_at_path(connection: sqlite3.Connection, path: str) -> Row | None:
     """The row of the chunk whose file is at ``path`` (relative to the store)."""
     found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE path = ?", (path,)).fetchone()
     return Row(*found) if found else None
-
-
-def epoch(time_text: str) -> float:
-    """Seconds since 1970 of a stored time."""
-    return parse_time(time_text).timestamp()
 
 
 class RowWriter:

@@ -1,0 +1,103 @@
+"""Backup, restore and vacuum of whichever kind of brain: a folder, or namespaces of a database."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rlm_mem.errors import CorruptStore, InputError
+from rlm_mem.store.core.answers import Vacuumed
+from rlm_mem.store.core.backup_archive import BackupInfo
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.copying import compare, copy_namespace, store_within
+from rlm_mem.store.local.restore import Restored, restore_folder
+
+__all__ = ["back_up", "bring_back", "vacuum"]
+
+Progress = Callable[[int, int], None]
+
+
+def back_up(
+    store: ChunkStore, target: Path, *, only: str | None = None, progress: Progress | None = None
+) -> BackupInfo:
+    """Write a whole brain to the new file ``target``.
+
+    Args:
+        only: of a database, this namespace and no other; a folder is always backed up whole.
+        progress: called with (done, in all) of chunks being copied, then of files being packed.
+
+    Raises:
+        InputError: there is a file of that name; or two namespaces of a database have a chunk of the same id.
+        StorageError: something cannot be read or written.
+    """
+    return store.backend.back_up(store, target, only=only, progress=progress)
+
+
+def bring_back(
+    backup: Path, place: Path | str, *, replace: bool = False, progress: Progress | None = None
+) -> Restored:
+    """Restore a backup of either kind into a brain folder, or into a database.
+
+    Args:
+        place: the folder, or the DSN.
+        replace: also where there are memories: a folder is renamed and stays; namespaces of a database are first
+            backed up to a file beside ``backup``. In a database each namespace is restored in one transaction.
+
+    Raises:
+        InputError: ``backup`` is none, or there are memories and ``replace`` is False.
+        CorruptStore: the backup is damaged. StorageError: it cannot be written.
+    """
+    if isinstance(place, Path):
+        return restore_folder(backup, place, replace=replace, progress=progress)
+    scratch = Path(tempfile.mkdtemp(prefix="rlm-mem-restore-"))
+    try:
+        restored = restore_folder(backup, scratch / "brain", progress=progress)
+        names = restored.info.namespaces
+        with ChunkStore(place) as target:
+            restored.kept = _set_aside(target, names, backup, replace=replace)
+            for name in names:
+                _copy_in(scratch / "brain" / "memory", store_within(target, name), progress)
+        restored.brain = Path()
+        return restored
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _set_aside(target: ChunkStore, names: list[str], backup: Path, *, replace: bool) -> Path | None:
+    held = [name for name, _ in target.backend.queries.namespaces() if name in names and _holds(target, name)]
+    if not held:
+        return None
+    if not replace:
+        raise InputError(
+            f"there are memories in {', '.join(held)} already",
+            hint="restore into another database, or say --replace: what is there is backed up to a file first",
+        )
+    kept = backup.absolute().with_name(f"before-restore-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
+    back_up(target, kept)
+    return kept
+
+
+def _holds(store: ChunkStore, namespace: str) -> bool:
+    return bool(store.backend.queries.states(namespace, 0, 1))
+
+
+def _copy_in(folder: Path, target: ChunkStore, progress: Progress | None) -> None:
+    with ChunkStore(folder, config=target.config, namespace=target.namespace) as source:
+        with target.backend.transaction(target.namespace):
+            copy_namespace(source, target, overwrite=True, mirror=True, progress=progress)
+        # What the audit log told of memories that were replaced stays told.
+        differences = [one for one in compare(source, target) if one.what != "audit log"]
+        if differences:
+            raise CorruptStore(
+                f"{target.namespace}: {len(differences)} differences after restoring, the first: "
+                f"{differences[0].what} {differences[0].message}",
+                hint="restore again",
+            )
+
+
+def vacuum(store: ChunkStore, *, progress: Progress | None = None) -> Vacuumed:
+    """Give back the room that an index takes without need; of a database, VACUUM of its tables."""
+    return store.backend.vacuum(store.namespace, progress)

@@ -1,0 +1,61 @@
+"""Which backend serves a place: built-in ones by name, those of other packages by entry point.
+
+Named by dotted path, so that nothing of a backend is imported before one of its places is opened, and ``core`` depends
+on none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.dsn import shown_dsn
+from rlm_mem.errors import StorageError
+
+if TYPE_CHECKING:
+    from rlm_mem.config import Config
+    from rlm_mem.store.core.backend import Backend
+
+__all__ = ["GROUP", "open_backend"]
+
+GROUP = "rlm_mem.backends"
+"""Entry points of this group name a class by the scheme of its places: ``Class(place, config, read_only=…)``."""
+
+_FOLDER = "rlm_mem.store.local.local_backend:LocalBackend"
+_BUILT_IN = dict.fromkeys(("postgresql", "postgres"), "rlm_mem.store.postgres.backend:PostgresBackend")
+
+
+def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
+    """Open the backend of a folder, or of a DSN ``scheme://…``.
+
+    Raises:
+        StorageError: an extra is not installed, no package serves the scheme, or the place cannot be used.
+    """
+    if isinstance(place, Path):
+        return _loaded(_FOLDER)(place, config, read_only=read_only)  # type: ignore[no-any-return]
+    scheme = place.partition("://")[0]
+    try:
+        made = _loaded(_BUILT_IN[scheme]) if scheme in _BUILT_IN else _installed(scheme, place)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("psycopg", "psycopg_c", "psycopg_binary"):
+            raise
+        raise StorageError(
+            f"{shown_dsn(place)} needs the extra `postgres`", hint="pip install 'rlm-mem[postgres]'"
+        ) from None
+    return made(place, config, read_only=read_only)  # type: ignore[no-any-return]
+
+
+def _loaded(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _installed(scheme: str, place: str) -> Any:
+    for entry in entry_points(group=GROUP, name=scheme):
+        return entry.load()
+    raise StorageError(
+        f"no backend for {shown_dsn(place)}: the scheme {scheme}:// is not known",
+        hint="name a folder, postgresql://…, or install a package that serves this scheme",
+    )

@@ -1,0 +1,329 @@
+"""Integrity: what a check may find, and what a repair does about it; nothing here removes content.
+
+``check`` and ``repair`` are the same for every backend; how files or rows are read is the backend's
+(``Backend.check``, ``Backend.mend``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlm_mem.chunk import Chunk, content_hash
+from rlm_mem.errors import RlmMemError
+from rlm_mem.telemetry import observed
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = [
+    "CODES",
+    "MAX_CYCLE_DEPTH",
+    "ORDERED_LINKS",
+    "Finding",
+    "Repair",
+    "check",
+    "find_cycle",
+    "repair",
+    "wrong_fields",
+    "wrong_values",
+]
+
+_logger = logging.getLogger("rlm_mem.store")
+
+#: Link types that express an order in time or origin: going round in a circle contradicts them. The others
+#: (shared tags, same conversation, similarity) hold both ways by nature.
+ORDERED_LINKS = ("follows", "derived_from")
+MAX_CYCLE_DEPTH = 64
+
+#: Every code, what it means, and what `repair` does about it.
+CODES: dict[str, tuple[str, str]] = {
+    "unreadable-file": (
+        "not valid JSON, or a required field is missing or malformed",
+        "left in place for a person",
+    ),
+    "unreadable-with-version": (
+        "the file does not validate, but a former version of it does",
+        "moves the damaged file to archive/damaged/ and brings the newest former version back",
+    ),
+    "misnamed-file": ("the file name and the id inside differ", "renames the file, if that name is free"),
+    "duplicate-id": ("two files hold the same id", "left in place for a person"),
+    "content-hash": (
+        "the content was edited: its stored hash is another",
+        "writes the right hash as a new revision",
+    ),
+    "token-count": (
+        "the stored token count is not that of the content",
+        "writes the right count as a new revision",
+    ),
+    "unknown-type": (
+        "the chunk type is neither built in nor registered",
+        "left: register the type or change it",
+    ),
+    "unknown-link-type": (
+        "the link type is neither built in nor registered",
+        "left: register the type or change it",
+    ),
+    "dangling-link": ("the link's target does not exist", "removes the link (the former version is kept)"),
+    "dangling-superseded": ("superseded_by names a chunk that does not exist", "left for a person"),
+    "self-link": ("the chunk links to itself", "removes the link (the former version is kept)"),
+    "circular-links": ("links of an ordered type go round in a circle", "left for a person"),
+    "namespace-crossing-link": (
+        "the link leads into another namespace",
+        "removes the link (the former version is kept)",
+    ),
+    "index-missing-file": ("the index lists a chunk whose file is gone", "drops the index entry"),
+    "orphaned-file": ("a chunk file that the index does not know", "adds it to the index"),
+    "index-outdated": (
+        "the index holds another state of the chunk than its file",
+        "reads the file into the index",
+    ),
+    "index-links": (
+        "incoming or outgoing links in the index are not those of the file",
+        "rebuilds the index",
+    ),
+    "index-terms": ("search terms of the chunk are missing from the index", "rebuilds the index"),
+    "index-damaged": ("SQLite reports damage in the index", "rebuilds the index"),
+    "leftover-file": ("an unfinished file of a killed process", "removes it (it was never acknowledged)"),
+    "unreadable-row": ("the text of a chunk in the database does not validate", "left in place for a person"),
+    "unreadable-row-with-version": (
+        "the text of a chunk in the database does not validate, but a former version of it does",
+        "keeps the damaged text as a file archive/damaged/…, and brings the newest former version back",
+    ),
+    "index-row": ("columns of the chunk's row are not those of its text", "rebuilds the index"),
+    "index-counts": ("a count kept in the database is not the one counted anew", "rebuilds the index"),
+    "orphaned-row": ("rows of a table that belong to no chunk", "removes them"),
+    "tiered-memory": ("a tiered memory breaks a rule of its schema", "left in place for a person"),
+    "tiered-undated": (
+        "a tiered memory has no created_at: the time of its file stands in",
+        "left: write one into its frontmatter",
+    ),
+    "damaged-file": (
+        "parts of a file of the brain are missing in the database, or too many",
+        "left: bring it back from a backup or an export",
+    ),
+    "change-interrupted": ("a change of tiered memories was begun and not finished", "finishes the change"),
+    "unreadable-version": ("a kept former version does not validate", "left in place for a person"),
+}
+
+_MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
+_REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
+_REBUILD = {"index-links", "index-terms", "index-damaged", "index-row", "index-counts"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    Attributes:
+        code: one of CODES.
+        message: one sentence with the particulars.
+        file: path relative to the store (of a tiered memory: to the brain), or None for the index.
+        chunk_id: the chunk concerned, if it is known.
+        target_id: the other end, for links.
+        link_type: the link's type, for links.
+    """
+
+    code: str
+    message: str
+    file: str | None = None
+    chunk_id: str | None = None
+    target_id: str | None = None
+    link_type: str | None = None
+
+    @property
+    def meaning(self) -> str:
+        """What the code stands for."""
+        return CODES[self.code][0]
+
+    @property
+    def remedy(self) -> str:
+        """What `repair` does about it."""
+        return CODES[self.code][1]
+
+
+@observed("check")
+def check(store: ChunkStore, *, progress: Callable[[int, int], None] | None = None) -> list[Finding]:
+    """Look at every chunk, every link and the whole index.
+
+    Args:
+        progress: called with (chunks looked at, chunks in all).
+
+    Returns:
+        Findings in the order of chunks; none for a sound store. A confined store reports on its namespace only.
+    """
+    findings = store.backend.check(store, progress)
+    if store.confined:
+        return [finding for finding in findings if _concerns(store, finding)]
+    return findings
+
+
+def _concerns(store: ChunkStore, finding: Finding) -> bool:
+    return bool(finding.chunk_id and store.backend.find(store.namespace, finding.chunk_id))
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What was, or would be, done about one finding.
+
+    Attributes:
+        finding: what is wrong.
+        action: what repair does about it, in words.
+        done: whether it was done; False in a dry run, and for what only a person can decide.
+        manual: whether only a person can decide.
+        error: why it could not be done.
+    """
+
+    finding: Finding
+    action: str
+    done: bool = False
+    manual: bool = False
+    error: str | None = None
+
+
+def repair(
+    store: ChunkStore, *, dry_run: bool = True, progress: Callable[[int, int], None] | None = None
+) -> list[Repair]:
+    """Mend what can be mended; every changed chunk keeps its former version.
+
+    Args:
+        dry_run: only say what would be done (the default).
+        progress: as in ``check``.
+    """
+    findings = check(store, progress=progress)
+    planned = [Repair(item, item.remedy, manual=item.code in _MANUAL) for item in findings]
+    if dry_run:
+        return planned
+    results = [
+        step if step.manual or step.finding.code in _REINDEX | _REBUILD else _apply(store, step)
+        for step in planned
+    ]
+    codes = {item.code for item in findings}
+    if codes & _REBUILD:
+        store.rebuild_index()
+    elif codes & _REINDEX:
+        store.sync(full=True)
+    return [
+        Repair(step.finding, step.action, done=True) if step.finding.code in _REINDEX | _REBUILD else step
+        for step in results
+    ]
+
+
+def _apply(store: ChunkStore, step: Repair) -> Repair:
+    finding = step.finding
+    try:
+        if finding.code in ("content-hash", "token-count"):
+            done = _refresh(store, finding)
+        elif finding.code in ("dangling-link", "self-link", "namespace-crossing-link"):
+            done = _drop_link(store, finding)
+        else:
+            done = store.backend.mend(store, finding)
+    except (RlmMemError, OSError) as error:
+        _logger.error("repair of %s failed: %s", finding.file, error)
+        return Repair(finding, step.action, error=str(error))
+    store.record_event("repair", [finding.chunk_id] if finding.chunk_id else [], code=finding.code)
+    return Repair(finding, step.action, done=done)
+
+
+def _rewrite(store: ChunkStore, finding: Finding, change: Callable[[Chunk], bool]) -> bool:
+    """Apply ``change`` to the chunk of a finding as a new revision; False if there is nothing left to change."""
+    with store.backend.transaction(store.namespace) as transaction:
+        row = store.backend.locate(store.namespace, finding.chunk_id or "")
+        chunk = store.backend.read(row) if row else None
+        if row is None or chunk is None or not change(chunk):
+            return False
+        chunk.revision += 1
+        transaction.put(chunk, status=row.status)
+    return True
+
+
+def _refresh(store: ChunkStore, finding: Finding) -> bool:
+    from rlm_mem.text.tokens import count_tokens
+
+    def change(chunk: Chunk) -> bool:
+        tokens, digest = count_tokens(chunk.content), content_hash(chunk.content)
+        if (chunk.tokens, chunk.metadata.content_hash) == (tokens, digest):
+            return False
+        chunk.tokens, chunk.metadata.content_hash = tokens, digest
+        return True
+
+    # Both findings of one edited file are mended by the first of them; the second finds nothing to change.
+    _rewrite(store, finding, change)
+    return True
+
+
+def _drop_link(store: ChunkStore, finding: Finding) -> bool:
+    def change(chunk: Chunk) -> bool:
+        kept = [
+            link
+            for link in chunk.links
+            if (link.target_id, link.type) != (finding.target_id, finding.link_type)
+        ]
+        changed = len(kept) < len(chunk.links)
+        chunk.links = kept
+        return changed
+
+    return _rewrite(store, finding, change)
+
+
+def wrong_fields(store: ChunkStore, chunk: Chunk, path: str | None) -> Iterator[Finding]:
+    """What is wrong with a chunk by itself: its hash, its count of tokens, its type."""
+    from rlm_mem.text.tokens import count_tokens
+
+    return wrong_values(
+        store,
+        chunk.id,
+        path,
+        type_=chunk.type,
+        tokens=(chunk.tokens, count_tokens(chunk.content)),
+        hash_is_right=content_hash(chunk.content) == chunk.metadata.content_hash,
+    )
+
+
+def wrong_values(
+    store: ChunkStore,
+    chunk_id: str,
+    path: str | None,
+    *,
+    type_: str,
+    tokens: tuple[int, int],
+    hash_is_right: bool,
+) -> Iterator[Finding]:
+    """What is wrong with a chunk by itself, given its stored and its recounted values."""
+    if not hash_is_right:
+        yield Finding(
+            "content-hash", f"{chunk_id}: the content is not the one its hash was made of", path, chunk_id
+        )
+    stored, counted = tokens
+    if counted != stored:
+        yield Finding("token-count", f"{chunk_id}: {stored} tokens stored, {counted} counted", path, chunk_id)
+    if type_ not in store.types.chunk_types:
+        yield Finding("unknown-type", f"{chunk_id}: type {type_!r:.60}", path, chunk_id)
+
+
+def find_cycle(graph: dict[str, list[str]]) -> list[str] | None:
+    """One circle of a directed graph, or None; linear in nodes and edges, no recursion."""
+    done: set[str] = set()
+    for start in graph:
+        if start in done:
+            continue
+        trail: list[str] = [start]
+        on_trail = {start}
+        stack = [iter(graph[start])]
+        while stack:
+            for target in stack[-1]:
+                if target in on_trail:
+                    return trail[trail.index(target) :]
+                if target not in done and target in graph:
+                    trail.append(target)
+                    on_trail.add(target)
+                    stack.append(iter(graph[target]))
+                    break
+            else:
+                stack.pop()
+                finished = trail.pop()
+                on_trail.discard(finished)
+                done.add(finished)
+    return None
