@@ -154,14 +154,16 @@ class Guard:
 
 
 def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
-    """Where a browser logs in: by a link with a code that works once, or by typing the token; and logs out."""
+    """Where a browser logs in: by a link with a code that works once, or by typing the code or the token; and logs out."""
 
     async def login(request: Request) -> Response:
         if request.method == "POST":
-            form = await _form(request)
-            if form is not None and keys.is_token(form):
+            given = await _form(request)
+            if given is not None and (keys.is_token(given) or keys.use_code(given)):
                 return keys.log_in(_elsewhere("/"))
-            return await _shown(page, request, "That is not the token of this server.")
+            return await _shown(
+                page, request, "That is neither a code that still works nor the token of this server."
+            )
         code = request.query_params.get("code")
         if code is None:
             return (
@@ -169,7 +171,7 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
             )
         if keys.use_code(code):
             return keys.log_in(_elsewhere("/"))
-        return await _shown(page, request, "That link was used already; each works once.")
+        return await _shown(page, request, "The code of that link does not work, or not any more: each works once.")
 
     async def logout(_: Request) -> Response:
         return keys.log_out(_elsewhere("/login"))
@@ -181,13 +183,16 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
 
 
 async def _form(request: Request) -> str | None:
-    """The token of the login form; None where there is none, or far too much."""
+    """The code or token of the login form; None where there is none, or far too much."""
     body = b""
     async for part in request.stream():
         body += part
         if len(body) > _LONGEST_FORM:
             return None
-    return parse_qs(body.decode("latin-1")).get("token", [None])[0]
+    fields = parse_qs(body.decode("latin-1"))
+    said = (fields.get("code") or fields.get("token") or [""])[0].strip()
+    # Whoever copies the whole link means the code in it.
+    return said.rpartition("login?code=")[2] or None
 
 
 async def _shown(page: LoginPage, request: Request, error: str | None) -> Response:

@@ -33,7 +33,7 @@ def routes(state: ServerState) -> list[BaseRoute]:
 
 
 def login_page(request: Request, *, error: str | None = None) -> Response:
-    """What a browser sees that has not shown the token yet.
+    """What a browser sees that has not logged in yet.
 
     Args:
         error: why the last attempt failed.

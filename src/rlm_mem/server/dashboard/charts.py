@@ -1,103 +1,95 @@
-"""Charts: drawn as SVG on the server, without scripts and without styles of their own."""
+"""Charts: drawn as SVG on the server, without scripts and without styles of their own.
+
+The drawing stretches to the width it gets; what is written stands beside it as text of the page, since text within a
+drawing shrinks with it and cannot be read on a phone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from rlm_mem.continuum.schema import TIERS
 
-__all__ = ["bars", "populations_chart"]
+__all__ = ["Bar", "bars", "populations_chart"]
 
-_WIDTH, _HEIGHT = 900.0, 150.0
-_FOOT = 22.0
-_BAR = Markup(
-    '<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="2"><title>{}</title></rect>'
+_WIDTH, _HEIGHT = 900.0, 100.0
+_BAR = Markup('<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
+_CHART = Markup(
+    '<figure class="chart">{}<svg viewBox="0 0 {:.0f} {:.0f}" preserveAspectRatio="none" role="{}" aria-label="{}">'
+    '{}<line class="grid" x1="0" x2="{:.0f}" y1="{:.0f}" y2="{:.0f}"/></svg>{}</figure>'
 )
 
 
-def bars(
-    values: Sequence[tuple[str, float, str, str]],
-    *,
-    title: str,
-    height: float = _HEIGHT,
-    width: float = _WIDTH,
-) -> Markup:
-    """A row of bars.
+@dataclass(frozen=True)
+class Bar:
+    """One bar: what stands below it, its height, the same in words, and where it leads (nowhere when empty)."""
+
+    label: str
+    value: float
+    amount: str
+    href: str = ""
+
+
+def bars(values: Sequence[Bar], *, title: str) -> Markup:
+    """A row of bars, with the amount of the highest one.
 
     Args:
-        values: label (shown below where there is room), height, text on hover, address or empty.
         title: what the chart says, for those who do not see it.
     """
     if not values:
         return Markup("")
-    top = max(value for _, value, _, _ in values) or 1.0
-    step = width / len(values)
-    room = height - _FOOT - 8
-    every = max(1, -(-len(values) * 62 // int(width)))
+    highest = max(values, key=lambda bar: bar.value)
+    step = _WIDTH / len(values)
     made = []
-    for number, (label, value, said, href) in enumerate(values):
-        tall = max(1.5, room * value / top) if value else 0.0
-        bar = _BAR.format(number * step + step * 0.12, 8 + room - tall, step * 0.76, tall, said)
-        if href and value:
-            bar = Markup('<a href="{}" aria-label="{}">{}</a>').format(href, said, bar)
+    for number, one in enumerate(values):
+        tall = max(1.5, _HEIGHT * one.value / (highest.value or 1.0)) if one.value else 0.0
+        said = f"{one.label}: {one.amount}"
+        bar = _BAR.format(number * step + step * 0.12, _HEIGHT - tall, step * 0.76, tall, said)
+        if one.href and one.value:
+            bar = Markup('<a href="{}" aria-label="{}">{}</a>').format(one.href, said, bar)
         made.append(bar)
-        if number % every == 0 and number * step < width - 44:
-            made.append(
-                Markup('<text x="{:.1f}" y="{:.1f}">{}</text>').format(number * step, height - 5, label)
-            )
-    ground = Markup('<line class="grid" x1="0" x2="{0:.0f}" y1="{1:.0f}" y2="{1:.0f}"/>').format(
-        width, 8 + room
-    )
-    role = "group" if any(href for *_, href in values) else "img"
-    return Markup(
-        '<svg class="chart" viewBox="0 0 {:.0f} {:.0f}" role="{}" aria-label="{}">{}{}</svg>'
-    ).format(width, height, role, title, ground, Markup("").join(made))
+    above = Markup("<figcaption>at most {}</figcaption>").format(highest.amount)
+    role = "group" if any(bar.href for bar in values) else "img"
+    return _drawn(made, [bar.label for bar in values], title=title, role=role, above=above)
 
 
-def populations_chart(
-    points: Sequence[tuple[str, Mapping[str, int]]],
-    *,
-    title: str,
-    height: float = 190.0,
-    width: float = _WIDTH,
-) -> Markup:
+def populations_chart(points: Sequence[tuple[str, Mapping[str, int]]], *, title: str) -> Markup:
     """Stacked steps of the tiers' populations, one step for each point in time (label, tier → number)."""
     if not points:
         return Markup("")
     names = list(TIERS)[::-1]  # the core at the bottom
     top = max(sum(counts.get(name, 0) for name in names) for _, counts in points) or 1
-    room = height - _FOOT - 8
-    step = width / len(points)
+    step = _WIDTH / len(points)
     floors = [0.0] * len(points)
     made = []
     for name in names:
         upper, lower = [], []
         for number, (_, counts) in enumerate(points):
             base = floors[number]
-            floors[number] = base + room * counts.get(name, 0) / top
+            floors[number] = base + _HEIGHT * counts.get(name, 0) / top
             left, right = number * step, (number + 1) * step
-            upper += [
-                f"{left:.1f},{8 + room - floors[number]:.1f}",
-                f"{right:.1f},{8 + room - floors[number]:.1f}",
-            ]
-            lower += [f"{left:.1f},{8 + room - base:.1f}", f"{right:.1f},{8 + room - base:.1f}"]
-        path = " ".join([*upper, *lower[::-1]])
+            upper += [f"{x:.1f},{_HEIGHT - floors[number]:.1f}" for x in (left, right)]
+            lower += [f"{x:.1f},{_HEIGHT - base:.1f}" for x in (left, right)]
         made.append(
             Markup('<polygon class="area-{}" points="{}"><title>{}</title></polygon>').format(
-                name, path, name
+                name, " ".join([*upper, *lower[::-1]]), name
             )
         )
-    every = max(1, -(-len(points) * 74 // int(width)))
-    for number, (label, _) in enumerate(points):
-        if number % every == 0 and number * step < width - 44:
-            made.append(
-                Markup('<text x="{:.1f}" y="{:.1f}">{}</text>').format(number * step, height - 5, label)
-            )
-    ground = Markup('<line class="grid" x1="0" x2="{0:.0f}" y1="{1:.0f}" y2="{1:.0f}"/>').format(
-        width, 8 + room
+    above = Markup("<figcaption>at most {:,}</figcaption>").format(top)
+    return _drawn(made, [label for label, _ in points], title=title, role="img", above=above)
+
+
+def _drawn(made: Sequence[Markup], labels: Sequence[str], *, title: str, role: str, above: Markup) -> Markup:
+    """The drawing, with the first, the middle and the last label below it: as many as always fit."""
+    last = len(labels) - 1
+    shown = [labels[at] for at in dict.fromkeys((0, last // 2, last) if last >= 4 else (0, last))]
+    axis = Markup('<div class="axis" aria-hidden="true">{}</div>').format(
+        Markup("").join(Markup("<span>{}</span>").format(label) for label in shown)
     )
-    return Markup(
-        '<svg class="chart" viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">{}{}</svg>'
-    ).format(width, height, title, Markup("").join(made), ground)
+    ground = (_WIDTH, _HEIGHT, _HEIGHT)
+    return _CHART.format(
+        above, _WIDTH, _HEIGHT, role, title, Markup("").join(made), *ground, axis
+    )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from rlm_mem.models.base import Usage
-from rlm_mem.server.dashboard.charts import bars
+from rlm_mem.llm.base import Usage
+from rlm_mem.server.dashboard.charts import Bar, bars
 from rlm_mem.server.dashboard.words import address, money
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["costs_page"]
 
 _PERIODS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (0, "everything"))
+_FEWEST, _MOST = 7, 90
+"""Days of the chart: fewer would be a block rather than a bar, more would be too thin."""
 
 
 def costs_page(visit: Visit) -> Response:
@@ -57,14 +59,17 @@ def _chart(lines: Sequence[CostLine], since: date | None, today: date) -> Markup
     if not lines:
         return Markup("")
     first = since or date.fromisoformat(lines[0].day)
-    first = max(first, today - timedelta(89))
+    first = max(first, today - timedelta(_MOST - 1))
     in_money = any(line.cost for line in lines)
-    values: list[tuple[str, float, str, str]] = []
+    first = min(first, today - timedelta(_FEWEST - 1))
+    values = []
     for number in range((today - first).days + 1):
         name = (first + timedelta(number)).isoformat()
         of_day = [line for line in lines if line.day == name]
         dollars = sum((line.cost for line in of_day if line.cost is not None), Decimal(0))
         tokens = sum(line.usage.total_tokens for line in of_day)
-        said = f"{name}: {money(dollars)}" if in_money else f"{name}: {tokens:,} tokens"
-        values.append((name[5:], float(dollars) if in_money else float(tokens), said, ""))
-    return bars(values, title=_title(lines), height=120.0)
+        if in_money:
+            values.append(Bar(name, float(dollars), money(dollars)))
+        else:
+            values.append(Bar(name, float(tokens), f"{tokens:,} tokens"))
+    return bars(values, title=_title(lines))

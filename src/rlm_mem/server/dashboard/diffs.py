@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from rlm_mem.server.dashboard.words import first_line, visible
+from rlm_mem.server.dashboard.phrases import way
+from rlm_mem.server.dashboard.words import first_line, moment, visible
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-__all__ = ["changed_fields", "word_diff"]
+__all__ = ["changed_fields", "changed_links", "word_diff"]
 
 _PIECES = re.compile(r"\s+|\w+|[^\w\s]")
 _LONGEST = 12_000
@@ -49,14 +50,29 @@ def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
         ("tags", ", ".join(before.tags), ", ".join(after.tags)),
         ("confidence", before.metadata.confidence, after.metadata.confidence),
         ("conversation", before.metadata.conversation_id, after.metadata.conversation_id),
-        ("happened", before.metadata.occurred_at, after.metadata.occurred_at),
-        ("holds from", before.metadata.valid_from, after.metadata.valid_from),
-        ("holds to", before.metadata.valid_to, after.metadata.valid_to),
+        ("happened", moment(before.metadata.occurred_at), moment(after.metadata.occurred_at)),
+        ("holds from", moment(before.metadata.valid_from), moment(after.metadata.valid_from)),
+        ("holds to", moment(before.metadata.valid_to), moment(after.metadata.valid_to)),
         ("replaced by", before.metadata.superseded_by, after.metadata.superseded_by),
-        ("links", len(before.links), len(after.links)),
     ):
         if old != new:
             found.append((name, _shown(old), _shown(new)))
+    return found
+
+
+def changed_links(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
+    """Links of its own that came, went or changed: what happened, how it stands to the other one, the other one's id."""
+    old, new = (
+        {(link.target_id, link.type): (link.strength, link.reasoning) for link in chunk.links}
+        for chunk in (before, after)
+    )
+    found = []
+    for what, keys in (
+        ("link added", new.keys() - old.keys()),
+        ("link removed", old.keys() - new.keys()),
+        ("link changed", {key for key in new.keys() & old.keys() if new[key] != old[key]}),
+    ):
+        found += [(what, way(kind, "out"), target) for target, kind in sorted(keys)]
     return found
 
 

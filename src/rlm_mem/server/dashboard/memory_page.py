@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,11 @@ from markupsafe import Markup
 from rlm_mem.chunk import MANUAL_LINK_TYPES
 from rlm_mem.errors import NotFoundError
 from rlm_mem.recall.trajectory import trajectories
-from rlm_mem.server.dashboard.diffs import changed_fields, word_diff
-from rlm_mem.server.dashboard.words import first_line
-from rlm_mem.store.core.standing import standing
+from rlm_mem.server.dashboard.diffs import changed_fields, changed_links, word_diff
+from rlm_mem.server.dashboard.markdown import render
+from rlm_mem.server.dashboard.phrases import deed, origin, plain_fields
+from rlm_mem.server.dashboard.words import address, first_line, title
+from rlm_mem.store.standing import standing
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -51,6 +53,7 @@ class _Revision:
     current: bool
     diff: Markup
     fields: Sequence[tuple[str, str, str]]
+    links: Sequence[tuple[str, str, str]]
     chunk: Chunk
 
 
@@ -75,6 +78,7 @@ def memory_page(visit: Visit) -> Response:
     """Everything about one memory."""
     memory, chunk_id = visit.memory, visit.part("chunk_id")
     chunk, archived = present_or_archived(memory, chunk_id)
+    source = visit.text("view", 20) == "source"
     before, after = ([], []) if archived else memory.store.neighbours(chunk_id, 1, 1)
     near = memory.store.get_many([*before, *after])
     stands = standing(chunk)
@@ -84,15 +88,19 @@ def memory_page(visit: Visit) -> Response:
         archived=archived,
         about=chunk.metadata,
         long=len(chunk.content) > _LONG,
+        source=source,
+        rendered=render(chunk.content),
         links=_links(memory, chunk, archived=archived),
-        origin=_origin(chunk.metadata.provenance),
-        extra=_origin(chunk.metadata.extra),
+        origin=origin(chunk.metadata.provenance),
+        extra=plain_fields(chunk.metadata.extra),
         standing=stands,
         before=next((near[one] for one in before if one in near), None),
         after=next((near[one] for one in after if one in near), None),
         successor=_brief(memory, chunk.metadata.superseded_by),
         link_types=list(memory.store.types.link_types),
         editable=not (archived or visit.state.read_only or stands["tier"]),
+        back=visit.came_from(),
+        here=address("/memories", chunk_id, view="source" if source else ""),
         live="memories",
     )
 
@@ -106,17 +114,20 @@ def history_page(visit: Visit) -> Response:
         _Revision(
             later.revision, later.modified_at, later.current,
             word_diff(earlier.chunk.content, later.chunk.content),
-            changed_fields(earlier.chunk, later.chunk), later.chunk,
+            changed_fields(earlier.chunk, later.chunk),
+            changed_links(earlier.chunk, later.chunk), later.chunk,
         )
         for earlier, later in pairwise(versions)
     ]  # fmt: skip
     first = versions[0]
-    made.insert(0, _Revision(first.revision, first.modified_at, first.current, Markup(""), (), first.chunk))
+    made.insert(0, _Revision(first.revision, first.modified_at, first.current, Markup(""), (), (), first.chunk))
+    others = (other for one in made for _, _, other in one.links)
     return visit.answer(
         "history.html",
         chunk=chunk,
         archived=archived,
         revisions=made[::-1],
+        texts=_texts(visit.memory, others),
         restorable=not (archived or visit.state.read_only),
         live="memories",
     )
@@ -136,7 +147,8 @@ def events_part(visit: Visit) -> Response:
     values: Mapping[str, Any] = {
         "recalls": recalls,
         "seen": seen,
-        "changes": [event for event in events if event.get("op") not in _READING],
+        "changes": [(deed(event), event) for event in events if event.get("op") not in _READING],
+        "texts": _texts(memory, (str(event["target"]) for event in events if event.get("target"))),
         "full": len(events) >= _EVENTS,
         "chunk_id": chunk_id,
     }
@@ -169,14 +181,14 @@ def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> list[_Linked]:
     return sorted(made, key=lambda one: not any(way[0] in MANUAL_LINK_TYPES for way in one.ways))
 
 
+def _texts(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
+    """The titles of memories that are there."""
+    found = memory.store.get_many(list(dict.fromkeys(ids))[:_LINKS])
+    return {one: title(chunk.content) for one, chunk in found.items()}
+
+
 def _brief(memory: Memory, chunk_id: str | None) -> tuple[str, str] | None:
     if not chunk_id:
         return None
     chunk = memory.store.get_chunk(chunk_id, track=False)
     return chunk_id, first_line(chunk.content, 140) if chunk else chunk_id
-
-
-def _origin(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [
-        (str(name), first_line(str(value), 400)) for name, value in fields.items() if value not in (None, "")
-    ]

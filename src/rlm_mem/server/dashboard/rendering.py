@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
-from rlm_mem.server.dashboard import words
+from rlm_mem.server.dashboard import phrases, words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["HEADERS", "fragment", "login", "page", "prepare", "static_file"]
+__all__ = ["HEADERS", "NAVIGATION", "fragment", "login", "page", "prepare", "static_file"]
 
 #: Memory text is hostile: nothing but our own files runs, styles, frames or receives a form.
 HEADERS: Mapping[str, str] = {
@@ -90,6 +90,7 @@ def _environment() -> Environment:
     )
     made.filters.update(words.FILTERS)
     made.globals.update(asset=_asset, navigation=NAVIGATION, address=words.address)
+    made.globals.update(way=phrases.way, strength_word=phrases.strength_word)
     # Global, since a block that is rendered alone does not see what its template imports.
     made.globals["parts"] = made.get_template("parts.html").module
     return made
@@ -131,5 +132,5 @@ def fragment(
 
 
 def login(request: Request, error: str | None) -> Response:
-    """The page that asks for the token."""
+    """The page that asks for a code or the token."""
     return page(request, "login.html", {"error": error}, status=401)

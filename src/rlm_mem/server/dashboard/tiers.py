@@ -107,7 +107,7 @@ def populations(
     points = []
     end = today
     while end >= first - timedelta(stretch - 1):
-        points.append((f"{end:%d %b}" if stretch < 28 else f"{end:%b %Y}", dict(counts)))
+        points.append((end.isoformat()[: 10 if stretch < 28 else 7], dict(counts)))
         for back in range(stretch):
             for tier, change in by_day.get(end - timedelta(back), Counter()).items():
                 counts[tier] = max(0, counts.get(tier, 0) - change)

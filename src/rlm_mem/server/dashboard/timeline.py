@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from rlm_mem.errors import InputError
-from rlm_mem.server.dashboard.charts import bars
+from rlm_mem.server.dashboard.charts import Bar, bars
 from rlm_mem.server.dashboard.memories import Row, rows_of
 from rlm_mem.server.dashboard.words import address, day, some
 
@@ -91,12 +91,12 @@ def _chart(memory: Memory) -> Markup:
         return Markup("")
     first, last = (date.fromisoformat(day(stats[name])) for name in ("first_at", "last_at"))
     spans = _spans(first, last)
-    values: list[tuple[str, float, str, str]] = []
+    values = []
     for label, begin, end in spans:
         number = len(memory.list_chunks(start_date=begin.isoformat(), end_date=end.isoformat()))
-        said = f"{label}: {some(number, 'memory', 'memories')}"
-        values.append((label, number, said, address("/timeline", since=begin, until=end)))
-    return bars(values, title=f"Memories from {first} to {last}", height=120.0)
+        amount = some(number, "memory", "memories")
+        values.append(Bar(label, number, amount, address("/timeline", since=begin, until=end)))
+    return bars(values, title=f"Memories from {first} to {last}")
 
 
 def _spans(first: date, last: date) -> list[tuple[str, date, date]]:
@@ -105,18 +105,18 @@ def _spans(first: date, last: date) -> list[tuple[str, date, date]]:
     made: list[tuple[str, date, date]] = []
     begin: date
     if length <= _BARS:
-        made = [(f"{one:%d %b}", one, one) for one in (first + timedelta(n) for n in range(length))]
+        made = [(one.isoformat(), one, one) for one in (first + timedelta(n) for n in range(length))]
     elif length <= _BARS * 7:
         begin = first - timedelta(first.weekday())
         while begin <= last:
-            made.append((f"{begin:%d %b}", begin, begin + timedelta(6)))
+            made.append((begin.isoformat(), begin, begin + timedelta(6)))
             begin += timedelta(7)
     else:
         monthly = length <= _BARS * 31
         begin = first.replace(day=1) if monthly else first.replace(month=1, day=1)
         while begin <= last:
             end = _month_after(begin) if monthly else begin.replace(year=begin.year + 1)
-            made.append((f"{begin:%b %Y}" if monthly else f"{begin:%Y}", begin, end - timedelta(1)))
+            made.append((begin.isoformat()[: 7 if monthly else 4], begin, end - timedelta(1)))
             begin = end
     return made[-_BARS:]
 

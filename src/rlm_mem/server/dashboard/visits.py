@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -21,7 +21,7 @@ from rlm_mem.errors import (
     StoreLocked,
     StoreReadOnly,
 )
-from rlm_mem.server.dashboard.rendering import HEADERS, fragment, page
+from rlm_mem.server.dashboard.rendering import HEADERS, NAVIGATION, fragment, page
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -55,6 +55,10 @@ NOTICES: Mapping[str, str] = {
     "persona": "The persona was changed.",
     "cancelled": "The run was asked to stop.",
 }
+
+
+#: Lists that lead to a memory: their addresses and names.
+_LISTS: Mapping[str, str] = {path: label for path, label, _ in NAVIGATION}
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,16 @@ class Visit:
     def part(self, name: str) -> str:
         """A part of the path."""
         return str(self.request.path_params[name])
+
+    def came_from(self) -> tuple[str, str]:
+        """Address and name of the list that led here, with what was searched for; else the list of memories."""
+        said = urlsplit(self.request.headers.get("referer", "")[:8_000])
+        if said.netloc != self.request.url.netloc or said.path not in _LISTS:
+            return "/memories", _LISTS["/memories"]
+        query = [(name, value) for name, value in parse_qsl(said.query) if name != "done"]
+        words = dict(query).get("q", "").strip()
+        name = f"Results for “{words:.40}”" if said.path == "/memories" and words else _LISTS[said.path]
+        return (f"{said.path}?{urlencode(query)}" if query else said.path), name
 
     # --- what comes back --------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from rlm_mem.text.analysis import get_analyser
 __all__ = ["FILTERS", "address", "first_line", "marked"]
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
+_MIDNIGHT = time()
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -28,21 +29,32 @@ def address(path: str, /, *parts: str, **query: Any) -> str:
 
 
 def day(value: object) -> str:
-    """`2026-02-10` of a time in any of our forms."""
-    moment = _moment(value)
-    return "" if moment is None else f"{moment:%Y-%m-%d}"
+    """`2026-02-10` (UTC) of a time in any of our forms; empty where it is none."""
+    found = _moment(value)
+    return "" if found is None else found.isoformat()[:10]
 
 
 def moment(value: object) -> str:
-    """`10 Feb 2026, 14:05` (UTC)."""
+    """`2026-02-10 14:05` (UTC); the day alone where no time of day is known, which is kept as midnight."""
     found = _moment(value)
-    return "" if found is None else f"{found.day} {found:%b %Y, %H:%M}"
+    if found is None:
+        return ""
+    return found.isoformat(" ", "minutes")[: 10 if found.time() == _MIDNIGHT else 16]
 
 
-def machine_time(value: object) -> str:
-    """ISO 8601, for `<time datetime>`."""
+def when(value: object, precision: str = "minute") -> Markup:
+    """The one way in which pages write a date: as :func:`moment`, with the exact time as a tooltip.
+
+    Args:
+        precision: ``minute``, or ``day`` for the day alone.
+    """
     found = _moment(value)
-    return "" if found is None else found.isoformat()
+    if found is None:
+        return Markup("–")
+    shown = day(found) if precision == "day" else moment(found)
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        found.isoformat(), found.isoformat(" ", "seconds")[:19], shown
+    )
 
 
 def count(value: object) -> str:
@@ -82,6 +94,25 @@ def first_line(text: str, longest: int = 160) -> str:
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
+def title(text: str, longest: int = 80) -> str:
+    """The first line of a text that says something, without the marks of a Markdown heading."""
+    for line in text[: longest * 50].splitlines():
+        said = without_marks(line).strip()
+        if any(sign.isalnum() for sign in said):
+            return first_line(said, longest)
+    return first_line(text, longest) or "…"
+
+
+def without_marks(text: str) -> str:
+    """The text without the ``#`` that begin Markdown headings, for lists, where everything has the same size."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        bare = line.lstrip("#")
+        if len(line) - len(bare) in range(1, 7) and bare.startswith(" "):
+            lines[number] = bare[1:]
+    return "\n".join(lines)
+
+
 def visible(text: str) -> str:
     """The text with control characters, and those that turn the direction of what follows, made visible."""
     return _UNPRINTABLE.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
@@ -107,24 +138,19 @@ def _stems(word: str, language: str) -> frozenset[str]:
 
 
 def _moment(value: object) -> datetime | None:
-    if isinstance(value, int | float):
-        try:
-            return datetime.fromtimestamp(value, UTC)
-        except (OverflowError, ValueError, OSError):
-            return None
-    if isinstance(value, datetime):
-        return value.astimezone(UTC)
     try:
-        found = datetime.fromisoformat(str(value))
-    except ValueError:
+        if isinstance(value, int | float):
+            return datetime.fromtimestamp(value, UTC)
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (OverflowError, ValueError, OSError):  # none, or one beyond the calendar
         return None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "day": day,
-    "moment": moment,
-    "machine_time": machine_time,
+    "when": when,
+    "title": title,
     "count": count,
     "some": some,
     "money": money,

@@ -69,7 +69,8 @@
 
   // --- keys ------------------------------------------------------------------------------------------------
 
-  const typing = (element) => element.closest("input, textarea, select, [contenteditable]") !== null;
+  // Whatever takes letters itself, a select or a slider included: no key of the page is taken from it.
+  const typing = (element) => element.isContentEditable || element.closest("input, textarea, select") !== null;
   const items = () => all("[data-list] a.what");
   let prefix = -Infinity;
 
@@ -82,9 +83,20 @@
     links[to].scrollIntoView({ block: "nearest" });
   };
 
+  // Esc in a search empties it, and the list without it comes back; in any other field, and again, it leaves.
+  const escape = (field) => {
+    if (field.matches("[data-find][type=search]") && field.value) {
+      field.value = "";
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    } else {
+      field.blur();
+    }
+  };
+
   document.addEventListener("keydown", (event) => {
+    if (event.isComposing || !(event.target instanceof Element)) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-      const form = event.target.closest("form");
+      const form = typing(event.target) && event.target.closest("form");
       if (form) {
         event.preventDefault();
         form.requestSubmit(find("button.primary", form) ?? undefined);
@@ -92,11 +104,18 @@
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (event.key === "Escape" && typing(event.target) && !event.target.closest("dialog")) {
-      event.target.blur();
+    if (event.target.closest("dialog") || find("dialog[open]")) return;
+    if (typing(event.target)) {
+      prefix = -Infinity;
+      if (event.key === "Escape") {
+        event.preventDefault();
+        escape(event.target);
+      } else if (event.key === "ArrowDown" && event.target.matches("[data-find]") && items().length) {
+        event.preventDefault();
+        step(1);
+      }
       return;
     }
-    if (typing(event.target) || find("dialog[open]")) return;
     if (performance.now() - prefix < 1200) {
       prefix = -Infinity;
       const link = find(`nav a[data-key="${CSS.escape(event.key)}"]`);
@@ -106,7 +125,7 @@
       }
       return;
     }
-    const search = find('input[type="search"]');
+    const search = find("[data-find]");
     const actions = {
       "/": () => (search ? (search.focus(), search.select()) : (location.href = "/memories#q")),
       "j": () => step(1),
@@ -121,18 +140,17 @@
     }
   });
 
-  // On a phone the pages are one row: the present one is in sight.
-  const present = find("nav a[aria-current]");
-  const strip = present?.closest("nav");
-  if (strip && strip.scrollWidth > strip.clientWidth) {
-    strip.scrollLeft = present.offsetLeft - (strip.clientWidth - present.offsetWidth) / 2;
-  }
-
   all("[data-open]").forEach((button) => {
     button.hidden = false;
     button.addEventListener("click", () => find(`#${button.dataset.open}`).showModal());
   });
-  if (location.hash === "#q") find('input[type="search"]')?.focus();
+  if (location.hash === "#q") find("[data-find]")?.focus();
+
+  // The way back leads to the list as it was searched, also after the memory was edited.
+  const back = find("[data-back]");
+  const kept = document.referrer.startsWith(`${location.origin}/memories/`) && sessionStorage.getItem("list");
+  if (back && kept) [back.href, back.textContent] = JSON.parse(kept);
+  else if (back) sessionStorage.setItem("list", JSON.stringify([back.href, back.textContent]));
 
   // --- theme -----------------------------------------------------------------------------------------------
 

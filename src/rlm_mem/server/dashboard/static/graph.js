@@ -215,17 +215,27 @@
     pen.globalAlpha = 1;
     pen.textAlign = "center";
     pen.font = `${12 / view.scale}px ${colours.sans}`;
-    nodes.forEach((node) => {
-      const named = node === chosen || node === hovered || node.id === centre || (view.scale > 1.6 && nodes.size < 160);
-      if (!named) return;
-      const text = node.text.length > 44 ? `${node.text.slice(0, 43)}…` : node.text;
-      const y = node.y + radius(node) + 14 / view.scale;
+    // Labels stand within the picture and never on one another: the first ones have their place.
+    const first = [chosen, hovered, nodes.get(centre)].filter(Boolean);
+    const others = view.scale > 1.6 && nodes.size < 160 ? [...nodes.values()] : [];
+    const taken = [];
+    new Set([...first, ...others]).forEach((node) => {
+      let text = node.text.length > 44 ? `${node.text.slice(0, 43)}…` : node.text;
+      const room = canvas.width / ratio - 12;
+      while (text.length > 2 && pen.measureText(text).width * view.scale > room) text = `${text.slice(0, -2)}…`;
+      const half = (pen.measureText(text).width * view.scale) / 2;
+      const middle = Math.min(Math.max(node.x * view.scale + view.x, half + 6), canvas.width / ratio - half - 6);
+      const below = (node.y + radius(node)) * view.scale + view.y;
+      const box = [middle - half, below + 2, middle + half, below + 18];
+      if (taken.some((one) => box[0] < one[2] && one[0] < box[2] && box[1] < one[3] && one[1] < box[3])) return;
+      taken.push(box);
+      const [x, y] = [(middle - view.x) / view.scale, (below + 14 - view.y) / view.scale];
       pen.lineWidth = 4 / view.scale;
       pen.strokeStyle = colours.sheet;
       pen.lineJoin = "round";
-      pen.strokeText(text, node.x, y);
+      pen.strokeText(text, x, y);
       pen.fillStyle = colours.ink;
-      pen.fillText(text, node.x, y);
+      pen.fillText(text, x, y);
     });
   };
 
@@ -322,7 +332,8 @@
     const box = canvas.getBoundingClientRect();
     zoom(Math.exp(-event.deltaY / 400), event.clientX - box.left, event.clientY - box.top);
   }, { passive: false });
-  frame.querySelectorAll("[data-zoom]").forEach((button) => {
+  document.getElementById("graph-zoom").hidden = false;
+  document.querySelectorAll("[data-zoom]").forEach((button) => {
     button.addEventListener("click", () => {
       if (button.dataset.zoom === "fit") { fit(); draw(); } else zoom(Number(button.dataset.zoom));
     });
