@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rlm_mem.errors import ModelError
 from rlm_mem.memory import Memory
+from rlm_mem.models.budget import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from tests.continuum.conftest import PROVEN, StillClock, open_continuum, record, rewrite, trace_of
 
@@ -29,7 +32,26 @@ NOTES = (
         "<script>alert('boo')</script> \"><img src=x onerror=alert(1)> **bold** {{ 7 * 7 }}",
     ),
     ("rtl", "2026-05-09", "שלום עולם, the heron says. مرحبا"),
+    (
+        "manual",
+        "2026-05-10",
+        "# Clamp checklist\n\nFor **every** gauge, see [the drawing](https://example.org/clamp):\n\n"
+        "1. clean the pole\n2. close the clamp\n   - `12 Nm`, no more\n\n"
+        "| part | number | where it is ordered |\n|---|--:|---|\n| clamp | 4 | the smithy behind the lock |\n\n"
+        "![a photograph](https://example.org/photo.png)\n\n> Never in the rain.\n\n```\n"
+        + "x = 1  # "
+        + "long " * 60
+        + "\n```",
+    ),
 )
+OUTCOMES = {
+    "answered": "FINAL('A clamp of the smithy, ' + 'with a very long story ' * 40)",
+    "closest only": "FINAL(None, chunk_ids=search_chunks('clamp'))",
+    "not held": "FINAL(None)",
+    "stopped": "print('looking')",
+}
+"""Programs that end in each outcome, when there is one step; a model that fails ends in the fifth."""
+LAST_LINE = "print('the last line of the program')"
 CORE = {"usage_count": 100, "success_count": 99, "success_rate": 0.99, "confidence_score": 0.995}
 
 
@@ -56,6 +78,14 @@ def fill(brain: Path) -> None:
         memory.update(ids[7], content="Sam drinks black coffee and likes the night trains to Vienna.")
         memory.recall("Which radio did we choose in the end?")
         memory.reason("Why did we choose NB-IoT?")
+        for word, program in OUTCOMES.items():
+            scripted = ScriptedLLM([f"```repl\n{program}\n```"])
+            Memory(memory.store, scripted).recall(f"Which question is {word}?", limits=Limits(iterations=1))
+        long = "\n".join(f"line_{number} = 'x' * {number}  # {'wide ' * 30}" for number in range(120))
+        scripted = ScriptedLLM([f"```repl\n{long}\n{LAST_LINE}\nFINAL('Read to the end.')\n```"])
+        Memory(memory.store, scripted).recall("Which program is long?")
+        with suppress(ModelError):
+            Memory(memory.store, ScriptedLLM([])).recall("Which question is failed?")
 
 
 def ask_slowly(brain: Path) -> None:

@@ -250,13 +250,25 @@ def test_a_login_link_works_once(browser: tuple[TestClient, Keys]) -> None:
     assert client.get("/login?code=").status_code == 401
 
 
+@pytest.mark.parametrize("written", ["{}", " {}\n", "http://127.0.0.1:8765/login?code={}"])
+def test_the_code_of_the_link_can_be_typed_once(browser: tuple[TestClient, Keys], written: str) -> None:
+    """What the page asks for is what the printed link holds: its code, however it was copied."""
+    client, keys = browser
+    assert "code" in client.get("/login").text
+    said = written.format(keys.new_code())
+    assert client.post("/login", data={"token": said}).status_code == 303
+    assert client.get("/memories").status_code == 200
+    client.cookies.clear()
+    assert client.post("/login", data={"token": said}).status_code == 401
+
+
 def test_the_token_is_taken_from_the_form_and_from_no_address(browser: tuple[TestClient, Keys]) -> None:
     client, _ = browser
     assert client.get("/login", params={"token": TOKEN}).status_code == 401
     wrong = client.post("/login", data={"token": "wrong"})
     assert (wrong.status_code, "Set-Cookie" in wrong.headers) == (401, False)
     assert client.post("/login", content=b"token=" + b"x" * 100_000).status_code == 401
-    assert client.post("/login", data={"token": TOKEN}).status_code == 303
+    assert client.post("/login", data={"token": f" {TOKEN}\n"}).status_code == 303
     assert client.get("/memories").status_code == 200
     assert client.post("/logout", headers={"Origin": BASE}).headers["Location"] == "/login"
     assert client.get("/memories").status_code == 401

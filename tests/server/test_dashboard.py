@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -131,10 +132,75 @@ def test_only_the_results_are_sent_while_somebody_types(site: Site, ids: list[st
 def test_one_memory_shows_content_links_origin_and_neighbours(site: Site, ids: list[str]) -> None:
     page = text_of(site.get(f"/memories/{ids[0]}"))
     assert "Ana: We chose PostgreSQL" in page
-    assert "supports 80 % · the ledger runs there" in page
+    assert "supports it, strong · the ledger runs there" in page
     assert "Ben drinks green tea in the morning. →" in page, "the next one of its conversation"
     assert "Revision" in page
     assert "interaction" in page, "its source"
+    assert re.search(r"characters 0 to \d+ of what was said", page)
+
+
+def test_a_memory_has_a_title_and_a_way_back_to_what_was_searched(site: Site, ids: list[str]) -> None:
+    one = f"/memories/{ids[2]}"
+    page = site.get(one, referer=f"{HOME}/memories?q=heron&tag=places&done=saved")
+    assert "<title>The heron server stands" in page
+    assert re.search(r"<h1[^>]*>The heron server stands", page)
+    assert ("a", {"href": "/memories?q=heron&tag=places", "data-back": None}) in tags_of(page)
+    assert "Results for “heron”" in text_of(page)
+    for elsewhere in (
+        "",
+        "https://evil.example/memories?q=x",
+        f"{HOME}/logout",
+        f"{HOME}/memories/x?q=1",
+        "http://[",
+        "//",
+    ):
+        assert ("a", {"href": "/memories", "data-back": None}) in tags_of(site.get(one, referer=elsewhere))
+
+
+def test_how_memories_are_linked_and_what_was_done_is_said_in_words(site: Site, ids: list[str]) -> None:
+    _, ben, heron = ids
+    site.memory.link(heron, ben, "contradicts", 0.02)
+    site.memory.link(heron, ben, "follows", 0.5)
+    page = site.get(f"/memories/{heron}")
+    for said in ("is supported by it, strong", "contradicts it, weak", "was said after it, fair"):
+        assert said in text_of(page)
+    assert 'title="strength 2 %"' in page
+    assert "%" not in text_of(page.split("links-title")[2].split("about-title")[0])
+    site.memory.unlink(heron, ben, "contradicts")
+    site.memory.update(heron, content="The heron server stands in the attic.")
+    site.memory.undo(heron)
+    done = text_of(site.part(f"/memories/{heron}/events"))
+    for said in (
+        "remembered",
+        "link added: this one contradicts it: Ben drinks green tea",
+        "link removed: Ben drinks",
+        "edited",
+        "revision 4 put back in force",
+    ):
+        assert said in done
+    history = text_of(site.get(f"/memories/{heron}/history"))
+    assert "link added: this one contradicts it: Ben drinks green tea" in history
+    assert "link removed: this one contradicts it: Ben drinks green tea" in history
+
+
+def test_the_table_of_words_knows_every_built_in_link_and_every_entry_of_the_log(
+    site: Site, ids: list[str]
+) -> None:
+    from rlm_mem.chunk import ALL_LINK_TYPES
+    from rlm_mem.server.dashboard.phrases import deed, way
+
+    assert not [kind for kind in ALL_LINK_TYPES if "this to that" in way(kind, "out")]
+    assert way("seen_near", "in") == "seen near: that to this", "a type of one's own"
+    site.memory.delete(ids[0])
+    site.memory.restore(ids[0])
+    site.memory.remember("Ben drinks green tea in the morning.", conversation_id="notes")
+    told = {event["op"]: deed(event) for event in site.memory.events()}
+    assert {told[op] for op in ("create", "delete", "restore", "repeat")} == {
+        "remembered",
+        "archived",
+        "restored from the archive",
+        "said again",
+    }
 
 
 def test_a_memory_that_is_read_on_a_page_is_not_counted_as_recalled(site: Site, ids: list[str]) -> None:
@@ -151,7 +217,7 @@ def test_a_memory_names_the_questions_whose_answers_rest_on_it(site: Site, ids: 
     page = site.part(f"/memories/{ids[0]}/events")
     assert f"/recalls/{run}" in page
     assert "What did Ana choose" in page
-    assert "create to revision 1" in text_of(page)
+    assert "remembered" in text_of(page)
 
 
 def test_the_graph_reaches_as_far_as_it_is_let(site: Site, ids: list[str]) -> None:
@@ -270,6 +336,8 @@ def test_the_theme_is_kept_without_scripts_and_leads_back_to_the_page(site: Site
         "/theme", data={"theme": "dark", "back": "//evil.example/x"}, headers=OWN, follow_redirects=False
     )
     assert elsewhere.headers["location"] == "/x", "the other host is left out"
+    broken = site.client.post("/theme", data={"theme": "dark", "back": "http://["}, headers=OWN)
+    assert broken.status_code == 200
 
 
 def test_a_browser_that_has_not_logged_in_sees_the_door_only(site: Site, ids: list[str]) -> None:
@@ -313,3 +381,135 @@ def test_what_stands_vendored_is_what_the_table_says() -> None:
         assert f"`{script.name}`" in table
         assert hashlib.sha256(script.read_bytes()).hexdigest() in table
         assert (folder / f"{script.stem}-LICENSE.txt").is_file()
+
+
+DATES = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?"
+    r"|\d{4}-\d\d\b|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\b\d{1,2}:\d\d\b"
+    r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.? \d"
+    r"|\d (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+)
+SHAPE = re.compile(r"(\d{4}-\d\d-\d\d)(?: \d\d:\d\d)?")
+
+
+def test_every_page_writes_dates_in_one_way(site: Site, ids: list[str]) -> None:
+    """As `2026-02-01` or `2026-02-01 14:05`, with the exact time; what memories say of days is theirs."""
+    site.memory.update(ids[1], content="Ben drinks coffee.", metadata={"valid_from": "2026-01-01"})
+    site.memory.update(ids[1], metadata={"valid_to": "2026-06-01T10:00:00Z"})
+    run = site.memory.recall("What did Ana choose for the ledger?").trajectory.id
+    of_one = [f"/memories/{ids[1]}{part}" for part in ("", "/edit", "/history", "/events")]
+    wrong, times = [], 0
+    for path in [*PAGES, "/timeline/density", *of_one, f"/recalls/{run}", "/graph?id=" + ids[1]]:
+        page = site.get(path).partition("<body")[2] or site.part(path)
+        for attributes, shown in re.findall(r"<time ([^>]*)>([^<]*)</time>", page):
+            times += 1
+            exact = re.search(r'datetime="([^"]+)" title="([^"]+) UTC"', attributes)
+            found = SHAPE.fullmatch(shown)
+            if not (
+                exact
+                and found
+                and exact[1].startswith(found[1])
+                and exact[1][:19].replace("T", " ") == exact[2]
+            ):
+                wrong.append((path, attributes, shown))
+        rest = re.sub(
+            r"<time .*?</time>|<(pre|code|figure|script|article)\b.*?</\1>",
+            "",
+            page,
+            flags=re.S,
+        )
+        text = re.sub(r"(?:chunk|traj)-[\w-]+", "", text_of(rest))
+        wrong += [(path, found) for found in DATES.findall(text)]
+    assert times > 20
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "shown", ["10 Feb 2026", "Feb 10", "2026-02-10T14:05:00Z", "10.02.2026", "2/10/26", "14:05"]
+)
+def test_the_scan_for_dates_knows_other_shapes(shown: str) -> None:
+    assert DATES.search(f"at {shown} it")
+
+
+def test_a_date_at_the_edge_of_the_calendar_is_shown() -> None:
+    from rlm_mem.server.dashboard.words import when
+
+    assert ">0001-01-01<" in when("0001-01-01T00:00:00Z")
+    assert ">2026-02-10 14:05<" in when("2026-02-10T16:05:30+02:00")
+    assert ">2026-02-10<" in when("2026-02-10T14:05:00Z", "day")
+    for none in ("0001-01-01T00:00:00+14:00", "soon", None, 1e300, float("nan")):
+        assert when(none) == "–"
+
+
+@pytest.mark.parametrize(
+    ("program", "word", "said"),
+    [
+        ("FINAL('green tea ' * 60)", "answered", "green tea green tea"),
+        ("FINAL(None, chunk_ids=search_chunks('tea'))", "closest only", "What comes closest"),
+        ("FINAL(None)", "not held", "does not hold an answer"),
+        ("print(1)", "stopped", "A budget ended the run"),
+        ("", "failed", "ModelError"),
+    ],
+)
+def test_how_a_run_came_out_has_one_of_five_words_everywhere(
+    site: Site, ids: list[str], program: str, word: str, said: str
+) -> None:
+    from rlm_mem.errors import ModelError
+    from rlm_mem.memory import Memory
+    from rlm_mem.models.budget import Limits
+    from rlm_mem.models.scripted import ScriptedLLM
+
+    scripted = ScriptedLLM([f"```repl\n{program}\n```"] if program else [])
+    with suppress(ModelError):
+        Memory(site.memory.store, scripted).recall("What does Ben drink?", limits=Limits(iterations=1))
+    listed, (info,) = site.get("/recalls"), site.memory.trajectories()
+    page = site.get(f"/recalls/{info.id}")
+    states = {shown: re.findall(r'class="state ([\w-]+)">([^<]+)<', shown) for shown in (listed, page)}
+    assert states[listed] == states[page] == [(STATES[word], word)]
+    assert said in text_of(page)
+    if word in ("answered", "failed"):
+        assert said in text_of(listed), "the list shows the beginning of the answer, or what went wrong"
+    assert len(text_of(listed)) < 1_500
+
+
+STATES = {
+    "answered": "state-good",
+    "closest only": "state-wait",
+    "not held": "state-held",
+    "stopped": "state-stop",
+    "failed": "state-bad",
+}
+
+
+def test_a_run_whose_process_was_killed_failed(site: Site, ids: list[str]) -> None:
+    from datetime import timedelta
+
+    from rlm_mem.recall import recall_session
+
+    with recall_session(site.memory.store, "Which way?"):
+        assert "running" in text_of(site.part("/recalls"))
+        now = site.memory.store.clock()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(site.memory.store, "clock", lambda: now + timedelta(hours=1))
+            assert 'state-bad">failed<' in site.part("/recalls")
+            assert "its process was killed" in text_of(
+                site.get(f"/recalls/{site.memory.trajectories()[0].id}")
+            )
+
+
+def test_the_totals_of_a_run_are_those_of_its_steps(site: Site, ids: list[str]) -> None:
+    for run in (
+        site.memory.recall("What did Ana choose?"),
+        site.memory.reason("Why did Ana choose PostgreSQL?"),
+    ):
+        page = text_of(site.get(f"/recalls/{run.trajectory.id}"))
+        above = page.partition("confidence")[2].partition("Step 1")[0]
+        totals = re.findall(r"tokens (?:in|out) ?([\d,]+)", above)
+        steps = re.findall(r"([\d,]+) tokens in · ([\d,]+) out", page)
+        asked = re.findall(r"([\d,]+) tokens ·", page)
+        counted = sum(_number(one) for step in steps for one in step) + sum(map(_number, asked))
+        assert sum(map(_number, totals)) == counted > 0
+
+
+def _number(shown: str) -> int:
+    return int(shown.replace(",", ""))

@@ -255,11 +255,11 @@ def test_populations_are_counted_back_from_what_stands_in_the_files() -> None:
     ]
     found = populations({"high": 0, "mid": 2, "low": 0, "ultra-low": 0}, steps, date(2026, 1, 5))
     assert [(label, counts["high"], counts["mid"], counts["low"]) for label, counts in found] == [
-        ("01 Jan", 2, 0, 1),
-        ("02 Jan", 2, 0, 1),
-        ("03 Jan", 0, 1, 1),
-        ("04 Jan", 0, 2, 0),
-        ("05 Jan", 0, 2, 0),
+        ("2026-01-01", 2, 0, 1),
+        ("2026-01-02", 2, 0, 1),
+        ("2026-01-03", 0, 1, 1),
+        ("2026-01-04", 0, 2, 0),
+        ("2026-01-05", 0, 2, 0),
     ]
 
 

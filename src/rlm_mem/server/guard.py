@@ -154,7 +154,7 @@ class Guard:
 
 
 def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
-    """Where a browser logs in: by a link with a code that works once, or by typing the code or the token; and logs out."""
+    """Where a browser logs in, by the link with a code that works once, by that code or by the token; and out."""
 
     async def login(request: Request) -> Response:
         if request.method == "POST":
@@ -171,7 +171,9 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
             )
         if keys.use_code(code):
             return keys.log_in(_elsewhere("/"))
-        return await _shown(page, request, "The code of that link does not work, or not any more: each works once.")
+        return await _shown(
+            page, request, "The code of that link does not work, or not any more: each works once."
+        )
 
     async def logout(_: Request) -> Response:
         return keys.log_out(_elsewhere("/login"))

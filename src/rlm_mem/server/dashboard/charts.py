@@ -16,7 +16,9 @@ from rlm_mem.continuum.schema import TIERS
 __all__ = ["Bar", "bars", "populations_chart"]
 
 _WIDTH, _HEIGHT = 900.0, 100.0
-_BAR = Markup('<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
+_BAR = Markup(
+    '<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
+)
 _CHART = Markup(
     '<figure class="chart">{}<svg viewBox="0 0 {:.0f} {:.0f}" preserveAspectRatio="none" role="{}" aria-label="{}">'
     '{}<line class="grid" x1="0" x2="{:.0f}" y1="{:.0f}" y2="{:.0f}"/></svg>{}</figure>'
@@ -90,6 +92,4 @@ def _drawn(made: Sequence[Markup], labels: Sequence[str], *, title: str, role: s
         Markup("").join(Markup("<span>{}</span>").format(label) for label in shown)
     )
     ground = (_WIDTH, _HEIGHT, _HEIGHT)
-    return _CHART.format(
-        above, _WIDTH, _HEIGHT, role, title, Markup("").join(made), *ground, axis
-    )
+    return _CHART.format(above, _WIDTH, _HEIGHT, role, title, Markup("").join(made), *ground, axis)

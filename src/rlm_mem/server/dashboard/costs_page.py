@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from rlm_mem.llm.base import Usage
+from rlm_mem.models.base import Usage
 from rlm_mem.server.dashboard.charts import Bar, bars
 from rlm_mem.server.dashboard.words import address, money
 

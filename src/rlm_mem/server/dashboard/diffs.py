@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from rlm_mem.server.dashboard.phrases import way
-from rlm_mem.server.dashboard.words import first_line, moment, visible
+from rlm_mem.server.dashboard.words import first_line, visible, when
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -42,7 +42,7 @@ def word_diff(before: str, after: str) -> Markup:
     return Markup("").join(made)
 
 
-def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
+def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, Markup, Markup]]:
     """Fields that differ: name, former value, present value."""
     found = []
     for name, old, new in (
@@ -50,9 +50,9 @@ def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
         ("tags", ", ".join(before.tags), ", ".join(after.tags)),
         ("confidence", before.metadata.confidence, after.metadata.confidence),
         ("conversation", before.metadata.conversation_id, after.metadata.conversation_id),
-        ("happened", moment(before.metadata.occurred_at), moment(after.metadata.occurred_at)),
-        ("holds from", moment(before.metadata.valid_from), moment(after.metadata.valid_from)),
-        ("holds to", moment(before.metadata.valid_to), moment(after.metadata.valid_to)),
+        ("happened", when(before.metadata.occurred_at), when(after.metadata.occurred_at)),
+        ("holds from", when(before.metadata.valid_from), when(after.metadata.valid_from)),
+        ("holds to", when(before.metadata.valid_to), when(after.metadata.valid_to)),
         ("replaced by", before.metadata.superseded_by, after.metadata.superseded_by),
     ):
         if old != new:
@@ -61,7 +61,7 @@ def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
 
 
 def changed_links(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
-    """Links of its own that came, went or changed: what happened, how it stands to the other one, the other one's id."""
+    """Own links that came, went or changed: what happened, how it stands to the other one, the id of that."""
     old, new = (
         {(link.target_id, link.type): (link.strength, link.reasoning) for link in chunk.links}
         for chunk in (before, after)
@@ -88,5 +88,7 @@ def _cut(text: str, *, first: bool, last: bool) -> str:
     return f"{head} … {tail}"
 
 
-def _shown(value: object) -> str:
-    return "–" if value in (None, "") else first_line(str(value), 120)
+def _shown(value: object) -> Markup:
+    if isinstance(value, Markup):
+        return value
+    return escape("–" if value in (None, "") else visible(first_line(str(value), 120)))

@@ -42,7 +42,7 @@ class Rendered:
         note: what of the text is not rendered and why; empty when all of it is, or there is nothing to render.
     """
 
-    html: Markup = Markup("")
+    html: Markup
     note: str = ""
 
 
@@ -59,16 +59,18 @@ def render(text: str) -> Rendered:
     parser = _parser(tables=lines * widest <= _CELLS)
     tokens = parser.parse(shown)
     if all(token.type in _PLAIN for token in _all(tokens)):
-        return Rendered()
+        return Rendered(Markup())
     # What stands deeper is left out by the parser: then the source is the only whole text.
     if any(token.type in _CONTAINERS and token.level >= _NESTED - 1 for token in tokens):
-        return Rendered(note="This text is nested too deeply to be rendered, so its source is shown.")
+        return Rendered(Markup(), "This text is nested too deeply to be rendered, so its source is shown.")
     _tame(tokens)
     # Once more: a character may also be written as an entity.
-    html = Markup(visible(parser.renderer.render(tokens, parser.options, {})))  # noqa: S704
+    html = Markup(visible(parser.renderer.render(tokens, parser.options, {})))
     if len(part) == len(text):
         return Rendered(html)
-    return Rendered(html, f"Only the first {len(part):,} of {len(text):,} characters are rendered; the source is whole.")
+    return Rendered(
+        html, f"Only the first {len(part):,} of {len(text):,} characters are rendered; the source is whole."
+    )
 
 
 @cache
@@ -115,9 +117,7 @@ def _tame(tokens: Sequence[Token]) -> None:
                 child.tag = "span"
 
 
-def _image(
-    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any
-) -> Markup:
+def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> Markup:
     token = tokens[index]
     words = renderer.renderInlineAsText(token.children or [], options, env)
     return Markup('<span class="quiet">[image: {} {}]</span>').format(words, token.attrs.get("src", ""))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from rlm_mem.errors import InputError
-from rlm_mem.server.dashboard.words import address, first_line, marked
+from rlm_mem.server.dashboard.words import address, first_line, marked, without_marks
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
     stems = get_analyser(language).terms(wanted.q)
     return [
         Row(
-            hit.chunk_id, marked(hit.snippet, stems, language), hit.type, hit.tags, hit.at,
+            hit.chunk_id, marked(without_marks(hit.snippet), stems, language), hit.type, hit.tags, hit.at,
             hit.conversation_id, hit.author, float(hit.score),
             sorted((hit.parts or {}).items(), key=lambda part: -abs(part[1]))[:8],
         )
@@ -220,7 +220,7 @@ def rows_of(chunks: Any) -> list[Row]:
     return [
         Row(
             chunk.id,
-            first_line(chunk.content, _CONTENT),
+            first_line(without_marks(chunk.content[: _CONTENT * 4]), _CONTENT),
             chunk.type,
             chunk.tags,
             chunk.metadata.at,

@@ -16,8 +16,8 @@ from rlm_mem.recall.trajectory import trajectories
 from rlm_mem.server.dashboard.diffs import changed_fields, changed_links, word_diff
 from rlm_mem.server.dashboard.markdown import render
 from rlm_mem.server.dashboard.phrases import deed, origin, plain_fields
-from rlm_mem.server.dashboard.words import address, first_line, title
-from rlm_mem.store.standing import standing
+from rlm_mem.server.dashboard.words import address, first_line, title, without_marks
+from rlm_mem.store.core.standing import standing
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -52,7 +52,7 @@ class _Revision:
     at: str
     current: bool
     diff: Markup
-    fields: Sequence[tuple[str, str, str]]
+    fields: Sequence[tuple[str, Markup, Markup]]
     links: Sequence[tuple[str, str, str]]
     chunk: Chunk
 
@@ -120,7 +120,9 @@ def history_page(visit: Visit) -> Response:
         for earlier, later in pairwise(versions)
     ]  # fmt: skip
     first = versions[0]
-    made.insert(0, _Revision(first.revision, first.modified_at, first.current, Markup(""), (), (), first.chunk))
+    made.insert(
+        0, _Revision(first.revision, first.modified_at, first.current, Markup(""), (), (), first.chunk)
+    )
     others = (other for one in made for _, _, other in one.links)
     return visit.answer(
         "history.html",
@@ -173,7 +175,11 @@ def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> list[_Linked]:
     texts = memory.store.get_many(list(ways))
     made = [
         _Linked(
-            other, first_line(texts[other].content, 160) if other in texts else f"{other} (gone)", of_other
+            other,
+            first_line(without_marks(texts[other].content[:_LONG]), 160)
+            if other in texts
+            else f"{other} (gone)",
+            of_other,
         )
         for other, of_other in ways.items()
     ]
@@ -191,4 +197,4 @@ def _brief(memory: Memory, chunk_id: str | None) -> tuple[str, str] | None:
     if not chunk_id:
         return None
     chunk = memory.store.get_chunk(chunk_id, track=False)
-    return chunk_id, first_line(chunk.content, 140) if chunk else chunk_id
+    return chunk_id, title(chunk.content, 140) if chunk else chunk_id

@@ -111,7 +111,10 @@ async def _theme(request: Request) -> Response:
     """Remember the theme of this browser, for pages without scripts."""
     form = parse_qs((await request.body())[:4_000].decode("utf-8", "replace"))
     theme = form.get("theme", [""])[0]
-    back = urlsplit(form.get("back", [""])[0])
+    try:
+        back = urlsplit(form.get("back", [""])[0])
+    except ValueError:  # half an address of IPv6
+        back = urlsplit("")
     # Only ever back to one of our own pages.
     path = back.path if back.path.startswith("/") and not back.path.startswith("//") else "/memories"
     response = RedirectResponse(

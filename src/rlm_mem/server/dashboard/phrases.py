@@ -59,7 +59,11 @@ def deed(event: Mapping[str, Any]) -> str:
     if op == "unlink":
         return "link removed"
     if op == "undo":
-        return f"revision {event['to']} put back in force" if event.get("to") else "a former revision put back in force"
+        return (
+            f"revision {event['to']} put back in force"
+            if event.get("to")
+            else "a former revision put back in force"
+        )
     return _DEEDS.get(op, op.replace("_", " "))
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup, escape
 
@@ -15,13 +15,14 @@ from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InputError
 from rlm_mem.recall.trajectory import load_trajectory
 from rlm_mem.server.dashboard.memories import figures
-from rlm_mem.server.dashboard.words import address, first_line, visible
+from rlm_mem.server.dashboard.words import address, first_line, visible, without_marks
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.memory import Memory
-    from rlm_mem.recall.trajectory import SubCall, Trajectory, TrajectoryInfo
+    from rlm_mem.recall.outcome import OutcomeWord
+    from rlm_mem.recall.trajectory import SubCall, Trajectory
     from rlm_mem.server.dashboard.visits import Visit
     from rlm_mem.server.runs import Operation
 
@@ -31,6 +32,8 @@ _PAGE = 30
 _OPERATIONS = ("recall", "reason", "session")
 _BEGINS = 3.0
 """Seconds that a new run has to write its first line before the list is shown instead."""
+_SHOWN = 2_000
+"""Characters of a memory that are looked at for the beginning that is shown."""
 _LOST = timedelta(minutes=20)
 """A run without a word for so long was killed."""
 
@@ -54,7 +57,7 @@ def recalls_page(visit: Visit) -> Response:
     )
     return visit.answer(
         "recalls.html",
-        runs=[(info, _state(visit.memory, info)) for info in runs[:limit]],
+        runs=[(info, _state(visit.memory, info.outcome, info.started_at)) for info in runs[:limit]],
         operation=operation,
         operations=_OPERATIONS,
         more=address("/recalls", operation=operation, limit=limit * 2) if len(runs) > limit < 500 else "",
@@ -73,12 +76,13 @@ def recall_page(visit: Visit) -> Response:
     memory = visit.memory
     run = load_trajectory(memory.store, visit.part("run"))
     outcome = run.outcome
-    state = _state_of(memory, run)
+    state = _state(memory, outcome.word if outcome else None, run.started_at)
     wanted = [
         *(outcome.chunk_ids if outcome else ()),
         *(one for step in run.steps for one in step.chunks_read),
     ]
-    texts = _beginnings(memory, wanted)
+    walked = _path(outcome.detail if outcome else {})
+    texts = _beginnings(memory, [*wanted, *(str(step.get("chunk_id")) for step in walked)])
     pending = list(run.calls)
     steps = []
     for number, step in enumerate(run.steps, 1):
@@ -100,7 +104,8 @@ def recall_page(visit: Visit) -> Response:
         state=state,
         steps=steps,
         cited=[(one, texts.get(one, one)) for one in (outcome.chunk_ids if outcome else ())],
-        walked=_path(outcome.detail if outcome else {}),
+        walked=walked,
+        texts=texts,
         cancellable=state == "running" and _live(visit, run) is not None,
         live="recalls",
     )
@@ -142,25 +147,11 @@ def cancel(visit: Visit) -> Response:
 # --- states -----------------------------------------------------------------------------------------------
 
 
-def _state(memory: Memory, info: TrajectoryInfo) -> str:
-    if info.error:
-        return "failed"
-    if info.concluded is None:
-        return _running(memory, info.started_at)
-    return "answered" if info.concluded else "stopped"
-
-
-def _state_of(memory: Memory, run: Trajectory) -> str:
-    outcome = run.outcome
-    if outcome is None:
-        return _running(memory, run.started_at)
-    if outcome.error:
-        return "failed"
-    return "answered" if outcome.concluded else "stopped"
-
-
-def _running(memory: Memory, started_at: str) -> str:
-    return "running" if memory.store.clock() - parse_time(started_at) < _LOST else "lost"
+def _state(memory: Memory, outcome: OutcomeWord | None, started_at: str) -> OutcomeWord | Literal["running"]:
+    """How a run came out; one whose end nobody recorded runs, or failed with its process."""
+    if outcome is not None:
+        return outcome
+    return "running" if memory.store.clock() - parse_time(started_at) < _LOST else "failed"
 
 
 def _live(visit: Visit, run: Trajectory) -> Any:
@@ -188,7 +179,7 @@ def _model(memory: Memory) -> str:
 
 def _beginnings(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
     found = memory.store.get_many(list(dict.fromkeys(ids))[:300])
-    return {one: first_line(chunk.content, 140) for one, chunk in found.items()}
+    return {one: first_line(without_marks(chunk.content[:_SHOWN]), 140) for one, chunk in found.items()}
 
 
 def _path(detail: dict[str, Any]) -> list[dict[str, Any]]:

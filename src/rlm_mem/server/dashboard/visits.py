@@ -111,7 +111,10 @@ class Visit:
 
     def came_from(self) -> tuple[str, str]:
         """Address and name of the list that led here, with what was searched for; else the list of memories."""
-        said = urlsplit(self.request.headers.get("referer", "")[:8_000])
+        try:
+            said = urlsplit(self.request.headers.get("referer", "")[:8_000])
+        except ValueError:  # half an address of IPv6
+            said = urlsplit("")
         if said.netloc != self.request.url.netloc or said.path not in _LISTS:
             return "/memories", _LISTS["/memories"]
         query = [(name, value) for name, value in parse_qsl(said.query) if name != "done"]
