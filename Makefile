@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # Handed on to pytest or to the benchmarks: make test ARGS="-k links", make bench ARGS="--quick"
 ARGS ?=
 
+# Compiled modules are kept: tests start some hundred processes, and each would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # How many tests run at the same time: one a core, each with a database server of its own. A few chosen ones (-k, a path)
 # run in one process, which starts sooner. WORKERS=0 is one process for all.
 WORKERS ?= $(if $(filter -k% tests/%,$(ARGS)),0,auto)

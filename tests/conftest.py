@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,10 @@ from hypothesis import settings
 
 from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.postgres import Databases, NoServer, Server
+
+# A process that a test starts would else compile the whole package anew, which takes longer than all it does.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A busy machine is no reason to fail; the same examples for everybody in CI, new ones at every developer's run.
 settings.register_profile("house", deadline=None)
