@@ -168,11 +168,18 @@ def dies_at(number: int, after: bool) -> Callable[[], None]:
     return install
 
 
+SAMPLED_OR_ALL = pytest.mark.parametrize(
+    "step", [pytest.param(4, id="every fourth"), pytest.param(1, id="every", marks=pytest.mark.slow)]
+)
+"""Which of the places where it may be killed a process is killed at."""
+
+
+@SAMPLED_OR_ALL
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_kill_at_every_file_operation_of_every_write_leaves_a_sound_store(
-    tmp_path: Path, after: bool
+def test_a_kill_at_a_file_operation_of_every_write_leaves_a_sound_store(
+    tmp_path: Path, after: bool, step: int
 ) -> None:
-    for number in range(1, 200):
+    for number in range(2 if after else 1, 200, step):
         base = tmp_path / str(number)
         with ChunkStore(base) as store:
             victim = store.create_chunk("victim").id
@@ -250,10 +257,11 @@ def test_a_failure_at_every_file_operation_undoes_the_write(
     pytest.fail("the write never went through")
 
 
-def test_a_batch_killed_anywhere_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+@SAMPLED_OR_ALL
+def test_a_batch_killed_anywhere_is_there_as_a_whole_or_not_at_all(tmp_path: Path, step: int) -> None:
     """New, changed, archived, restored and erased chunks in one batch; seen by a process that was open all along."""
     outcomes = set()
-    for number in range(1, 200):
+    for number in range(1, 200, step):
         base = tmp_path / str(number)
         with ChunkStore(base) as store:
             changed, archived, erased, restored = (store.create_chunk(name).id for name in "abcd")
