@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.postgres import Databases, NoServer, Server
 
@@ -45,6 +46,19 @@ def _own_home(_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("RLM_MEM_", "OTEL_")):
             monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Nothing is synced: what is written outlives a killed process all the same, and no test can cut the power.
+
+    Programs that tests start sync as ever, and so does ``test_a_chunk_is_synced_before_it_is_acknowledged``, which
+    looks at what is synced.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        patch.setattr(files, "_sync_filesystem", lambda path: True)
+        yield
 
 
 class Clock:

@@ -297,3 +297,14 @@ def test_a_batch_killed_anywhere_is_there_as_a_whole_or_not_at_all(tmp_path: Pat
             assert outcomes == {"a", "a changed"}
             return
     pytest.fail("the batch never ran through")
+
+
+def test_a_chunk_is_synced_before_it_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file, and the folder that holds its name: a power cut afterwards takes neither."""
+    synced: set[int] = set()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.add(os.fstat(descriptor).st_ino))
+    with ChunkStore(tmp_path) as store:
+        synced.clear()
+        store.create_chunk("kept")
+    (written,) = (tmp_path / "chunks").rglob("*.json")
+    assert {written.stat().st_ino, written.parent.stat().st_ino} <= synced
