@@ -28,7 +28,7 @@ _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _OPENS = re.compile(
     r"(?:memory_frequency|volatility|update_trigger|retention_policy|confidence_score)[ \t]*:"
 )
-_LINE = re.compile(r"([A-Za-z_]\w*):(?: +(.*))?\Z")
+_LINE = re.compile(r"([A-Za-z_]\w*):(?: ++(.*))?\Z")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d+)?\Z")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*\Z")
 _CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False}

@@ -103,7 +103,7 @@ _DECISION = _rules(
     r"\b(?:decided|opted|resolved|elected|voted|agreed|concluded|committed|chosen|chose)\s+"
     r"(?:to|on|that|for|against|not|in favou?r|unanimously)\b",
     rf"\b(?:we|i|they|he|she|team|board|committee|council|group|management|everyone|user|"
-    rf"[a-z]+ and i)\s+(?:{_ADVERBS}\s+)*"
+    rf"[a-z]+ and i)\s+(?>(?:{_ADVERBS}\s+)*)"
     r"(?:decided|agreed|chose|chosen|picked|selected|approved|rejected|adopted|settled|opted|ruled out|"
     r"signed off)\b",
     r"\b(?:they|we|i|he|she|who)(?:\s+have|\s+has|'ve|'s)\s+(?:\w+\s+)?(?:chosen|picked|selected|decided|"
@@ -132,8 +132,7 @@ _LIKING = r"(?:like|love|enjoy|hate|dislike|adore|despise|detest|loathe|apprecia
 _PREFERENCE = _rules(
     r"\bprefer(?:s|red|ring)?\b|\bpreferences?\b|\bfavou?rites?\b",
     r"\b(?:likes|loves|enjoys|hates|dislikes|adores|despises|detests|loathes|favou?rs)\b",
-    rf"\b{_SUBJECT}\s+(?:{_ADVERBS}\s+|do\s+|don't\s+|do not\s+|would\s+|never\s+|always\s+|really\s+|"
-    rf"still\s+|absolutely\s+)*"
+    rf"\b{_SUBJECT}\s+(?>(?:{_ADVERBS}\s+|do\s+|don't\s+|do not\s+|would\s+|never\s+|always\s+|still\s+)*)"
     r"(?:like|love|enjoy|hate|dislike|adore|despise|detest|loathe)\b(?! to (?:see|hear|know) (?:you|that|"
     r"from))",
     rf"\b(?:doesn't|does not|don't|do not|didn't|never)\s+(?:{_ADVERBS}\s+)?{_LIKING}\b",

@@ -46,7 +46,7 @@ _DURATION = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
-    r"[$€£]?\d[\d,.:]*\d?%?(?:\s?(?:k|km|kg|mm|cm|m|g|%|°c|metres?|meters?|euros?|dollars?|pounds?|miles?|percent|"
+    r"[$€£]?\d[\d,.:]*+%?(?:\s?(?:k|km|kg|mm|cm|m|g|%|°c|metres?|meters?|euros?|dollars?|pounds?|miles?|percent|"
     r"cents?|millimetres?|centimetres?|milliseconds?|minutes?|hours?|seconds?|gigabytes?|people|points?)\b)?"
     r"|\b(?:once|twice|three times|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirty|twenty|dozen|"
     r"hundreds?|thousands?|half)\b(?:\s+(?:times|hundred|thousand|million|dozen))?",

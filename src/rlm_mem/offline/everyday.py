@@ -140,8 +140,8 @@ _VALUES: dict[str, re.Pattern[str]] = {
     noun: re.compile(pattern, re.IGNORECASE)
     for nouns, pattern in (
         ("phone telephone mobile", r"\+?\d[\d ()/-]{4,}\d"),
-        ("email e-mail mail", r"\S+@\S+\.\w+"),
-        ("url link website", r"https?://\S+|\b\w[\w-]*\.(?:com|org|net|io|dev|example|de|uk)\b\S*"),
+        ("email e-mail mail", r"(?<![^\s@])[^\s@]+@[^\s@]+\.\w+"),
+        ("url link website", r"https?://\S+|\b\w[\w-]{0,62}+\.(?:com|org|net|io|dev|example|de|uk)\b\S*"),
         ("old age", rf"\b(?:\d{{1,3}}|{_MANY})\b(?:[\s-]years?[\s-]old)?|\bborn\b"),
         ("company employer", r"(?:(?<=for )|(?<=at ))(?-i:[A-Z][\w&]+(?: [A-Z][\w&]+)*)"),
         ("port", r"\b\d{2,5}\b"),

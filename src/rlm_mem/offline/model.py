@@ -24,11 +24,6 @@ from rlm_mem.text.segments import split_segments
 
 __all__ = ["OfflineLLM", "given_passages"]
 
-_TAGGED = r"<{0}>\s*(.*?)\s*</{0}>"
-_QUESTION = re.compile(_TAGGED.format("question"), re.DOTALL)
-_CONTEXT = re.compile(r"<context>\s*(.*)\s*</context>", re.DOTALL)
-_OUTPUT = re.compile(_TAGGED.format("output"), re.DOTALL)
-_ERROR = re.compile(_TAGGED.format("error"), re.DOTALL)
 _BROKEN_TAG = re.compile(r"<\\(?=/?\s*(?:question|store|hits|output|error|context|earlier)\b)", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
 
@@ -82,30 +77,39 @@ class OfflineLLM:
 
 def given_passages(text: str) -> list[Passage] | None:
     """The passages of a reading that a program asked for, or None for any other message."""
-    context = _CONTEXT.search(text)
-    data = _data(_plain(context[1])) if context and text.startswith(READ_PROMPT) else None
+    context = _tagged(text, "context", last=True)
+    data = _data(_plain(context)) if context is not None and text.startswith(READ_PROMPT) else None
     if not isinstance(data, dict) or not isinstance(data.get("passages"), list):
         return None
     return [_passage(one) for one in data["passages"] if isinstance(one, dict)]
 
 
+def _tagged(text: str, tag: str, *, last: bool = False) -> str | None:
+    """What stands between the first opening tag and the first (or last) closing one behind it."""
+    begin = text.find(f"<{tag}>")
+    if begin < 0:
+        return None
+    begin += len(tag) + 2
+    end = text.rfind(f"</{tag}>", begin) if last else text.find(f"</{tag}>", begin)
+    return text[begin:end].strip() if end >= 0 else None
+
+
 def _reply(asked: Sequence[Message], weights: Weights) -> str:
-    context = _CONTEXT.search(asked[-1].content) if asked[-1].role == "user" else None
-    opening = next(
-        (found for m in asked if m.role == "user" and (found := _QUESTION.search(m.content))), None
-    )
+    context = _tagged(asked[-1].content, "context", last=True) if asked[-1].role == "user" else None
+    questions = (_tagged(message.content, "question") for message in asked if message.role == "user")
+    opening = next((found for found in questions if found is not None), None)
     if opening is None or (context is not None and len(asked) == 1):
         return _read_for(asked[-1].content, context, weights)
-    return _program(_plain(opening[1]), asked, weights)
+    return _program(_plain(opening), asked, weights)
 
 
 def _program(text: str, asked: Sequence[Message], weights: Weights) -> str:
     question = analyse_question(text)
     last = asked[-1].content
     programs = sum(1 for message in asked if message.role == "assistant")
-    if programs and _ERROR.search(last):
+    if programs and _tagged(last, "error") is not None:
         said, code = "The program failed; a plainer one.", fallback_program(question)
-    elif programs and _OUTPUT.search(last) and " held: " in last:
+    elif programs and _tagged(last, "output") is not None and " held: " in last:
         said, code = (
             "Not sure yet, so I look again in other words.",
             second_program(other_words(question), weights.bar),
@@ -117,9 +121,9 @@ def _program(text: str, asked: Sequence[Message], weights: Weights) -> str:
     return f"{said}\n```repl\n{code}```"
 
 
-def _read_for(prompt: str, context: re.Match[str] | None, weights: Weights) -> str:
+def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
     """A sub-call: answer from the context (or from the prompt itself), as JSON where the program asked for that."""
-    data = _data(_plain(context[1])) if context else None
+    data = _data(_plain(context)) if context is not None else None
     passages = given_passages(prompt)
     if passages is not None and isinstance(data, dict):
         found = read(analyse_question(str(data.get("question", ""))), passages, weights)
@@ -130,8 +134,9 @@ def _read_for(prompt: str, context: re.Match[str] | None, weights: Weights) -> s
             "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in found.passages)),
         }
         return json.dumps(reply, ensure_ascii=False)
-    given = prompt[: context.start()].strip() if context else prompt.strip()
-    question, text = (given, _texts(data)) if context else _question_and_text(given)
+    held = context is not None
+    given = prompt.partition("<context>")[0].strip() if held else prompt.strip()
+    question, text = (given, _texts(data)) if held else _question_and_text(given)
     found = read(analyse_question(question), _passages_of(text), weights)
     return found.answer if found.answer and found.held >= weights.bar / 2 else _NOT_HELD
 

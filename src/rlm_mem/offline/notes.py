@@ -50,7 +50,7 @@ _NEGATED = re.compile(
     r"\b(?:not|never|no longer|cannot|without|none|nobody|nothing|no)\b|n't\b", re.IGNORECASE
 )
 _LESSER = re.compile(
-    r"\b(?:prefers?|preferred|chose|choose|picked|rather)\b.*?\b(?:to|over|than|instead of)\s+(.+)$",
+    r"\b(?:prefers?|preferred|chose|choose|picked|rather)\b.{0,150}?\b(?:to|over|than|instead of)\s+(.+)",
     re.IGNORECASE,
 )
 _FORBIDDEN = re.compile(
@@ -307,7 +307,7 @@ def _topic(question: Question) -> frozenset[str]:
 
 
 _POSSESSED = re.compile(
-    r"\b(?P<owner>[^\W\d_][\w-]*?)(?:['’]s|(?<=s)['’])\s+(?P<noun>[\w-]+)(?:\s+(?P<next>[\w-]+))?"
+    r"\b(?P<owner>[^\W\d_][\w-]{0,60}?)(?:['’]s|(?<=s)['’])\s+(?P<noun>[\w-]+)(?:\s+(?P<next>[\w-]+))?"
 )
 
 

@@ -30,7 +30,7 @@ _PART = _any("morning* afternoon* evening* night* noon midnight lunchtime dawn w
 _SEASON = _any("spring summer autumn winter")
 _REGULAR = _any("daily weekly monthly nightly hourly yearly annually quarterly")
 _UNIT = _any("ms millisecond* second* sec minute* min hour* day* night* week* month* year* decade* quarter*")
-_NUMBER = r"(?:\d[\d.,]*|" + _any(
+_NUMBER = r"(?:\d[\d.,]{0,20}+|" + _any(
     "a an one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty sixty ninety "
     "half_an? several a_few"
 ) + ")"  # fmt: skip
@@ -42,15 +42,13 @@ _DATE = (
     rf"(?:\d{{1,2}}\s+{_MONTH}\b(?:\s+\d{{4}})?|{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?!\d)(?:,?\s+\d{{4}})?"
     rf"|{_MONTH}\s+\d{{4}}|{_MONTH}\b|\d{{4}}-\d\d-\d\d|(?:19|20)\d\d\b)"
 )
-_LEAD = _any(
-    "every each on at in from until till by before after since the around about between early mid late and to"
-)
+_LEAD = _any("on at in from until till by before after since around about between early mid late and to")
 _WHICH = _any("every each the early mid late other second first last next this working")
 
 TIME = _compiled(
-    rf"\b{_LEAD}?\s*(?:{_WHICH}[\s-]+)*"
+    rf"\b{_LEAD}?\s*+(?:{_WHICH}[\s-]++){{0,3}}"
     rf"(?:{_DAY}(?:\s+{_PART})?|{_PART}\b(?:\s+shifts?)?|{_CLOCK}|{_DATE}"
-    rf"|{_ORDINAL}\b(?:\s+of\s+(?:the|each|every)?\s*\w+)?"
+    rf"|{_ORDINAL}\b(?:\s+of\s++(?:(?:the|each|every)\s*+)?\w+)?"
     rf"|(?:every|each|twice an?|once an?)\s+(?:\w+\s+)?(?:{_UNIT}|{_SEASON})\b|{_SEASON}\b|{_REGULAR}\b)"
 )
 """A time: a date, a clock time, a day of the week, "every second Monday", "night shifts", "monthly"."""
@@ -60,7 +58,7 @@ OFTEN = _compiled(
     rf"|\w+\s+times\s+(?:an?|per)\s+\w+|{_REGULAR}|on {_DAY})\b"
 )
 LASTS = _compiled(
-    rf"\b{_NUMBER}[\s-]+(?:and a half\s+)?{_UNIT}\b(?:[\s-]old)?|\b\d+(?:ms|s|min|h)\b|\bsince\s+[\w ]{{3,20}}"
+    rf"\b{_NUMBER}[\s-]++(?:and a half\s+)?{_UNIT}\b(?:[\s-]old)?|\b\d+(?:ms|s|min|h)\b|\bsince\s+[\w ]{{3,20}}"
 )
 AGED = _compiled(
     r"\b(?:is|was|turned|turns|turning|aged?|age of)\s+(\w+(?:-\w+)?)\b|\b(\d+|\w+)[\s-]years?[\s-]old\b|\bborn\b.*"
@@ -73,13 +71,13 @@ PLACE = _compiled(rf"\b{_BESIDE}\s+(?=[\w/`~\"'])")
 PATH = _compiled(r"(?<!\w)(?:~|\.)?/[\w./-]+|\bhttps?://\S+")
 _KIN = _any("son* daughter* wife husband kid* child children friend* partner")
 NOT_PLACES = _compiled(
-    rf"^\w+\s+(?:the\s+)?(?:{_DAY}|{_MONTH}\b|\d|{_PART}\b|{_ORDINAL}\b|{_SEASON}\b"
+    rf"^\w++\s++(?:the\s++)?(?:{_DAY}|{_MONTH}\b|\d|{_PART}\b|{_ORDINAL}\b|{_SEASON}\b"
     rf"|(?:his|her|their|its)\s+(?:\w+\s+)?{_KIN}|(?:use|be|keep|avoid|make|order)\b)"
 )
 _CAPITAL = r"[^\W\d_a-z]"
 TITLED = re.compile(
     rf"(?:(?:Mr|Mrs|Ms|Dr|Prof|Sir)\.?\s+)?{_CAPITAL}[\w'’-]*[^\W_]"
-    rf"(?:\s+(?:van|von|de|da|al|el|der)?\s*{_CAPITAL}[\w-]*[^\W_])*"
+    rf"(?:\s++(?:(?:van|von|de|da|al|el|der)\s*+)?{_CAPITAL}[\w-]*[^\W_])*"
 )
 """A name: words with a capital letter, a title before them."""
 
@@ -91,7 +89,7 @@ NO_PERSON = word_set(
     """
 )
 ROLE = _compiled(
-    r"\b(?:the|a|an|our|his|her|their)\s+(?:[\w-]+\s+){0,2}?"
+    r"\b(?:the|a|an|our|his|her|their)\s++(?:[\w-]++\s++){0,2}?"
     + _any(
         "team group mother father brother sister son daughter wife husband friend uncle aunt cousin neighbour boss "
         "manager colleague landlord agency company office department crew lead"
@@ -114,7 +112,10 @@ BECAUSE = tuple(
 )
 """Reasons, the plainest first."""
 
-SO = _compiled(r"^(.{8,}?)[,;]?\s+(?:so|therefore|hence|which is why|that is why)\s+(?!that\b)(.+)$")
+SO = _compiled(
+    # That the text is one line is looked at once, at its start.
+    r"^(?=.+$)(.{8,}?)[,;]?(?<!\s)\s++(?:so|therefore|hence|which is why|that is why)\s++(?!that\b)(.+)"
+)
 THATS_WHY = _compiled(r"\b(?:that is|that's|this is|which is) why\b|^(?:so|therefore|hence)\b")
 LOOSE = _compiled(r"\b(?:after|when|for|by|with|from)\s+\S.*")
 REASON_FOLLOWS = _compiled(
@@ -123,7 +124,7 @@ REASON_FOLLOWS = _compiled(
 )
 CONDITION = _compiled(r"\b(?:when|whenever|if|as soon as|after|before|during|while)\s+\S.*")
 CUT = _compiled(
-    r"\s*(?:[,;(]|:\s|\s[-–—]\s|\b(?:because|since|so that|so|due to|owing to|when|while|which|who|but|although|after"
-    r"|before|instead of|rather than|over|and (?:is|was|has|runs|lives|works|the|it|he|she|they|we))\b)"
+    r"(?<!\s)(?:\s++[-–—]\s|\s*+(?:[,;(]|:\s|\b(?:because|since|so that|so|due to|owing to|when|while|which|who|but"
+    r"|although|after|before|instead of|rather than|over|and (?:is|was|has|runs|lives|works|the|it|he|she|they|we))\b))"
 )
 """Where a phrase ends."""

@@ -39,6 +39,10 @@ LONGEST = 30
 """Words of a whole sentence that is shown as an answer; a longer one is cut at a comma or semicolon."""
 
 
+_AND_DOES = re.compile(r"(?<!\s)\s++and\s++\w+s\s")
+_UNIT = re.compile(r"[\s-]{0,8}+(%|percent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)?")
+_BEHIND = re.compile(r"\b(?:in|on|at|to|via|into)$")
+_DONE_BY = re.compile(r"(?:ed|en|wn|de|ld|nd|un) by$")
 _PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
 
 
@@ -103,7 +107,8 @@ def _to_stop(text: str) -> str:
     """Up to where the phrase ends: a comma, a conjunction of clauses, the full stop."""
     found = CUT.search(text, 1)
     head = text[: found.start()] if found else text
-    head = re.sub(r"\s+and\s+\w+s\s.*$", "", head) if len(head.split()) > 3 else head
+    if len(head.split()) > 3 and (further := _AND_DOES.search(head)):
+        head = head[: further.start()]
     return head.strip().rstrip(".,;:!?").strip()
 
 
@@ -153,7 +158,9 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     if found is None:
         condition = CONDITION.search(text)
         return Piece(_to_stop(condition.group()), 0.6) if condition and condition.start() else None
-    plain = re.sub(r"^(?:on|in|at|and|about|the)\s+(?=\d|[A-Z])|\s+(?:at|of|in|and|to)$", "", found.text)
+    plain = re.sub(
+        r"^(?:on|in|at|and|about|the)\s++(?=\d|[A-Z])|(?<!\s)\s++(?:at|of|in|and|to)$", "", found.text
+    )
     return Piece(plain.strip(), 1.0)
 
 
@@ -162,7 +169,7 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
     found = []
     money = bool(re.search(r"\bhow much\b|\bprice\b|\bcost\b", question.text, re.IGNORECASE))
     for match in NUMBER.finditer(text):
-        unit = re.match(r"[\s-]*(%|percent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)?", text[match.end() :])
+        unit = _UNIT.match(text, match.end())
         word = unit[1].lower() if unit else ""
         whole = match.group() + (unit.group() if unit and word not in FUNCTION_WORDS else "")
         counted = any(stem_of(word) == term for term in question.terms) if word else False
@@ -210,14 +217,19 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         r"\W*who(?:se)?\s+(?!is\b|are\b|was\b|were\b|did\b|do\b|does\b)", question.text, re.IGNORECASE
     )
     if active:  # who does something does not stand behind "in"
-        found = [one for one in found if not re.search(r"\b(?:in|on|at|to|via|into)\s+$", text[: one[0]])]
-    by = [one for one in found if re.search(r"\b\w+(?:ed|en|wn|de|ld|nd|un) by\s+$", text[: one[0]])]
+        found = [one for one in found if not _BEHIND.search(_before(text, one[0]))]
+    by = [one for one in found if _DONE_BY.search(_before(text, one[0]))]
     return _nearest(question, sentence, by if active and by else found)
+
+
+def _before(text: str, place: int) -> str:
+    """The few words before a place, without the space in between."""
+    return text[max(0, place - 40) : place].rstrip()
 
 
 def _acts(text: str, end: int) -> bool:
     """Whether a verb seems to follow: "Giulia lives …", not "Timeouts for …"."""
-    after = re.match(r"(?:['’]s)?\s+([\w-]+)", text[end:])
+    after = re.match(r"(?:['’]s)?\s+([\w-]+)", text[end : end + 80])
     word = after[1].lower() if after else ""
     return word.endswith(("s", "ed")) or word in word_set(
         "and will can has had is was chose wrote made built took set found went ran won"
@@ -287,7 +299,7 @@ def _object(question: Question, sentence: Sentence) -> Piece | None:
             if one.stem == stem_of(noun) and not one.closes and numbered:
                 return Piece(text[one.start : after.end], 1.0)  # "gate B12"
     asked = re.match(
-        r"\W*(?:what|which)(?:\s+[\w-]+){0,3}?\s+(?:did|do|does|should|must|will|can)\s+(?P<who>.+?)\s*\??$",
+        r"\W*(?:what|which)(?:\s+[\w-]+){0,3}?\s+(?:did|do|does|should|must|will|can)\s+(?P<who>.+)",
         question.text,
         re.IGNORECASE,
     )
@@ -309,15 +321,14 @@ def _object(question: Question, sentence: Sentence) -> Piece | None:
                 return Piece(found, 0.9)
             return None
         return None
-    copula = re.match(
-        r"\W*what(?:'s|\s+(?:is|are|was|were))\s+(?P<what>.+?)\s*\??$", question.text, re.IGNORECASE
-    )
-    if copula:
-        for match in re.finditer(r"(?:\s(?:is|are|was|were|to)\s|:\s)(?=\S)", text):
+    if re.match(r"\W*+what(?:'s|\s+(?:is|are|was|were))\s+[^\s?]", question.text, re.IGNORECASE):
+        for match in itertools.islice(
+            re.finditer(r"(?:\s(?:is|are|was|were|to)\s|:\s)(?=\S)", text), _PLACES
+        ):
             left = Sentence(text[: match.start()], 0).stems
             heads = [t for t in question.terms if degree(t, left, "") >= 0.9]
             if heads and len(heads) == len(question.terms):
-                found = re.sub(r"\s*[;(].*$", "", text[match.end() :]).rstrip(". ")
+                found = re.split(r"[;(]", text[match.end() :], maxsplit=1)[0].rstrip().rstrip(". ")
                 if found and not _echo(question, found):
                     return Piece(found, 0.9)
     return None

@@ -43,19 +43,21 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("kind", r"\b(?:what|which) (?:kind|kinds|type|types|sort|sorts|genre|genres|style|colou?r)\b"),
         (
             "do",
-            r"\bwhat (?:did|do|does|is|are|was|were|has|have|had|will|would|can|could)\b.*\b(?:do|doing|done|did)\b",
+            r"\bwhat (?:did|do|does|is|are|was|were|has|have|had|will|would|can|could)\b"
+            r".{0,200}\b(?:do|doing|done|did)\b",
         ),
         ("what", r"\b(?:what|which)\b"),
     )
 )  # fmt: skip
 _YES_NO = re.compile(
-    r"^\W*(?:(?:so|and|but|then|also),?\s+)?(?:is|are|was|were|am|do|does|did|has|have|had|will|would|can|could|should|"
+    r"^\W*+(?:(?:so|and|but|then|also),?\s++)?(?:is|are|was|were|am|do|does|did|has|have|had|will|would|can|could|should|"
     r"may|might|isn't|aren't|doesn't|didn't|hasn't|wasn't|won't)\b",
     re.IGNORECASE,
 )
-_OPTIONS = re.compile(
-    r"\b(?P<first>(?:\w[\w'’.-]*\s+){0,4}?\w[\w'’.-]*),?\s+or\s+(?P<second>[^?.,;]+)", re.IGNORECASE
-)
+_OR = re.compile(r"(?<=[\w'’.,-])(?<!\s)\s++or\s++(?P<second>[^?.,;]+)", re.IGNORECASE)
+_OPTION = re.compile(r"\w[\w'’.-]*")
+_LEADS_ON = re.compile(r"(?<!\s)\s++(?:in|on|at|for|when|because|if|during|after|before)\s")
+_LONGEST_OPTION = 200  # characters looked at before "or"
 _WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
 _OPENERS = word_set(
     """
@@ -190,16 +192,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _options(text: str) -> tuple[str, ...]:
     """ "tea or coffee" at the end of a question: its alternatives, articles and lead-in words cut off."""
-    match = _OPTIONS.search(text)
+    pairs = ((found, _words_before(text, found.start())) for found in _OR.finditer(text))
+    match, words = next(((found, before) for found, before in pairs if before), (None, []))
     if match is None:
         return ()
-    second = re.split(r"\s+(?:in|on|at|for|when|because|if|during|after|before)\s", match["second"].strip())[
-        0
-    ]
-    first = match["first"].strip()
+    second = _LEADS_ON.split(match["second"].strip(), maxsplit=1)[0]
     # The first option ends right before "or"; it is taken as long as the second, at least one word.
     wanted = max(1, len(second.split()))
-    first = " ".join(first.split()[-max(wanted, 1) :])
+    first = " ".join(words[-wanted:])
     cleaned = tuple(
         re.sub(r"^(?:the|a|an|to|of|by|in|more|rather)\s+", "", part, flags=re.IGNORECASE)
         for part in (first, second)
@@ -211,6 +211,22 @@ def _options(text: str) -> tuple[str, ...]:
     ):
         return ()
     return cleaned
+
+
+def _words_before(text: str, end: int) -> list[str]:
+    """Up to five words that end right before a place; none where something else stands there."""
+    words: list[str] = []
+    for word in reversed(text[max(0, end - _LONGEST_OPTION) : end].removesuffix(",").split()):
+        if len(words) == 5:
+            break
+        if _OPTION.fullmatch(word):
+            words.append(word)
+            continue
+        # What stands before a bracket or a quote is no part of it: "(tea or coffee".
+        parts = [part for part in _OPTION.findall(word) if word.endswith(part)]
+        words.extend(parts[-1:])
+        break
+    return words[::-1]
 
 
 def _many(text: str, noun: str, kind: str) -> bool:

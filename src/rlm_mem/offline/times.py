@@ -13,7 +13,7 @@ __all__ = ["Moment", "day_words", "moments"]
 _WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _FUZZY = re.compile(r"\b(?:a few|several|couple|few|some)\b", re.IGNORECASE)
 _COUNTED = re.compile(
-    r"(?P<count>\w+(?: \w+)*?)\s+(?P<unit>day|week|weekend|month|year)s?\s+(?:ago|back|earlier)$",
+    r"\b(?P<count>\w+(?: \w+){0,3}?)\s++(?P<unit>day|week|weekend|month|year)s?\s+(?:ago|back|earlier)$",
     re.IGNORECASE,
 )
 _NUMBER = {

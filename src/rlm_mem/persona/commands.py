@@ -12,27 +12,29 @@ __all__ = ["Command", "parse_commands"]
 
 LONGEST = 300
 """Characters; a longer text is talk, not a command."""
-_NUMBER = r"(?P<value>[+-]?\d+(?:\.\d+)?)\s*(?:%|percent\b)?"
+# Commands are matched as a whole, every run of spaces in them being one blank.
+_NUMBER = r"(?P<value>[+-]?\d+(?:\.\d+)?) ?(?:%|percent\b)?"
 _WHAT = r"(?:my |the |your )?(?P<name>\w[\w -]*?)(?: slider| level)?"
 _FORMS: tuple[tuple[str, str], ...] = (
-    ("set", rf"(?:set|put|turn|make|change|adjust)\s+{_WHAT}\s+(?:to|at|=|:)\s*{_NUMBER}"),
+    ("set", rf"(?:set|put|turn|make|change|adjust) {_WHAT} (?:to|at|=|:) ?{_NUMBER}"),
     # Without a verb the sign is asked for: "user: 12" may be somebody's data.
-    ("set", rf"{_WHAT}\s*(?:[:=\s]|\bto\b|\bat\b)\s*(?P<value>\d+(?:\.\d+)?)\s*(?:%|percent\b)"),
-    ("max", rf"(?:set\s+)?(?:max|maximum|maximize|maximise|full)\s+{_WHAT}"),
-    ("min", rf"(?:set\s+)?(?:min|minimum|minimize|minimise|zero)\s+{_WHAT}"),
-    ("max", rf"(?:set|turn)\s+{_WHAT}\s+to\s+(?:max|maximum|full)"),
-    ("min", rf"(?:set|turn)\s+{_WHAT}\s+to\s+(?:min|minimum|zero)"),
-    ("more", rf"(?:raise|increase)\s+{_WHAT}\s+by\s+{_NUMBER}"),
-    ("less", rf"(?:lower|reduce|decrease)\s+{_WHAT}\s+by\s+{_NUMBER}"),
-    ("reset", r"reset\s+(?:all\s+|the\s+|my\s+)*(?P<name>\w[\w -]*?)(?: slider)?"),
+    ("set", rf"{_WHAT} ?(?:[:= ]|\bto\b|\bat\b) ?(?P<value>\d+(?:\.\d+)?) ?(?:%|percent\b)"),
+    ("max", rf"(?:set )?(?:max|maximum|maximize|maximise|full) {_WHAT}"),
+    ("min", rf"(?:set )?(?:min|minimum|minimize|minimise|zero) {_WHAT}"),
+    ("max", rf"(?:set|turn) {_WHAT} to (?:max|maximum|full)"),
+    ("min", rf"(?:set|turn) {_WHAT} to (?:min|minimum|zero)"),
+    ("more", rf"(?:raise|increase) {_WHAT} by {_NUMBER}"),
+    ("less", rf"(?:lower|reduce|decrease) {_WHAT} by {_NUMBER}"),
+    ("reset", r"reset (?>(?:all |the |my )*)(?P<name>\w[\w -]*?)(?: slider)?"),
     ("mode", r"(?:switch to |enter |use |go into |activate )?(?:the )?(?P<name>\w[\w -]*?) mode"),
-    ("mode", r"(?:switch to|mode)\s*:?\s+(?P<name>\w[\w -]*?)"),
+    ("mode", r"(?:switch to|mode) ?:? (?P<name>\w[\w -]*?)"),
 )
-_COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _FORMS)
+_COMPILED = tuple((kind, re.compile(rf"\A{pattern}\Z", re.IGNORECASE)) for kind, pattern in _FORMS)
 _POLITE = re.compile(
-    r"^(?:please|ok(?:ay)?|hey|now|and|then)\b[,\s]*|[,\s]*\b(?:please|now|thanks|thank you)$", re.I
+    r"^(?:please|ok(?:ay)?|hey|now|and|then)\b[,\s]*|(?<![,\s])[,\s]*+\b(?:please|now|thanks|thank you)$",
+    re.I,
 )
-_BETWEEN = re.compile(r"\s*(?:[,;\n]|\band\b|\bthen\b)\s*", re.IGNORECASE)
+_BETWEEN = re.compile(r" ?(?:[,;]|\band\b|\bthen\b) ?", re.IGNORECASE)
 _ALL = ("sliders", "everything", "all", "persona", "personality", "all sliders", "")
 _PLAIN = ("base", "normal", "default", "standard")
 
@@ -84,7 +86,7 @@ def _bare(text: str) -> str:
 
 def _command(text: str, library: Library) -> Command | None:
     for kind, pattern in _COMPILED:
-        match = pattern.fullmatch(text)
+        match = pattern.match(text)
         made = _made(kind, match.groupdict(), library) if match else None
         if made is not None:
             return made

@@ -13,7 +13,7 @@ MAX_BYTES = 262_144
 """A persona file is read whole and goes into prompts: one larger than this is a mistake."""
 
 _HEADING = re.compile(r"(#{1,6})\s+(.*)$")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_FENCE = re.compile(r"\s*+(`{3,}|~{3,})")
 _ITEM = re.compile(r"[-*+] (.*)$")
 _RULE_ROW = re.compile(r"[\s|:-]+$")
 _NUMBER = re.compile(r"(\d{1,9})(?:\.0+)? ?%?$")

@@ -11,7 +11,7 @@ from rlm_mem.persona.documents import Document, Section, flat, parse_document, w
 
 __all__ = ["Personality", "parse_personality"]
 
-_BETWEEN = re.compile(r"(\d{1,9}) ?%? ?(?:-|–|—|to) ?(\d{1,9}) ?%?$")
+_BETWEEN = re.compile(r"(\d{1,9}+) ?+%?+ ?+(?:-|–|—|to) ?(\d{1,9}) ?%?$")
 _PLACEHOLDER = re.compile(r"[.…\s]*$|\[.*\]$")
 
 

@@ -13,7 +13,7 @@ __all__ = ["Level", "Slider", "parse_slider"]
 
 LARGEST = 1_000_000
 # Of texts without runs of white space, so that no file can keep these busy.
-_RANGE = re.compile(r"(\d{1,9}) ?%? ?(?:\([^()]{0,200}\))? ?(?:-|–|—|−|→|->|\.\.|…|to) ?(\d{1,9})")
+_RANGE = re.compile(r"(?<!\d)(\d{1,9}+) ?+%?+ ?+(?:\([^()]{0,200}\))? ?(?:-|–|—|−|→|->|\.\.|…|to) ?(\d{1,9})")
 _EXAMPLE = re.compile(r"\*{0,2} ?(\d{1,9}) ?%? ?\*{0,2} ?(?::|—|–|-|=) ?\*{0,2} ?(.+)$")
 
 

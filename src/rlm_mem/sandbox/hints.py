@@ -8,49 +8,61 @@ from rlm_mem.sandbox.prelude_modules import MODULES
 
 __all__ = ["hint_for"]
 
-_BY_MESSAGE: tuple[tuple[str, str], ...] = (
-    (
-        r"cannot suspend in this synchronous context",
-        "Host functions cannot be called from inside a built-in here: use a for loop or a list comprehension.",
-    ),
-    (
-        r"support class inheritance",
-        "Classes cannot inherit here: write a plain class, a @dataclass, or a dict.",
-    ),
-    (
-        r"support method decorators",
-        "No @property, @staticmethod or @classmethod here: write an ordinary method or a function.",
-    ),
-    (
-        r"support yield",
-        "Use 'yield' only as a statement of its own in a plain def, or build and return a list.",
-    ),
-    (r"support the 'del' statement", "Write d.pop(key), or assign None."),
-    (r"support async comprehensions|exception groups", "Write a plain for loop with try and except."),
-    (r"has no attribute '(?:VERBOSE|X)'", "Write the pattern on one line, without re.VERBOSE."),
-    (
-        r"object has no attribute '(?:get|items|keys|values)'",
-        "This is not a dict; look at type(value) first.",
-    ),
-    (r"'dict' object has no attribute", "Chunks and hits are dicts: write chunk['content'], hit['snippet']."),
-    (r"'NoneType' object", "read_chunk returns None for an unknown id: test it before use."),
-    (r"'list' object is not an iterator", "Wrap it: next(iter(items), None)."),
-    (r"not supported between instances", "Classes cannot be ordered here: pass key=lambda item: item.field."),
-    (
-        r"object of type '.*' has no len|is not subscriptable",
-        "Look at type(value) first; use dicts and lists.",
-    ),
-    (
-        r"name '(?:dir|vars|globals)' is not defined",
-        "Use the names you assigned; print what you want to see.",
-    ),
-    (
-        r"name '(?:super|issubclass|property|staticmethod|classmethod)' is not defined",
-        "Use functions and dicts.",
-    ),
-    (r"name 'bytearray' is not defined", "Use bytes, or a list of numbers."),
-    (r"name '\w+' is not defined", "Assign it first, or import its module; earlier programs' names persist."),
-    (r"Exceeds the limit \(\d+ digits\)", "Work with smaller numbers."),
+_BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), hint)
+    for pattern, hint in (
+        (
+            r"cannot suspend in this synchronous context",
+            "Host functions cannot be called from inside a built-in here: use a for loop or a list comprehension.",
+        ),
+        (
+            r"support class inheritance",
+            "Classes cannot inherit here: write a plain class, a @dataclass, or a dict.",
+        ),
+        (
+            r"support method decorators",
+            "No @property, @staticmethod or @classmethod here: write an ordinary method or a function.",
+        ),
+        (
+            r"support yield",
+            "Use 'yield' only as a statement of its own in a plain def, or build and return a list.",
+        ),
+        (r"support the 'del' statement", "Write d.pop(key), or assign None."),
+        (r"support async comprehensions|exception groups", "Write a plain for loop with try and except."),
+        (r"has no attribute '(?:VERBOSE|X)'", "Write the pattern on one line, without re.VERBOSE."),
+        (
+            r"object has no attribute '(?:get|items|keys|values)'",
+            "This is not a dict; look at type(value) first.",
+        ),
+        (
+            r"'dict' object has no attribute",
+            "Chunks and hits are dicts: write chunk['content'], hit['snippet'].",
+        ),
+        (r"'NoneType' object", "read_chunk returns None for an unknown id: test it before use."),
+        (r"'list' object is not an iterator", "Wrap it: next(iter(items), None)."),
+        (
+            r"not supported between instances",
+            "Classes cannot be ordered here: pass key=lambda item: item.field.",
+        ),
+        (
+            r"object of type '[^']{0,200}' has no len|is not subscriptable",
+            "Look at type(value) first; use dicts and lists.",
+        ),
+        (
+            r"name '(?:dir|vars|globals)' is not defined",
+            "Use the names you assigned; print what you want to see.",
+        ),
+        (
+            r"name '(?:super|issubclass|property|staticmethod|classmethod)' is not defined",
+            "Use functions and dicts.",
+        ),
+        (r"name 'bytearray' is not defined", "Use bytes, or a list of numbers."),
+        (
+            r"name '\w{1,200}+' is not defined",
+            "Assign it first, or import its module; earlier programs' names persist.",
+        ),
+        (r"Exceeds the limit \(\d{1,20} digits\)", "Work with smaller numbers."),
+    )
 )
 
 _BY_KIND: dict[str, str] = {
@@ -63,11 +75,15 @@ _BY_KIND: dict[str, str] = {
     "PermissionError": "There is no file system, network or clock of the host in the sandbox.",
 }
 
-_MISSING_MODULE = re.compile(r"No module named '([\w.]+)'")
+_LONGEST = 2_000
+"""Characters of a message that are read; the program may have written any number."""
+
+_MISSING_MODULE = re.compile(r"No module named '([\w.]{1,200}+)'")
 
 
 def hint_for(kind: str, message: str) -> str | None:
     """Return one sentence that says what to write instead, or None when nothing general can be said."""
+    message = message[:_LONGEST]
     missing = _MISSING_MODULE.search(message)
     if missing is not None:
         module = missing.group(1)
@@ -77,6 +93,6 @@ def hint_for(kind: str, message: str) -> str | None:
             return "From contextlib there is suppress; otherwise write try and except."
         return "Use one of the modules that are there, for example re, json, math, datetime or collections."
     for pattern, hint in _BY_MESSAGE:
-        if re.search(pattern, message):
+        if pattern.search(message):
             return hint
     return _BY_KIND.get(kind)

@@ -61,7 +61,8 @@ _BLOCKED_ATTRIBUTES = frozenset(
 )
 
 _DUNDER = re.compile(r"__\w+__\Z")
-_FORMAT_FIELD_DUNDER = re.compile(r"\{[^{}]*__\w+__[^{}]*\}")
+_FORMAT_FIELD = re.compile(r"\{([^{}]*+)\}")
+_LONG_WORD = re.compile(r"\w{5,}+")
 _BLOCKED_STRINGS = re.compile(
     r"__(?:class|bases?|subclasses|mro|globals|code|builtins|import|dict|getattribute|reduce(?:_ex)?|closure"
     r"|func|self|wrapped|loader|spec|traceback|context|cause|init_subclass|subclasshook)__\Z"
@@ -205,10 +206,20 @@ def _attributes(node: ast.AST) -> Iterator[SandboxViolation]:
                 yield _violation(node, f"the attribute {attribute} is not allowed", "Match ordinary fields.")
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         text = node.value
-        if "__" in text and (_BLOCKED_STRINGS.match(text) or _FORMAT_FIELD_DUNDER.search(text)):
+        if "__" in text and (_BLOCKED_STRINGS.match(text) or _names_dunder(text)):
             yield _violation(
                 node, "text that names interpreter attributes is not allowed", "Use ordinary fields only."
             )
+
+
+def _names_dunder(text: str) -> bool:
+    """Whether a field of a format string reaches for an attribute such as `__class__`."""
+    for field in _FORMAT_FIELD.finditer(text):
+        for word in _LONG_WORD.findall(field[1]):
+            opening = word.find("__")
+            if opening >= 0 and word.find("__", opening + 3) >= 0:
+                return True
+    return False
 
 
 def _blocked_attribute(name: str) -> bool:

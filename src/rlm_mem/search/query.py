@@ -61,18 +61,18 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("who", r"who(?:m|se)?\b|(?:what|which) (?:person|people|friend|author|artist|band|singer|musician)s?\b"),
         (
             "feeling",
-            r"how (?:did|does|do|has|was|is|were) .*\b(?:feel|felt|react|reaction|describe)|"
-            r"what (?:was|is|were) .*\b(?:reaction|feeling|emotion|mood|attitude)",
+            r"how (?:did|does|do|has|was|is|were) .{0,200}\b(?:feel|felt|react|reaction|describe)|"
+            r"what (?:was|is|were) .{0,200}\b(?:reaction|feeling|emotion|mood|attitude)",
         ),
         (
             "opinion",
-            r"what (?:does|did|do|is|was) .*\b(?:think|thinks|believe|opinion|advice|suggest\w*|"
-            r"recommend\w*|symboli[sz]e|represent|mean|remind)\b|how does .* view\b",
+            r"what (?:does|did|do|is|was) .{0,200}\b(?:think|thinks|believe|opinion|advice|suggest\w*|"
+            r"recommend\w*|symboli[sz]e|represent|mean|remind)\b|how does .{0,200} view\b",
         ),
         (
             "title",
             r"(?:what|which) (?:\w+ ){0,3}?(?:books?|songs?|movies?|films?|shows?|games?|album|"
-            r"series|titles?|names?|novels?|brands?|quotes?|posters?)\b|what .*\b(?:called|named|"
+            r"series|titles?|names?|novels?|brands?|quotes?|posters?)\b|what .{0,200}\b(?:called|named|"
             r"titled)\b",
         ),
         ("how", r"how\b"),

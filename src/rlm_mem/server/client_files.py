@@ -16,7 +16,7 @@ from rlm_mem.errors import InvalidConfig, StorageError
 
 __all__ = ["Edit", "json_with", "read_text", "toml_with", "write_with_backup"]
 
-_TABLE = re.compile(r"^\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_TABLE = re.compile(r"^\s*+\[\[?\s*+([^\[\]]*[^\[\]\s])\s*+\]\]?\s*+(?:#.*)?$")
 
 #: The new text of a file, or None when it already says what it should.
 Edit = str | None

@@ -53,7 +53,7 @@ OPINION = 1 << 23  #: "I think", "should", "recommend"
 NEGATION = 1 << 24  #: "not", "never", "no longer"
 
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "＇": "'", "`": "'"})
-_WORD = re.compile(r"\d{1,3}(?:,\d{3})+(?![\w,])|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*")
+_WORD = re.compile(r"\d{1,3}(?:,\d{3}){1,8}(?![\w,])|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*")
 _NUMERIC = re.compile(r"\d+(?:[.,]\d+)+$")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+$")
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")

@@ -47,41 +47,47 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("iso_month", _Y + r"-(?P<monthno>0[1-9]|1[0-2])(?!-\d)"),
         ("slashed", _Y + r"/(?P<monthno>0?[1-9]|1[0-2])/(?P<day>0?[1-9]|[12]\d|3[01])"),
         ("dotted", r"(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<monthno>0?[1-9]|1[0-2])\." + _Y),
-        ("day", _D + r"\s+(?:of\s+)?" + _M + r",?\s+(?:of\s+|in\s+)?" + _Y),
-        ("day", _M + r"\s+(?:the\s+)?" + _D + r",?\s+" + _Y),
-        ("part_month", r"(?P<part>early|mid|late|beginning of|end of)[\s-]+" + _M + r"(?:,?\s+" + _Y + r")?"),
-        ("month_year", _M + r",?\s+(?:of\s+)?" + _Y),
-        ("season", r"(?:the\s+)?(?P<season>spring|summer|fall|autumn|winter)\s+(?:of\s+)?" + _Y),
-        ("day", _D + r"\s+(?:of\s+)?" + _M),
-        ("day", _M + r"\s+(?:the\s+)?" + _D + r"(?!\s*(?:%|percent|people|times|years|[ap]m))"),
+        ("day", _D + r"\s++(?:of\s++)?" + _M + r",?\s++(?:of\s++|in\s++)?" + _Y),
+        ("day", _M + r"\s++(?:the\s++)?" + _D + r",?\s++" + _Y),
+        (
+            "part_month",
+            r"(?P<part>early|mid|late|beginning of|end of)[\s-]++" + _M + r"(?:,?\s++" + _Y + r")?",
+        ),
+        ("month_year", _M + r",?\s++(?:of\s++)?" + _Y),
+        ("season", r"(?:the\s++)?(?P<season>spring|summer|fall|autumn|winter)\s++(?:of\s++)?" + _Y),
+        ("day", _D + r"\s++(?:of\s++)?" + _M),
+        ("day", _M + r"\s++(?:the\s++)?" + _D + r"(?!\s*+(?:%|percent|people|times|years|[ap]m))"),
         (
             "bare_month",
-            r"(?:in|during|since|until|by|before|after|of|from|last|next|this|throughout)\s+" + _M,
+            r"(?:in|during|since|until|by|before|after|of|from|last|next|this|throughout)\s++" + _M,
         ),
         (
             "day_word",
             r"(?P<word>the day before yesterday|the day after tomorrow|yesterday|today|tonight|tomorrow|last night)",
         ),
-        ("ago", _N + r"\s+(?P<unit>day|week|month|year|weekend)s?\s+(?:ago|back|earlier)"),
-        ("ahead", r"in\s+" + _N + r"\s+(?P<unit>day|week|month|year)s?(?:'?\s+time)?"),
+        ("ago", _N + r"\s++(?P<unit>day|week|month|year|weekend)s?\s++(?:ago|back|earlier)"),
+        ("ahead", r"in\s++" + _N + r"\s++(?P<unit>day|week|month|year)s?(?:'?\s++time)?"),
         (
             "span",
-            r"(?:in|over|during|within|for)?\s*(?:the\s+)?(?:last|past|previous)\s+"
+            r"(?:(?:in|over|during|within|for)\s*+)?(?:the\s++)?(?:last|past|previous)\s++"
             + _N
-            + r"\s+(?P<unit>day|week|month|year)s?",
+            + r"\s++(?P<unit>day|week|month|year)s?",
         ),
-        ("weekday", r"(?P<which>last|next|this|on|the previous|the following|coming|this past)\s+" + _WD),
+        ("weekday", r"(?P<which>last|next|this|on|the previous|the following|coming|this past)\s++" + _WD),
         (
             "unit",
             r"(?P<which>last|next|this|previous|past|coming|following|this past|earlier this|"
-            r"later this)\s+(?P<unit>day|week|month|year|weekend|spring|summer|fall|autumn|winter)",
+            r"later this)\s++(?P<unit>day|week|month|year|weekend|spring|summer|fall|autumn|winter)",
         ),
-        ("year", r"(?:in|during|since|of|until|by|before|after|from|year|late|early|mid|back in)[\s-]+" + _Y),
+        (
+            "year",
+            r"(?:in|during|since|of|until|by|before|after|from|year|late|early|mid|back in)[\s-]++" + _Y,
+        ),
         ("bare_year", _Y),
     )
 )
 _BEFORE = re.compile(
-    r"(?:the\s+)?(?P<what>day|week|weekend|month|year|monday|tuesday|wednesday|thursday|friday|saturday|sunday)s?\s+"
+    r"(?:the\s++)?(?P<what>day|week|weekend|month|year|monday|tuesday|wednesday|thursday|friday|saturday|sunday)s?\s++"
     r"(?P<way>before|prior to|after|following|of)\s+$",
     re.IGNORECASE,
 )  # fmt: skip

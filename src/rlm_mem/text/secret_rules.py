@@ -29,7 +29,7 @@ class Rule:
 
 _BEFORE = r"(?<![A-Za-z0-9])"
 _AFTER = r"(?![A-Za-z0-9])"
-_DIGIT = r"(?=[A-Za-z0-9_-]{0,200}[0-9])"  # words joined by hyphens are no key; bounded, so linear
+_DIGIT = r"(?=[A-Za-z_-]{0,100}+[0-9])"  # words joined by hyphens are no key; bounded, so linear
 
 
 def _rule(name: str, title: str, anchors: str, pattern: str, flags: int = 0) -> Rule:

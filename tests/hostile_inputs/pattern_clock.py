@@ -1,0 +1,87 @@
+"""Measures patterns in a process of its own: reads patterns as JSON lines, answers with a line for each that is slow.
+
+Run as a program. Before each pattern the kernel is asked to end the process after some seconds of processor time:
+matching holds the interpreter's lock, and in some loops it looks at no signal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from worst_texts import text_of, worst_texts
+
+SIZES = (1_000, 10_000, 100_000)
+PATIENCE = 5.0
+"""Seconds of processor time for all texts of one pattern; a linear one takes some milliseconds."""
+
+FLOOR = 0.004
+"""Seconds below which a difference says nothing."""
+
+DENSEST = 2500
+"""Times the scan of the same text, character by character, that matching may take."""
+
+
+def worker(pattern: re.Pattern[str], method: str) -> Callable[[str], Any]:
+    if method == "finditer":
+        return lambda text: sum(1 for _ in pattern.finditer(text))
+    return getattr(pattern, method)
+
+
+def taken(work: Callable[[str], Any], text: str, tries: int = 1) -> float:
+    """Seconds of the quickest of some tries; other processes take their share of the slower ones."""
+    best = float("inf")
+    for _ in range(tries):
+        start = time.perf_counter()
+        work(text)
+        best = min(best, time.perf_counter() - start)
+        if best < FLOOR / 10:
+            break
+    return best
+
+
+def scan(text: str) -> None:
+    for _ in text:
+        pass
+
+
+def judged(source: str, flags: int, method: str) -> str:
+    """What is wrong with a pattern, or an empty text."""
+    work = worker(re.compile(source, flags), method)
+    triples = worst_texts(source, flags)
+    for size, kept in zip(SIZES, (6, 2, 0), strict=True):
+        timed = []
+        for triple in triples:
+            text = text_of(triple, size)
+            took = taken(work, text)
+            if took > FLOOR and took > DENSEST * taken(scan, text, 3) + FLOOR:
+                took, scanned = taken(work, text, 4 if took < 0.5 else 1), taken(scan, text, 9)
+                if took > DENSEST * scanned + FLOOR:
+                    spent = f"{took * 1e3:.1f} ms, {took / scanned:.0f} scans"
+                    return f"{spent}, for {len(text):,} characters of {triple!r:.200}"
+            timed.append((took, triple))
+        triples = [triple for _, triple in sorted(timed, reverse=True)[:kept]]
+    return ""
+
+
+def main() -> None:
+    for line in sys.stdin:
+        one = json.loads(line)
+        signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)  # ends the process
+        said = next(
+            filter(None, (judged(one["pattern"], one["flags"], method) for method in one["methods"])), ""
+        )
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        print(json.dumps(said), flush=True)
+
+
+if __name__ == "__main__":
+    main()
