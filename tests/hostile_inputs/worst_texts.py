@@ -10,7 +10,7 @@ from typing import Any
 
 ALPHABET = "a Z0_.-'\"\n\t,:;({[<*`#=!?$@/\\é漢—。"
 REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
-MOST = 300
+MOST = 160
 """Texts of one pattern."""
 
 TAILS = ("\x00", "\n")
