@@ -97,7 +97,7 @@ class SearchConfig:
 
 @dataclass(frozen=True)
 class SandboxConfig:
-    """Limits of one REPL session (seed 002, Security Model)."""
+    """Limits of one REPL session (docs/spec/sandbox.md, Limits)."""
 
     engine: str = _one_of("monty", "monty", "cpython")
     timeout_seconds: float = _ranged(60.0, 0.01, 86_400.0)
@@ -138,7 +138,7 @@ class LLMConfig:
 
 @dataclass(frozen=True)
 class ContinuumConfig:
-    """The Continuum Memory System; its rules are seed 001's and no settings."""
+    """The Continuum Memory System; its rules are no settings (docs/spec/continuum.md, Promotion)."""
 
     task_types: tuple[str, ...] = ()  # accepted beside research, development, creative and analysis
 
@@ -171,7 +171,7 @@ class TelemetryConfig:
 
 @dataclass(frozen=True)
 class TypesConfig:
-    """Custom chunk and link types (seed 002, Extension Points) that every process of this brain accepts."""
+    """Custom chunk and link types (docs/spec/chunk-format.md, Types) that every process of this brain accepts."""
 
     chunk: dict[str, Any] = field(default_factory=dict)
     link: dict[str, Any] = field(default_factory=dict)
@@ -388,7 +388,7 @@ def locate_brain(
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Path:
-    """Where a command works (DESIGN section 4): the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` upwards
+    """Where a command works: the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` upwards
     from the working folder that holds a store, else the brain of the user's data folder.
 
     Raises:

@@ -107,7 +107,7 @@ class InvalidLink(InputError):
 
 
 class InvalidMemory(InputError):
-    """A tiered memory breaks a rule of seed 001; names the file, the field and the rule."""
+    """A tiered memory breaks a rule of docs/spec/continuum.md; names the file, the field and the rule."""
 
 
 class InvalidQuery(InputError):
@@ -159,7 +159,7 @@ class SandboxError(RlmMemError):
 
 
 class SandboxViolation(SandboxError):
-    """The program asks for something the sandbox forbids (seed 004, Exceptions).
+    """The program asks for something the sandbox forbids.
 
     Args:
         line: 1-based line of the program, or None when it is not known.
@@ -187,11 +187,11 @@ class ProgramError(SandboxError, RuntimeError):
 
 
 class SessionComplete(SandboxError, RuntimeError):
-    """execute() was called after FINAL() (seed 004: RuntimeError)."""
+    """execute() was called after FINAL() (also a RuntimeError)."""
 
 
 class TimeoutError(SandboxError, builtins.TimeoutError):
-    """The program, or the whole session, ran out of time (seed 004, Exceptions)."""
+    """The program, or the whole session, ran out of time."""
 
 
 class SandboxCrashed(SandboxError):
@@ -211,7 +211,7 @@ class BudgetError(RlmMemError):
 
 
 class MaxIterationsError(BudgetError):
-    """More recursive model calls than ``max_iterations`` (seed 004, Exceptions)."""
+    """More recursive model calls than ``max_iterations``."""
 
     def __init__(self, message: str = "", *, stopped_by: str = "iterations", hint: str | None = None) -> None:
         super().__init__(message, stopped_by=stopped_by, hint=hint)

@@ -137,7 +137,7 @@ class Memory:
 
     @cached_property
     def continuum(self) -> Continuum:
-        """The tiered memories of this brain: record, use, consolidate, prune, review, query (seed 001)."""
+        """The tiered memories of this brain: record, use, consolidate, prune, review, query."""
         from rlm_mem.continuum.system import Continuum
 
         return Continuum(self.store)
@@ -161,7 +161,7 @@ class Memory:
         """Store text of any length: chunked, typed, linked, deduplicated, in one commit.
 
         Returns:
-            ``{"success", "chunk_ids", "total_tokens", "chunks_created", "duplicates", …}`` (seed 004); with
+            ``{"success", "chunk_ids", "total_tokens", "chunks_created", "duplicates", …}``; with
             ``success: False`` and ``error`` for content that cannot be stored. Nothing is raised for bad content.
         """
         from rlm_mem.ingest.remember import RememberOperation
@@ -191,7 +191,7 @@ class Memory:
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> RecallResult:
-        """Answer a question by a program that the model writes (seed 003, RECALL).
+        """Answer a question by a program that the model writes.
 
         Args:
             limits: budgets of this recall; None: the configured ones.
@@ -220,7 +220,7 @@ class Memory:
         engine: str | None = None,
         on_step: Callable[[LoopStep], None] | None = None,
     ) -> ReasoningResult:
-        """Follow links across memories to a conclusion with its path (seed 003, REASON)."""
+        """Follow links across memories to a conclusion with its path."""
         from rlm_mem.recall.reason import ReasonOperation
 
         return ReasonOperation(
@@ -325,11 +325,11 @@ class Memory:
     # --- care ------------------------------------------------------------------------------------------
 
     def stats(self) -> dict[str, Any]:
-        """Figures of this namespace (seed 004, get_stats, and more)."""
+        """Figures of this namespace."""
         return self.store.get_stats()
 
     def check(self, progress: Progress | None = None) -> list[Finding]:
-        """Every integrity check of seed 003 over files, links and index, and of the tiered memories (seed 001)."""
+        """Every integrity check over files, links and index, and of the tiered memories."""
         from rlm_mem.continuum.care import findings
         from rlm_mem.store.core.integrity import check
 
@@ -360,7 +360,7 @@ class Memory:
     # --- persona ---------------------------------------------------------------------------------------
 
     def persona(self, session: str = "default", *, mode: str = "BASE", keep: bool = False) -> Persona:
-        """Mode and sliders of a session (seed 002); ``keep`` reads and writes its state in the brain."""
+        """Mode and sliders of a session; ``keep`` reads and writes its state in the brain."""
         from rlm_mem.persona import Persona
 
         return Persona(self.store.backend.files(self.store.namespace), session, mode=mode, keep=keep)

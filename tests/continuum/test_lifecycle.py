@@ -1,4 +1,4 @@
-"""The life of a memory: the example at the end of seed 001, day 1, day 2, day 30, and on into the core."""
+"""The life of a memory: day 1, day 2, day 30, and on into the core."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_what_was_validated_in_one_project_only_is_a_project_learning(continuum:
 
 
 def test_five_successful_uses_alone_promote_nothing(continuum: Continuum) -> None:
-    """The "after 5 successful uses" of an example is not a rule (row 12)."""
+    """ "After 5 successful uses" is not a rule (docs/spec/decisions.md, 33)."""
     log = record(continuum, indicators=[], confidence=0.9)
     for _ in range(5):
         continuum.traces.use(log.key, True)

@@ -1,4 +1,4 @@
-"""Retention and pruning: the table and the rules of seed 001, dry first, with a way back."""
+"""Retention and pruning: the table and the rules of docs/spec/continuum.md, Retention: dry first, with a way back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frontmatter of a memory: what seed 001 requires, allows and refuses, with errors that name the rule."""
+"""Front matter of a memory: required, allowed and refused fields (docs/spec/continuum.md, Front matter)."""
 
 from __future__ import annotations
 

@@ -327,7 +327,7 @@ def test_everything_can_go_into_one_namespace(open_store: Open, tmp_path: Path) 
     assert [name for name, _ in two.namespaces()] == ["mine"]
 
 
-# --- the functions of seed 003 ---------------------------------------------------------------------
+# --- the two functions for Markdown ---------------------------------------------------------------------
 
 
 def test_export_to_markdown_is_what_the_document_shows(store: ChunkStore) -> None:

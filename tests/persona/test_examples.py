@@ -1,4 +1,4 @@
-"""The two patterns of seed 002 as examples: an agent with a personality and a memory, and a memory for a project."""
+"""Two patterns of use: an agent with a personality and a memory, and a memory for a project."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_an_object_with_complete_that_returns_a_text_is_a_model(store: ChunkStor
 
 
 def test_a_chunk_given_to_final_stands_for_its_content(store: ChunkStore) -> None:
-    """Seed 003 calls FINAL(content) with what read_chunk returned, after ``return``."""
+    """Programs call FINAL(content) with what read_chunk returned, after ``return``."""
     ids = fill(store)
     code = "for chunk_id in search_chunks('bicycle'):\n    content = read_chunk(chunk_id)\n    return FINAL(content)"
     result = recall(store, block(code))

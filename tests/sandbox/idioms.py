@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["PROGRAMS"]
 
 _TEXT = r'''
-### seed loop with a return at top level
+### loop with a return at top level
 candidates = search_chunks("tea")
 for chunk_id in candidates[:5]:
     chunk = read_chunk(chunk_id)

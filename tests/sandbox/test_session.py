@@ -1,4 +1,4 @@
-"""REPLSession: the interface of seed 004, its errors, and state from one program to the next."""
+"""REPLSession: its documented interface, its errors, and state from one program to the next."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_final_with_wrong_arguments_can_be_corrected(session: REPLSession) -> No
 
 
 def test_return_final_at_top_level_is_accepted(session: REPLSession, ids: dict[str, str]) -> None:
-    """Seed 003, RECALL, shows such a program."""
+    """docs/spec/sandbox.md, Functions, accepts such a program."""
     session.execute(
         "candidates = search_chunks('tea')\nfor chunk_id in candidates[:5]:\n    content = read_chunk(chunk_id)\n"
         "    if 'green' in content['content']:\n        return FINAL(content)"
@@ -332,7 +332,7 @@ def test_the_time_of_the_run_ends_a_program(store: ChunkStore) -> None:
 
 
 def test_the_model_is_asked_at_most_max_iterations_times(session: REPLSession, store: ChunkStore) -> None:
-    """Seed 004, llm_query: increments the iteration count, raises MaxIterationsError if exceeded."""
+    """llm_query of a session alone: increments the iteration count, raises MaxIterationsError if exceeded."""
     assert session.llm_query("hello") == "heard: hello"
     with pytest.raises(errors.MaxIterationsError):
         session.execute("while True:\n    try:\n        llm_query('x')\n    except Exception: pass")

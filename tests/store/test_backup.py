@@ -345,7 +345,7 @@ def test_a_backup_of_a_later_format_is_refused_with_what_to_do(brain: Path, tmp_
 
 
 def test_a_backup_with_chunks_of_older_shapes_is_restored(brain: Path, tmp_path: Path) -> None:
-    """Made by an earlier version: chunk files of seed 000's shape, and a description that says less."""
+    """Made by an earlier version: chunk files of an older shape, and a description that says less."""
     import hashlib
 
     old = {

@@ -1,4 +1,4 @@
-"""ChunkStore through its public interface: create, get, update, delete, restore, list (seeds 000 and 004)."""
+"""ChunkStore through its public interface: create, get, update, delete, restore, list."""
 
 from __future__ import annotations
 

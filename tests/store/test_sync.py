@@ -225,21 +225,21 @@ def test_every_older_shape_in_a_folder_is_adopted_and_written_anew_in_one_shape(
     folder.mkdir(parents=True)
     shapes = {
         "chunk-2026-02-10-a1b2c3d4": {
-            "content": "of seed 000", "tokens": 4, "type": "decision",
+            "content": "of schema 1.0", "tokens": 4, "type": "decision",
             "metadata": {"created": "2026-02-10T21:37:00Z", "conversation_id": "conv-abc123", "source": "interaction",
                          "confidence": 0.95, "access_count": 3, "last_accessed": "2026-02-10T22:15:00Z"},
             "links": {"context_of": ["conv-abc123"], "follows": ["chunk-2026-02-10-x9y8z7w6"], "supports": []},
             "tags": ["architecture"],
         },
         "chunk-2026-02-10-x9y8z7w6": {
-            "content": "of seed 003", "novel": {"kept": True},
+            "content": "of the supervisor shape", "novel": {"kept": True},
             "metadata": {"type": "fact", "tags": ["t"], "confidence": 0.5, "created": "2026-02-10T10:00:00Z",
                          "updated": "2026-02-10T10:30:00Z", "source": "import", "conversation_id": "conv-uuid",
                          "token_count": 4, "mood": "calm"},
             "links": {"outgoing": [{"target": "chunk-2026-02-10-a1b2c3d4", "type": "related_to"}], "incoming": []},
         },
         "chunk-001": {
-            "content": "of seed 002", "tokens": 4, "type": "note",
+            "content": "of the day layout", "tokens": 4, "type": "note",
             "metadata": {"created_at": "2026-02-10", "modified_at": "2026-02-11T00:00:00+02:00",
                          "accessed_at": "2026-02-11", "access_count": 0, "confidence": 0.95},
             "links": [{"target_id": "chunk-2026-02-10-a1b2c3d4", "type": "supports", "strength": 0.8,

@@ -1,4 +1,4 @@
-"""Every public name of the specification documents, re-exported from ``rlm_mem``; no logic lives here."""
+"""Every public name of docs/spec, Public names, re-exported from ``rlm_mem``; no logic lives here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rlm_mem.recall.recall import RecallOperation, RecallResult
 from rlm_mem.sandbox.session import REPLSession
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 
-MemoryChunk = Chunk  # seed 003, Import from Markdown, calls it so
+MemoryChunk = Chunk  # another documented name
 
 __all__ = [
     "AUTO_LINK_TYPES",

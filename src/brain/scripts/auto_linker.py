@@ -1,4 +1,4 @@
-"""Module name of seed 002 for links between chunks; re-exports only."""
+"""Another documented module name for links between chunks; re-exports only."""
 
 from __future__ import annotations
 

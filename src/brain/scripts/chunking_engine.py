@@ -1,4 +1,4 @@
-"""Module name of seed 002 for text to chunks; re-exports only."""
+"""Another documented module name for text to chunks; re-exports only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Module name of seed 002 for the chunk store; re-exports only."""
+"""Another documented module name for the chunk store; re-exports only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Module name of seed 002 for the sandbox; re-exports only."""
+"""Another documented module name for the sandbox; re-exports only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The chunk: its types, its validation and its JSON, one shape written and every older shape read.
 
-Seeds 000, 002, 003 and 004 describe the same record in different words; the reconciliation is in
-docs/spec/chunk-format.md. Times are strings ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` (UTC) everywhere.
+The format is docs/spec/chunk-format.md. Times are strings ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` (UTC) everywhere.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ DEFAULT_NAMESPACE = "default"
 
 @dataclass
 class ChunkMetadata:
-    """When, where from and how sure (seeds 000, 002, 004).
+    """When, where from and how sure (docs/spec/chunk-format.md, Metadata).
 
     ``confidence`` is in 0-1; ``access_count`` counts reads. ``occurred_at`` is when the thing was said or
     happened, where that is not ``created_at``. ``extra`` holds every key that the schema does not name.
@@ -108,7 +107,7 @@ class ChunkMetadata:
 
 @dataclass
 class ChunkLinks:
-    """One directed link (seed 004, ChunkLinks); ``strength`` is in 0-1."""
+    """One directed link; ``strength`` is in 0-1."""
 
     target_id: str
     type: str
@@ -120,7 +119,7 @@ class ChunkLinks:
 
 @dataclass
 class Chunk:
-    """One memory (seed 004, Data Classes); ``tokens`` counts o200k tokens of ``content``.
+    """One memory; ``tokens`` counts o200k tokens of ``content``.
 
     ``revision`` rises by one with every change. ``extra`` holds top-level keys that the schema does not name;
     they are written back where they stood.
@@ -174,7 +173,7 @@ _TOP = frozenset(
 )
 _METADATA = frozenset(ChunkMetadata.__dataclass_fields__)
 _LINK = frozenset(ChunkLinks.__dataclass_fields__)
-# Older names and places (DESIGN, "Where the seeds disagree", rows 1 and 3).
+# Older names and places (docs/spec/chunk-format.md, Older shapes).
 _OLD_METADATA = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
 _MOVED_UP = ("type", "tags", "token_count")
 
@@ -348,10 +347,9 @@ def _count(value: object, what: str) -> int:
 def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
     """Read links in any documented shape; raises InvalidLink or InvalidChunk.
 
-    A list of objects (seeds 002, 004), a dict of type to ids (seed 000), or outgoing and incoming lists (seed
-    003: incoming ones are the index's business and are dropped here). A target that is no chunk id, such as
-    the conversation id in seed 000's ``context_of``, cannot be a link between chunks: it is dropped too, since
-    the conversation itself is in the metadata.
+    A list of objects, a dict of type to ids, or outgoing and incoming lists (incoming links are answered by the
+    index and dropped here). A target that is no chunk id, such as a conversation id below ``context_of``, cannot
+    be a link between chunks: it is dropped too, since the conversation itself is in the metadata.
     """
     if raw is None:
         return []

@@ -46,7 +46,7 @@ def check_chunk_id(value: object) -> str:
 
 
 def new_chunk_id(now: datetime) -> str:
-    """A fresh id ``chunk-YYYY-MM-DD-{8 hex}`` (seed 000); the store checks that it is unused."""
+    """A fresh id ``chunk-YYYY-MM-DD-{8 hex}``; the store checks that it is unused."""
     return f"chunk-{now:%Y-%m-%d}-{secrets.token_hex(4)}"
 
 

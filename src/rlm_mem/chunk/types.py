@@ -1,4 +1,4 @@
-"""The types of chunks and links: the built-in ones, and a store's registry of custom ones (seed 002)."""
+"""The types of chunks and links: the built-in ones, and a store's registry of custom ones."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = [
 ]
 
 CHUNK_TYPES = ["preference", "fact", "pattern", "decision", "note"]
-"""The built-in chunk types (seed 004, Constants); more are registered per store."""
+"""The built-in chunk types; more are registered per store."""
 
 AUTO_LINK_TYPES = ["context_of", "follows", "related_to"]
-"""Links that the AutoLinker makes (seed 004, Constants)."""
+"""Links that the AutoLinker makes (docs/spec/links.md, Types); ``SIMILAR_TO`` besides."""
 
 MANUAL_LINK_TYPES = ["supports", "contradicts"]
-"""Links that a person or a model makes (seed 004, Constants); seed 003 adds more, see ALL_LINK_TYPES."""
+"""Links that a person or a model makes; ALL_LINK_TYPES has more."""
 
 SIMILAR_TO = "similar_to"
-"""Equal after normalising case, space and punctuation (seed 003, Auto-Linking Rules)."""
+"""Equal after normalising case, space and punctuation."""
 
 ALL_LINK_TYPES = [
     *AUTO_LINK_TYPES,
@@ -39,12 +39,12 @@ ALL_LINK_TYPES = [
     "example_of",
     "derived_from",
 ]
-"""Every built-in link type: seeds 000-004, and ``derived_from`` for consolidated memories."""
+"""Every built-in link type (docs/spec/links.md, Types)."""
 
 
 @dataclass(frozen=True)
 class ChunkTypeSpec:
-    """A custom chunk type (seed 002, Custom Chunk Types); its fields live in ``metadata.extra``."""
+    """A custom chunk type; its fields live in ``metadata.extra``."""
 
     name: str
     description: str = ""
@@ -81,7 +81,7 @@ class TypeRegistry:
         )
 
     def register_link_type(self, name: str, description: str = "") -> None:
-        """Accept links of a new type (seed 002, Custom Link Types)."""
+        """Accept links of a new type."""
         check_type_name(name)
         self.link_types[name] = description
 

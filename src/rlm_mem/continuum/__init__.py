@@ -1,4 +1,4 @@
-"""The Continuum Memory System (seed 001): memories that change tier by what they prove.
+"""The Continuum Memory System: memories that change tier by what they prove.
 
 Plain files are the truth: ``workspace/state``, ``memory/short_term``, ``memory/long_term`` and ``system`` in the brain
 folder. Each memory is mirrored as a chunk, so search and RECALL find it. Nothing here talks to a person; that is cli's.

@@ -1,4 +1,4 @@
-"""MemoryConsolidationAgent: analyse, find candidates, validate, promote (seed 001, Consolidation Rules).
+"""MemoryConsolidationAgent: analyse, find candidates, validate, promote (docs/spec/continuum.md, Promotion).
 
 Rules alone decide. A model, where one is given, words the generalisation of what is promoted; its sources are stored
 beside its words. A run ends at a fixed point: running it again, or after a kill, changes nothing more.

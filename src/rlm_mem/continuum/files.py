@@ -193,7 +193,7 @@ class MemoryFiles:
         else:
             parts = split_one(text)
             if parts is None:
-                raise InvalidMemory(f"{file}: frontmatter: every memory begins with it (seed 001)")
+                raise InvalidMemory(f"{file}: frontmatter: every memory begins with it")
             header, body = parts[1], parts[2].split("\n", 1)[-1] if "\n" in parts[2] else ""
             raw = parse_yaml(header, file)
         name = str(raw.get("id") or _default_id(body)) if block is not None else None

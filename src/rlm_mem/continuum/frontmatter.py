@@ -1,7 +1,7 @@
 """Frontmatter as text: found in a file, read, edited without touching anything else, and written.
 
 A memory begins with a line ``---``, then YAML, then ``---`` again, then its body. Files that hold many memories
-(seed 001, Low and Ultra-Low) hold one such block after another.
+hold one such block after another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where memories live and what their files are called (seed 001, Memory Type Specifications)."""
+"""Where memories live and what their files are called (docs/spec/continuum.md, Files)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def kind_of(file: str) -> str:
     """state, interaction, session, trace, pattern, learning, library or profile.
 
     Raises:
-        InvalidMemory: the name follows no pattern of seed 001.
+        InvalidMemory: the name follows no pattern of docs/spec/continuum.md, Files.
     """
     path = PurePosixPath(file)
     if str(path.parent) == STATE and path.name in STATE_FILES:
@@ -84,7 +84,7 @@ def kind_of(file: str) -> str:
 
 
 def is_multi(file: str) -> bool:
-    """Whether a file holds many memories, one block each (row 5 of the reconciliation)."""
+    """Whether a file holds many memories, one block each."""
     return kind_of(file) in _MULTI
 
 

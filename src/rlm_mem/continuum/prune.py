@@ -1,4 +1,4 @@
-"""Retention and pruning: what is old or failed goes down or to the archive, by a report first (seed 001, Pruning).
+"""Retention and pruning: what is old or failed goes down or to the archive, by a report first.
 
 Nothing is deleted here but what is explicitly deleted from the archive. Ultra-low memories are never touched.
 """
@@ -130,7 +130,7 @@ class Pruner:
         )
 
     def _downgrade(self, entry: Entry, reason: str) -> Change:
-        """Mid to high, temporary, with a fresh 30-day clock; the text stays (row 8 of the reconciliation)."""
+        """Mid to high, temporary, with a fresh 30-day clock; the text stays."""
         clock = self._continuum.store.clock()
         fields: dict[str, Any] = {
             **entry.raw,
@@ -170,7 +170,7 @@ class Pruner:
         raise NotFoundError(f"the archive holds no {name!r:.120}", hint="rlm-mem prune --archived lists it")
 
     def delete_archived(self, before: datetime, *, dry_run: bool = True) -> list[str]:
-        """Delete from the archive, for good, what was archived before a time (row 14); dry by default.
+        """Delete from the archive, for good, what was archived before a time; dry by default.
 
         The records that could undo those transitions go too. Returns the names.
         """

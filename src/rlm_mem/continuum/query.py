@@ -1,6 +1,6 @@
-"""QueryMemoryTool: the three frequency queries and the weighted multi-tier query of seed 001, each score in parts.
+"""QueryMemoryTool: the three frequency queries and the weighted multi-tier query, each score in parts.
 
-Matching is search's own lexical ranking over the mirrors, so a reworded goal finds its trace (row 16).
+Matching is search's own lexical ranking over the mirrors, so a reworded goal finds its trace.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["DEFAULT_WEIGHTS", "MemoryHit", "QueryMemoryTool", "QueryResult"]
 DEFAULT_WEIGHTS: Mapping[str, float] = {
     name: tier.weight for name, tier in TIERS.items() if tier.weight is not None
 }
-"""high 0.1, mid 0.6, low 0.3 (row 10); ultra-low is the preamble."""
+"""high 0.1, mid 0.6, low 0.3; ultra-low is the preamble (docs/spec/decisions.md, 31)."""
 
 _CANDIDATES = 40
 _SURE = 5  # memories of each tier that are looked at before others can crowd them out

@@ -1,7 +1,8 @@
 """The queue before the core: cases prepared with evidence and counter-evidence, decided by a named reviewer.
 
-Seed 001 asks for manual review before ultra-low, and when a stable memory stops holding. The agent prepares; a person,
-or a caller who takes the reviewer's role by name, approves, defers or rejects, with a reason (row 9).
+A memory enters the ultra-low tier, and a stable memory that fails is kept, by manual review only. The agent prepares; a
+person, or a caller who takes the reviewer's role by name, approves, defers or rejects, with a reason
+(docs/spec/continuum.md, Review).
 """
 
 from __future__ import annotations

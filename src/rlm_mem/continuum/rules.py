@@ -1,4 +1,4 @@
-"""The rules of seed 001 for going up and down, as pure functions of figures; and what a use does to them."""
+"""The rules of docs/spec/continuum.md, Promotion and Retention, as pure functions; and the effect of a use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 MIN_USES = 20
-"""Mid→Low: usage_count ≥ 20 (seed 001, Mid→Low Transition)."""
+"""Mid→Low: usage_count ≥ 20 (docs/spec/continuum.md, Promotion)."""
 MIN_SUCCESS = 0.95
 """Mid→Low: success_rate ≥ 0.95."""
 MIN_CONTEXTS = 2
@@ -44,9 +44,9 @@ DOWNGRADE_SUCCESS, DOWNGRADE_MIN_USES = 0.70, 3
 REVIEW_SUCCESS = 0.85
 
 GAIN, LOSS = 0.07, 0.03
-"""A success moves confidence this share of the way to 1, a failure takes this share of it. With these the example
-lifecycle of seed 001 has its figures (0.80 → 0.85 after four more successes → 0.96 after twenty more), and 0.99 stands
-for about 98 successes in 100."""
+"""A success moves confidence this share of the way to 1, a failure takes this share of it. With these 0.80
+becomes 0.85 after four more successes and 0.96 after twenty more, and 0.99 is reached by about 98 successes in 100
+(docs/spec/decisions.md, 39)."""
 
 MAX_CONTEXTS, MAX_FAILURES = 50, 10
 
@@ -136,7 +136,7 @@ def _reproducible(meta: Frontmatter, run: Run, siblings: Sequence[Frontmatter]) 
 
 
 def mid_to_low(meta: Frontmatter) -> list[Check]:
-    """usage_count ≥ 20, success_rate ≥ 0.95, confidence, validated across contexts (seed 001, Mid→Low)."""
+    """usage_count ≥ 20, success_rate ≥ 0.95, confidence, validated across contexts."""
     rate = meta.rate or 0.0
     good = [key for key, (_, successes) in meta.contexts.items() if successes]
     weak = [
@@ -171,7 +171,7 @@ def chunk_to_low(meta: Frontmatter, accesses: int) -> list[Check]:
 
 
 def low_to_ultra(meta: Frontmatter) -> list[Check]:
-    """confidence ≥ 0.99, cross_project_validated, near-perfect success (seed 001, Low→Ultra-Low)."""
+    """confidence ≥ 0.99, cross_project_validated, near-perfect success."""
     rate = meta.rate or 0.0
     return [
         _confident(meta),
@@ -190,7 +190,7 @@ def low_to_ultra(meta: Frontmatter) -> list[Check]:
 def prune_action(meta: Frontmatter, now: datetime) -> tuple[str, str] | None:
     """What retention asks for: ``archive``, ``downgrade`` or ``flag_for_review``, with the reason; None to keep.
 
-    Seed 001, Memory Pruning, and rows 2 and 7 of the reconciliation. Ultra-low memories are never touched.
+    The rules of docs/spec/continuum.md, Retention. Ultra-low memories are never touched.
     """
     age = now - parse_time(meta.since)
     if meta.tier == "high":
@@ -227,7 +227,7 @@ def after_use(
     error: str | None = None,
     step: int | None = None,
 ) -> dict[str, Any]:
-    """The fields that one use with a known outcome changes (row 11 of the reconciliation).
+    """The fields that one use with a known outcome changes (docs/spec/continuum.md, Uses and confidence).
 
     Args:
         context: ``project@fingerprint``; a success in another context than the first is a validation on new data.
@@ -272,7 +272,7 @@ def _cross_project(contexts: Mapping[str, tuple[int, int]]) -> bool:
 
 
 def moved(meta: Frontmatter, tier: str, at: str, reason: str) -> dict[str, Any]:
-    """The fields that a transition changes: tier, history, times and the reasoned log (seed 001)."""
+    """The fields that a transition changes: tier, history, times and the reasoned log."""
     history: list[str] = [*(meta.frequency_history or [meta.memory_frequency])]
     times = list(meta.transition_timestamps or [meta.created_at or at])
     if len(times) != len(history):  # the document's own example names tiers without their times

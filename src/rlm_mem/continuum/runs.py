@@ -26,7 +26,7 @@ GOOD = ("ok", "success", "done", "recovered")
 
 @dataclass(frozen=True)
 class Step:
-    """One tool call (seed 001: complete tool call sequence).
+    """One tool call.
 
     Attributes:
         number: from 1.

@@ -1,4 +1,4 @@
-"""The tiers of seed 001 as data, and the frontmatter of a memory: its fields, types, ranges and histories."""
+"""The tiers as data, and the frontmatter of a memory: its fields, types, ranges and histories."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TASK_TYPES = ("research", "development", "creative", "analysis")
 
 @dataclass(frozen=True)
 class Tier:
-    """One row of the tier table of seed 001.
+    """One row of the tier table (docs/spec/continuum.md, Tiers).
 
     Attributes:
         threshold: confidence needed to leave this tier upwards, None where nothing is above.

@@ -138,7 +138,7 @@ class Continuum:
     # --- files and mirrors in step -----------------------------------------------------------------------------------
 
     def check(self) -> list[Problem]:
-        """Everything that breaks a rule: invalid files and entries, and memories without ``created_at`` (row 6)."""
+        """Everything that breaks a rule: invalid files and entries, and memories without ``created_at``."""
         problems: list[Problem] = []
         for entry in self.files.entries(problems):
             if entry.undated:

@@ -36,7 +36,7 @@ _CONFIDENT, _PLAIN, _FAILED = 0.80, 0.70, 0.30
 
 
 def goal_signature(goal: str, language: str = "english") -> str:
-    """The semantic key of a goal: its normalised, stemmed content words in order (row 16 of the reconciliation)."""
+    """The semantic key of a goal: its normalised, stemmed content words in order."""
     from rlm_mem.text.analysis import get_analyser
 
     return "_".join(dict.fromkeys(get_analyser(language).terms(goal)))[:200]

@@ -1,6 +1,6 @@
 """Working state: plan, context, variables, history and constraints of the execution that is going on.
 
-Volatile by rule (seed 001, workspace/state/): updated after each tool call, cleared on boot or reset, never
+Volatile by rule: updated after each tool call, cleared on boot or reset, never
 consolidated, and not mirrored as chunks, since nobody should rely on it later.
 """
 

@@ -1,4 +1,4 @@
-"""ChunkingEngine: a text becomes chunks of bounded size that begin and end where a reader would (seed 004)."""
+"""ChunkingEngine: a text becomes chunks of bounded size that begin and end where a reader would."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ChunkResult:
 
 
 class ChunkingEngine:
-    """Cuts text into chunks (seed 002, ChunkingEngine; seed 003, Chunking Rules).
+    """Cuts text into chunks (docs/spec/operations.md, Chunking).
 
     Paragraphs below the minimum are merged with their neighbours, those above the maximum are split at sentence
     ends, the end of one chunk repeated at the start of the next. Dialogue is cut between turns, sections at their
@@ -128,7 +128,7 @@ class ChunkingEngine:
         return results
 
     def detect_content_type(self, content: str) -> str:
-        """One of decision, pattern, preference, fact, note (seed 004); rules in `ingest/classify.py`."""
+        """One of decision, pattern, preference, fact, note; rules in `ingest/classify.py`."""
         if not isinstance(content, str):
             raise InputError(f"content must be text, not {type(content).__name__}")
         return detect_content_type(content)

@@ -1,4 +1,4 @@
-"""Which of the five types a text is: decision, preference, pattern, fact or note (seed 004, detect_content_type).
+"""Which of the five types a text is: decision, preference, pattern, fact or note.
 
 Rules over ordinary English, no model. A label at the start ("Decision: …") settles it. Otherwise each sentence is read
 by itself: something decided, something liked or wanted, something that recurs, a plain statement about the world, or

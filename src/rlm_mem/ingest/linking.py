@@ -1,4 +1,4 @@
-"""AutoLinker: what a new chunk is connected with; and links that somebody makes on purpose (seeds 000, 003, 004).
+"""AutoLinker: what a new chunk is connected with; and links that somebody makes on purpose.
 
 Every rule asks the index a bounded question, so linking costs the same in a store of a hundred chunks and of a million.
 """
@@ -25,7 +25,7 @@ _CARRIERS = 32  # newest chunks of each tag that are compared
 
 
 class AutoLinker:
-    """Links a new chunk to those before it (seed 003, Auto-Linking Rules; DESIGN, rows 8-12 of the seeds' table).
+    """Links a new chunk to those before it (docs/spec/links.md, Automatic rules).
 
     ``context_of``: the same conversation, nearest first. ``follows``: at most five minutes earlier, the nearer the
     stronger, half as strong across conversations. ``related_to``: shared tags, strength = Jaccard of the tag sets.
@@ -42,7 +42,7 @@ class AutoLinker:
         self._config = config or chunk_store.config.ingest
 
     def link_on_create(self, chunk: Chunk) -> Chunk:
-        """Add automatic links to a new chunk (seed 004); links that it has already are kept.
+        """Add automatic links to a new chunk; links that it has already are kept.
 
         Returns:
             The chunk with its links. One that is stored is updated there; one that is not is left to the caller.
@@ -104,7 +104,7 @@ class AutoLinker:
         strength: float = 0.5,
         reasoning: str | None = None,
     ) -> bool:
-        """Link two chunks on purpose (seed 004): supports, contradicts, elaborates, example_of, or a registered type.
+        """Link two chunks on purpose: supports, contradicts, elaborates, example_of, or a registered type.
 
         Args:
             strength: 0-1.
@@ -214,7 +214,7 @@ def add_manual_link(
     strength: float = 0.5,
     reasoning: str | None = None,
 ) -> bool:
-    """Link two chunks on purpose (seed 004, Utility Functions); see ``AutoLinker.add_manual_link``."""
+    """Link two chunks on purpose; see ``AutoLinker.add_manual_link``."""
     return chunk_store.add_link(source_id, target_id, link_type, strength, reasoning)
 
 

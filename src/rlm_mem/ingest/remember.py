@@ -1,4 +1,4 @@
-"""RememberOperation: text of any length becomes typed, linked chunks in one commit (seeds 003 and 004, REMEMBER)."""
+"""RememberOperation: text becomes typed, linked chunks in one commit (docs/spec/operations.md, REMEMBER)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _figures(current: Operation, result: dict[str, Any]) -> None:
 
 
 class RememberOperation:
-    """Stores content as memory, chunked and linked (seed 004).
+    """Stores content as memory, chunked and linked.
 
     Args:
         store: where to.

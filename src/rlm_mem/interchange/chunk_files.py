@@ -1,4 +1,4 @@
-"""Chunks as JSON: our own JSON lines, and chunk files of every documented layout (seeds 000, 002, 003)."""
+"""Chunks as JSON: our own JSON lines, and chunk files of every documented layout."""
 
 from __future__ import annotations
 

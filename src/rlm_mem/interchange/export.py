@@ -60,7 +60,7 @@ class ExportReport:
 
 
 def export_to_markdown(chunk_id: str, *, store: ChunkStore | None = None) -> str:
-    """A chunk, active or archived, as Markdown with YAML frontmatter (seed 003); nothing is lost, reads not counted.
+    """A chunk, active or archived, as Markdown with YAML frontmatter; nothing is lost, reads not counted.
 
     Args:
         store: where from; None opens the brain that the command line would find.

@@ -99,7 +99,7 @@ def import_source(
 
 
 def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None) -> list[Chunk]:
-    """Import memories from Markdown (seed 003): an exported chunk, MERIDIAN memories, notes; a file or a folder.
+    """Import memories from Markdown: an exported chunk, MERIDIAN memories, notes; a file or a folder.
 
     Args:
         md_path: the file or folder.

@@ -1,4 +1,4 @@
-"""One chunk as a Markdown file with YAML frontmatter, and back, losing nothing (seed 003, Backward Compatibility).
+"""One chunk as a Markdown file with YAML frontmatter, and back, losing nothing.
 
 The body is the content, verbatim, and one newline. Characters that editors and tools do not keep (carriage returns,
 NUL and other controls) are written as ``\\r`` and ``\\uXXXX``; the field ``content_encoding: escapes`` says so.

@@ -2,7 +2,7 @@
 
 Everything that can answer a prompt fits behind one small protocol, :class:`LLM`. A name such as
 ``"offline"``, ``"openai:gpt-…"`` or ``"cli:claude"`` becomes one through :func:`get_llm`; a plain callable or
-an object whose ``complete(prompt)`` returns a string (seed 004, REPLSession, ``llm_client``) through
+an object whose ``complete(prompt)`` returns a string through
 :func:`adapt`. No SDK is imported here: each kind of model lives in a module of its own, loaded when named.
 """
 

@@ -30,9 +30,9 @@ class Limits:
     """What one run may spend; None means no limit.
 
     Args:
-        iterations: model turns of the run, nested sessions included (seed 004 ``max_iterations``), >= 0.
-        depth: nesting of ``rlm_query`` below the first session (seed 004 ``max_depth``), >= 0.
-        seconds: wall clock of the whole run (seed 004 ``timeout_seconds``), > 0.
+        iterations: model turns of the run, nested sessions included (``max_iterations``), >= 0.
+        depth: nesting of ``rlm_query`` below the first session (``max_depth``), >= 0.
+        seconds: wall clock of the whole run (``timeout_seconds``), > 0.
         model_calls: calls of any model: turns, ``llm_query`` and each prompt of a batch, >= 0.
         tokens: input plus output tokens of all calls, >= 0.
         usd: cost of all calls in US dollars, >= 0. A call whose price is unknown ends a run with this limit.

@@ -1,4 +1,4 @@
-"""Persona: personalities, sliders and gauges, read from Markdown (seed 002, Framework Components).
+"""Persona: personalities, sliders and gauges, read from Markdown (docs/spec/persona.md).
 
 Here live the parsers of those files, the state of a session, the composed system prompt and the HUD. Figures of recalls
 are handed in by the caller: nothing here imports recall, continuum or interchange.

@@ -1,4 +1,4 @@
-"""Gauges: templates in Markdown, filled with figures and drawn as an aligned box (seed 002, Gauges)."""
+"""Gauges: templates in Markdown, filled with figures and drawn as an aligned box (docs/spec/persona.md, Gauges)."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def _local(folder: Path) -> LocalBrainFiles:
 
 
 def load_personality(mode: str, brain: Path | str | None = None) -> dict[str, Any]:
-    """Load a personality from its Markdown file (seed 004, Personalities).
+    """Load a personality from its Markdown file (docs/spec/persona.md, Personalities).
 
     Args:
         mode: ``BASE``, ``RESEARCH_ANALYST``, …; any file of ``brain/personalities/``.
@@ -267,7 +267,7 @@ def load_personality(mode: str, brain: Path | str | None = None) -> dict[str, An
 
 
 def load_slider(dimension: str, brain: Path | str | None = None) -> dict[str, Any]:
-    """Load a slider from its Markdown file (seed 004, Sliders).
+    """Load a slider from its Markdown file (docs/spec/persona.md, Sliders).
 
     Args:
         dimension: ``Creativity``, …, in any letter case; any file of ``brain/sliders/``.

@@ -1,4 +1,4 @@
-"""One personality: a mode with its slider values and its words for the system prompt (seed 002, Personalities)."""
+"""One personality: slider values and text for the system prompt (docs/spec/persona.md, Personalities)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Personality:
 def parse_personality(text: str, name: str, where: str = "") -> Personality:
     """Read a personality file in either of its forms.
 
-    Seed 002's: ``## Configuration`` with ``- Creativity: 75``, ``## Description``. The other: ``> Activated when: …``
+    The first: ``## Configuration`` with ``- Creativity: 75``, ``## Description``. The other: ``> Activated when: …``
     and ``## Slider Adjustments``, a table Slider | Adjustment | Reason, where an adjustment is ``→ 55%``, ``↓ 25%`` or
     ``↑ 75-90%``; of a span the middle is taken.
 

@@ -1,4 +1,4 @@
-"""One slider: a dimension of behaviour with its range, its default and what its values mean (seed 002, Sliders)."""
+"""One slider: a dimension of behaviour with range, default and meanings of values (docs/spec/persona.md, Sliders)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Slider:
         return re.split(r"(?<=[.!?])\s", self.description, maxsplit=1)[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data (seed 004, load_slider: "range, description, examples")."""
+        """Plain data, as ``load_slider`` returns it."""
         return {
             "dimension": self.title,
             "name": self.name,
@@ -103,7 +103,7 @@ class Slider:
 def parse_slider(text: str, name: str, where: str = "") -> Slider:
     """Read a slider file in either of its forms.
 
-    Seed 002's: ``## Range``, ``## Default``, ``## Description``, ``## Examples`` with ``- 50: …``. The other:
+    The first: ``## Range``, ``## Default``, ``## Description``, ``## Examples`` with ``- 50: …``. The other:
     ``> Slider Range: 0% (…) → 100% (…)``, ``## Core Function``, ``## Calibration Levels``, ``## Default: 55%``. A file
     that is prose without a range goes from 0 to 100.
 

@@ -26,7 +26,7 @@ _MOST_CITED = 10
 def answer_text(answer: Any) -> tuple[str | None, list[str]]:
     """Return the argument of FINAL as text, and the chunks it names by itself.
 
-    A chunk as ``read_chunk`` returns it (seed 003 calls ``FINAL(content)`` with one) stands for its content; a
+    A chunk as ``read_chunk`` returns it stands for its content (programs call ``FINAL`` with one); a
     list of such chunks for theirs, one below the other; other plain data becomes JSON.
     """
     if answer is None:

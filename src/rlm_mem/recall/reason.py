@@ -1,4 +1,4 @@
-"""REASON: follow links, weigh what supports and what contradicts, and conclude (seed 003, REASON)."""
+"""REASON: follow links, weigh what supports and what contradicts, and conclude (docs/spec/operations.md, REASON)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ where operation is read, link or synthesize."""
 
 @dataclass(frozen=True)
 class ReasoningStep:
-    """One step of a path (seed 003): ``operation`` is ``read``, ``link`` or ``synthesize``."""
+    """One step of a path: ``operation`` is ``read``, ``link`` or ``synthesize``."""
 
     chunk_id: str
     operation: str
@@ -47,7 +47,7 @@ class ReasoningStep:
 
 @dataclass
 class ReasoningResult:
-    """A conclusion and the way to it; the first three fields are those of seed 003.
+    """A conclusion and the way to it (docs/spec/operations.md, REASON).
 
     Attributes:
         conclusion: in words; empty when nothing was concluded (``stopped_by``) or the memory is silent.

@@ -1,4 +1,4 @@
-"""RECALL: find the answer to a question in the memory by programs that the model writes (seed 003, RECALL)."""
+"""RECALL: answer a question from the memory by programs that the model writes (docs/spec/operations.md, RECALL)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["RecallOperation", "RecallResult"]
 
 @dataclass
 class RecallResult:
-    """The answer to a question; the first four fields are those of seed 003.
+    """The answer to a question (docs/spec/operations.md, RECALL).
 
     Attributes:
         content: the answer; None when the memory does not hold it (``concluded``) or a budget ended the run.
@@ -65,7 +65,7 @@ class RecallResult:
 
 
 class RecallOperation(Operation):
-    """Answers questions from a store (seeds 002 and 003); made as :class:`~rlm_mem.recall.run.Operation` says."""
+    """Answers questions from a store; made as :class:`~rlm_mem.recall.run.Operation` says."""
 
     @observed("recall", told)
     def recall(

@@ -274,7 +274,7 @@ class Operation:
         store: the memory.
         llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
             returns a str. None: the configured model, which is the offline one by default (no key needed).
-        llm_client: the same under the name that seed 004 uses.
+        llm_client: the same under another documented name.
         limits: budgets of one recall; None: ``config.recall``.
         config: settings; None: the store's.
         functions: further read-only host functions for the programs, by name.

@@ -40,7 +40,7 @@ class ModelCalls:
     Args:
         client: a model, a callable, an object with ``complete()``, a name, or None for the configured one.
         budget: charged for every call; shared by everything a run does.
-        counts_iterations: a call also counts as an iteration (seed 004, llm_query, for a session on its own).
+        counts_iterations: a call also counts as an iteration, for a session on its own.
         config: for the model's name and limits.
         remaining: seconds left for the program that is running.
     """

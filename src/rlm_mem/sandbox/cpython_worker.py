@@ -293,7 +293,7 @@ def _text(error: BaseException) -> str:
 
 
 class _TopLevelReturn(ast.NodeTransformer):
-    """``return x`` outside functions (seed 003 shows one) ends the program with that value."""
+    """``return x`` outside functions ends the program with that value (docs/spec/sandbox.md, Functions)."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node

@@ -1,4 +1,4 @@
-"""The arguments of FINAL: the answer, the chunks it rests on and how sure the program is (seed 004, FINAL)."""
+"""The arguments of FINAL: the answer, the chunks it rests on and how sure the program is."""
 
 from __future__ import annotations
 

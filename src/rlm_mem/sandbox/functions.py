@@ -66,15 +66,15 @@ class StoreFunctions:
         """Functions by name."""
         return {name: getattr(self, name) for name in STORE_FUNCTIONS}
 
-    # Seed 004, REPL Functions.
+    # The functions of docs/spec/sandbox.md, Functions.
 
     def read_chunk(self, chunk_id: Any) -> dict[str, Any] | None:
-        """A chunk as a dict, or None when there is no such chunk (seed 004, read_chunk)."""
+        """A chunk as a dict, or None when there is no such chunk."""
         chunk = self._get(_chunk_id("read_chunk", chunk_id))
         return None if chunk is None else self._shown(chunk)
 
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
-        """Ids of the best chunks for ``query``, best first (seed 004, search_chunks)."""
+        """Ids of the best chunks for ``query``, best first."""
         from rlm_mem.search import ranked_ids
 
         words = _words("search_chunks", query)
@@ -83,17 +83,14 @@ class StoreFunctions:
         return [chunk_id for chunk_id, _ in ranked]
 
     def list_chunks_by_tag(self, tag: Any) -> list[str]:
-        """Ids of the chunks with this tag, or with all of these tags (seed 004, list_chunks_by_tag)."""
+        """Ids of the chunks with this tag, or with all of these tags."""
         tags = [tag] if isinstance(tag, str) else list(tag) if isinstance(tag, list | tuple | set) else None
         if not tags or not all(isinstance(one, str) for one in tags):
             raise HostCallFailed("TypeError", "list_chunks_by_tag takes a tag, or a list of tags, as text")
         return list(self._store.list_chunks(tags=tags, limit=MAX_IDS))
 
     def get_linked_chunks(self, chunk_id: Any, link_type: Any = None) -> list[dict[str, Any]]:
-        """Chunks linked to or from a chunk, each with ``_link_type``, ``_link_strength``, ``_link_direction``.
-
-        Seed 004, get_linked_chunks.
-        """
+        """Chunks linked to or from a chunk, each with ``_link_type``, ``_link_strength``, ``_link_direction``."""
         identifier = _chunk_id("get_linked_chunks", chunk_id)
         if link_type is not None and not isinstance(link_type, str):
             raise HostCallFailed("TypeError", "get_linked_chunks: link_type is text, for example 'supports'")

@@ -2,7 +2,7 @@
 
 This is a courtesy to the model, not the boundary. A filter over the syntax tree can be talked around; the
 worker process behind the engine is what contains a program. But a clear ``line 3: import os is not allowed``
-lets the model correct itself in one turn (seed 002, Security Model, layer 1).
+lets the model correct itself in one turn (docs/spec/sandbox.md, Language).
 """
 
 from __future__ import annotations

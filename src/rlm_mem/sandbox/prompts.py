@@ -1,8 +1,8 @@
 """What a model is told: the dialect it writes, the question with metadata only, and what its program printed.
 
 Everything that comes out of the store reaches the model between tags that stored text cannot close, and is
-named as data. The opening holds metadata only (seed 003, RECALL step 1: "metadata summaries … not full
-content"); content is seen only when a program reads and prints it.
+named as data. The opening holds metadata only (docs/spec/operations.md, RECALL); content is seen only when a
+program reads and prints it.
 """
 
 from __future__ import annotations

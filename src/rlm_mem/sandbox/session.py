@@ -1,4 +1,4 @@
-"""REPLSession: a sandboxed Python session over a store, with the functions of seed 004 and budgets."""
+"""REPLSession: a sandboxed Python session over a store, with functions of its own and budgets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_PROGRAM_CHARS = 64_000
 
 
 class REPLSession:
-    """Runs programs of a model over one store (seed 004, REPLSession).
+    """Runs programs of a model over one store (docs/spec/operations.md, REPLSession).
 
     Variables, functions and imports persist from one program to the next until :meth:`reset`. A session is
     used by one thread at a time.
@@ -124,7 +124,7 @@ class REPLSession:
 
         budget = self._given_budget
         if budget is None:
-            # On its own, a session bounds model calls by iterations alone (seed 004, llm_query).
+            # On its own, a session bounds model calls by iterations alone (docs/spec/decisions.md, 21).
             budget = Budget(
                 Limits(iterations=self.max_iterations, depth=self.max_depth, seconds=None, model_calls=None)
             )
@@ -151,7 +151,7 @@ class REPLSession:
             table[name] = function
         return table
 
-    # Seed 004: the documented interface.
+    # The documented interface.
 
     def execute(self, code: str, timeout: float | None = None) -> Any:
         """Run a program and return the value of its last expression, or None.
@@ -234,7 +234,7 @@ class REPLSession:
         return self._drive(question).answer
 
     def llm_query(self, prompt: str, context: dict[str, Any] | None = None) -> str:
-        """Ask the model (seed 004, llm_query).
+        """Ask the model.
 
         Raises:
             MaxIterationsError: more calls than ``max_iterations``, in a session without a budget of its own.
@@ -290,7 +290,7 @@ class REPLSession:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Seed 004: "Auto-reset on exit".
+        # A documented promise: the end of a with block resets.
         self.reset()
         self.close()
 

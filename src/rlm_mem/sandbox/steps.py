@@ -47,7 +47,7 @@ class HostCall:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The answer of a session (seed 004, FINAL).
+    """The answer of a session.
 
     Attributes:
         answer: bounded plain data; None means "the memory does not hold it".

@@ -1,5 +1,4 @@
-"""Editing the configuration files of MCP clients: one entry of ours, everything else as it was, with a "
-"backup."""
+"""Edits the configuration files of MCP clients: adds or removes our entry, keeps everything else, makes a backup."""
 
 from __future__ import annotations
 

@@ -101,8 +101,7 @@ def client_named(name: str) -> Client:
 
 
 def launcher() -> list[str]:
-    """How a client starts this very installation: an absolute path, since clients have a PATH of their "
-    "own."""
+    """How a client starts this installation: an absolute path, since a client's PATH may differ from ours."""
     if ".cache/uv" in sys.prefix.replace("\\", "/") or "/uv/archive" in sys.prefix.replace("\\", "/"):
         # Run by uvx: its environment may be gone tomorrow, but uvx makes a new one.
         return [shutil.which("uvx") or "uvx", "--from", "rlm-mem[server]", "rlm-mem"]
@@ -111,8 +110,7 @@ def launcher() -> list[str]:
 
 
 def entry_of(client: Client, command: list[str]) -> dict[str, Any]:
-    """Our entry in the client's configuration. Everything is in the arguments: some clients drop "
-    "environments."""
+    """Our entry in the client's configuration; all settings are arguments, since some clients drop environments."""
     entry: dict[str, Any] = {"type": "stdio"} if client.typed else {}
     return {**entry, "command": command[0], "args": command[1:]}
 

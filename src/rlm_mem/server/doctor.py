@@ -1,5 +1,4 @@
-"""The doctor: what is right and what is wrong with an installation and a brain, in words, each with its "
-"remedy."""
+"""The doctor: what is right and wrong with an installation and a brain, each defect with its remedy."""
 
 from __future__ import annotations
 

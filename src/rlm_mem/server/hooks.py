@@ -1,5 +1,4 @@
-"""Hooks of coding agents: relevant memories when a session starts, its words saved before they are "
-"compacted."""
+"""Hooks of coding agents: relevant memories when a session starts, its transcript saved before compaction."""
 
 from __future__ import annotations
 
@@ -78,8 +77,7 @@ def session_context(memory: Memory, event: dict[str, Any], limit: int = 8) -> st
 
 
 def save_transcript(memory: Memory, event: dict[str, Any]) -> int:
-    """Remember what was said in a session before its transcript is compacted; what is there already "
-    "stays single.
+    """Remember what was said in a session, before its transcript is compacted; repetitions are not stored again.
 
     Args:
         event: names the file as `transcript_path` and the session as `session_id`.
@@ -114,8 +112,7 @@ def save_transcript(memory: Memory, event: dict[str, Any]) -> int:
 
 
 def transcript(path: Path) -> Iterator[Said]:
-    """The messages of a transcript in JSON lines: what people and the agent said, without calls and "
-    "their output.
+    """The messages of a transcript in JSON lines: what people and the agent said, without tool calls.
 
     Raises:
         StorageError: it cannot be read.

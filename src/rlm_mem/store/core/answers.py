@@ -23,7 +23,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A chunk without its content (seed 003: metadata-only summaries first); ``at`` is in epoch seconds."""
+    """A chunk without its content; ``at`` is in epoch seconds."""
 
     id: str
     type: str

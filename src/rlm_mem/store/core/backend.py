@@ -199,7 +199,7 @@ class Backend(Protocol):
         ...
 
     def write_views(self, *, up_to: int | None = None) -> list[str]:
-        """Write the JSON views of seed 000 (of ``up_to`` chunks at most: else none); their names."""
+        """Write the JSON views (of ``up_to`` chunks at most: else none); their names."""
         ...
 
     def sync(self, *, full: bool = False) -> SyncReport:

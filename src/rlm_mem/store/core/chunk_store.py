@@ -1,4 +1,4 @@
-"""ChunkStore: the documented CRUD interface (seeds 000 and 004) over a backend."""
+"""ChunkStore: the documented CRUD interface over a backend (docs/spec/operations.md, ChunkStore)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def init_storage(base_path: str | Path) -> ChunkStore:
-    """Make the folders of a store and open it (seed 004, Utility Functions)."""
+    """Make the folders of a store and open it."""
     return ChunkStore(base_path)
 
 
@@ -99,15 +99,15 @@ class ChunkStore(ChunkReader):
         check_targets: bool = True,
         screened: bool = False,
     ) -> Chunk:
-        """Create and store a chunk; takes the arguments of seeds 000, 002 and 004.
+        """Create and store a chunk; takes every documented form of its arguments (docs/spec/decisions.md, 13).
 
         Args:
             content: the text, at most ``store.max_content_bytes`` bytes.
             chunk_type: preference, fact, pattern, decision, note (default) or a registered type; also ``type``.
-            metadata: known fields and any others, which are kept in ``metadata.extra``. Seed 000 has the
-                conversation id in this place: a text is taken as that.
-            links: link objects or dicts with target_id, type, strength (0-1), reasoning. Seed 000 has the number
-                of tokens in this place: a whole number is taken as that.
+            metadata: known fields and any others, which are kept in ``metadata.extra``. A text in this
+                place is taken as the conversation id.
+            links: link objects or dicts with target_id, type, strength (0-1), reasoning. A whole number in
+                this place is taken as the number of tokens.
             tags: words.
             confidence: 0-1; default 0.7.
             tokens: o200k tokens; counted when not given.
@@ -300,7 +300,7 @@ class ChunkStore(ChunkReader):
             yield self
 
     def checkpoint(self) -> dict[str, Any]:
-        """Fold access counts into the files and write the three JSON views of seed 000."""
+        """Fold access counts into the files and write the three JSON views."""
         return self.backend.checkpoint()
 
     @observed("sync")

@@ -37,7 +37,7 @@ _OLD_NAMES = {"created": "created_at", "updated": "modified_at", "last_accessed"
 class Given:
     """Collects fields that may be named in several places; two different values for one are an error.
 
-    The seeds name the same field as a keyword, inside ``metadata`` and by older names (row 13 of the reconciliation).
+    A field may come as a keyword, inside ``metadata`` and by an older name (docs/spec/decisions.md, 13).
     """
 
     def __init__(self) -> None:
@@ -256,7 +256,7 @@ def revise_chunk(
     count_tokens: Callable[[str], int],
     max_bytes: int,
 ) -> Chunk:
-    """The chunk with changes applied: metadata merges, links and tags replace (row 14). Revision is not raised here."""
+    """The chunk with changes applied: metadata merges, links and tags replace. Revision is not raised here."""
     known, extra = split_metadata(metadata)
     # Explicit None in metadata clears an optional field; Given treats None as absent, so it is kept apart.
     cleared = {name: None for name, value in known.items() if value is None}

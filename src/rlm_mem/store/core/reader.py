@@ -1,4 +1,4 @@
-"""ChunkReader: the reading half of the documented store interface (seeds 000 and 004)."""
+"""ChunkReader: the reading half of the documented store interface."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ChunkReader:
         clock: returns the present time with a time zone; for tests.
         read_only: open for reading only; writes raise StoreReadOnly.
         actor: who writes, for the audit log.
-        chunk_types, link_types: custom types (seed 002, Extension Points), beside those of ``config.toml``.
+        chunk_types, link_types: custom types (docs/spec/chunk-format.md, Types), beside those of ``config.toml``.
         confined: refuse (NamespaceError) every call that names another namespace explicitly.
 
     Raises:
@@ -122,7 +122,7 @@ class ChunkReader:
 
     @telemetry.observed("read")
     def get_chunk(self, chunk_id: str, *, track: bool = True) -> Chunk | None:
-        """The chunk, or None where there is none or its file does not validate (seed 000, Safety Features).
+        """The chunk, or None where there is none or its file does not validate.
 
         Args:
             track: count this read (``access_count``, ``accessed_at``); kept in the index, no file is written.
@@ -180,7 +180,7 @@ class ChunkReader:
         offset: int = 0,
         newest_first: bool = False,
     ) -> list[str]:
-        """Ids that match every filter, in order of time (seed 004).
+        """Ids that match every filter, in order of time.
 
         Args:
             start_date, end_date: ``YYYY-MM-DD`` (the end day included) or ISO times, compared with ``occurred_at``,
@@ -268,7 +268,7 @@ class ChunkReader:
             yield from self.backend.chunks(namespace, lot, status=None).items()
 
     def summaries(self, chunk_ids: Sequence[str]) -> list[Summary]:
-        """Metadata from the index, no file read (seed 003, RECALL step 1); unknown ids are left out."""
+        """Metadata from the index, no file read; unknown ids are left out."""
         return self.backend.queries.summaries(
             self.namespace, [check_chunk_id(chunk_id) for chunk_id in chunk_ids]
         )
@@ -331,7 +331,7 @@ class ChunkReader:
         ]
 
     def get_stats(self) -> dict[str, Any]:
-        """chunk_count, total_tokens, storage_size_mb (seed 004) and more, for this namespace."""
+        """chunk_count, total_tokens, storage_size_mb and more, for this namespace."""
         queries = self.backend.queries
         return {
             **queries.stats(self.namespace),
@@ -345,7 +345,7 @@ class ChunkReader:
     # --- duplicates -------------------------------------------------------------------------------------
 
     def find_same(self, content: str, conversation_id: str | None) -> str | None:
-        """The chunk with exactly this content in this conversation, if there is one (row 12)."""
+        """The chunk with exactly this content in this conversation, if any (docs/spec/operations.md, Duplicates)."""
         return self.backend.queries.with_hash(
             self.namespace, content_hash(check_content(content)), conversation_id
         )

@@ -19,9 +19,7 @@ _STEADY: Mapping[str, float] = {"high": 0.8, "medium": 0.95, "low": 1.0}
 
 
 def reliability(confidence: float, success_rate: float | None, volatility: str | None) -> float:
-    """One figure, 0 to 1: confidence, less for failures in use and for what changes often (seed 001: "high volatility
-    = less reliable", "weight by success_rate").
-    """
+    """One figure, 0 to 1: confidence, less for failures in use and for what changes often."""
     proven = 1.0 if success_rate is None else 0.5 + 0.5 * success_rate
     return round(confidence * proven * _STEADY.get(volatility or "low", 1.0), 4)
 

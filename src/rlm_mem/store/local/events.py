@@ -1,4 +1,4 @@
-"""The audit log: append-only JSON lines by month, one line an operation (DESIGN section 4)."""
+"""The audit log: append-only JSON lines by month, one line an operation (docs/spec/store-layout.md, Audit log)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where things lie in the folder of a local store (seed 000, Directory Structure)."""
+"""Where things lie in the folder of a local store (docs/spec/store-layout.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The local backend: JSON files as the truth, SQLite and postings beside them as an index (DESIGN section 4)."""
+"""The local backend: JSON files as the truth, SQLite and postings as an index (docs/spec/store-layout.md)."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ class LocalBackend(LocalIndex):
 
     @healed
     def write_views(self, *, up_to: int | None = None) -> list[str]:
-        """Write the three JSON views of seed 000."""
+        """Write the three JSON views."""
         if up_to is not None and sum(count for _, count in self.queries.namespaces()) > up_to:
             return []
         return write_views(self.connection, self.layout)

@@ -1,7 +1,8 @@
 """One write to the local store: files and index rows that appear together or not at all.
 
 Order at commit: sync the new files, move, keep former versions and rename, sync the folders, commit the index. A
-crash anywhere leaves either the old state or finished files that the next open adopts (DESIGN section 4).
+crash anywhere leaves either the old state or finished files that the next open adopts
+(docs/spec/store-layout.md, Writing).
 """
 
 from __future__ import annotations

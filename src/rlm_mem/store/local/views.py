@@ -1,4 +1,4 @@
-"""The three JSON views of seed 000, written at checkpoint and never per insert: for people and older tools."""
+"""The three JSON views, written at checkpoint and never per insert: for people and older tools."""
 
 from __future__ import annotations
 

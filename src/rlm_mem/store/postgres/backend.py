@@ -378,7 +378,7 @@ class PostgresBackend:
         return {"access_counts_folded": self.flush_reads(wait=True), "views": []}
 
     def write_views(self, *, up_to: int | None = None) -> list[str]:  # noqa: ARG002 - see below
-        """None: the views of seed 000 are files of a folder."""
+        """None: the JSON views are files of a folder."""
         return []
 
     def sync(self, *, full: bool = False) -> SyncReport:  # noqa: ARG002 - see below

@@ -1,4 +1,4 @@
-"""Every name and signature of the documented import path `brain.scripts`, in the words of the documents."""
+"""The names, signatures and fields of `brain.scripts` are those of docs/spec/operations.md and its neighbours."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SIGNATURES: dict[str, dict[str, Any]] = {
         "metadata": None,
         "links": None,
         "tags": None,
-        # also, in the words of the chunk schema
+        # fields of a chunk, by name
         "conversation_id": None,
         "tokens": None,
         "confidence": None,
-        # and of the architecture's custom types
+        # another name of chunk_type
         "type": None,
     },
     "ChunkStore.get_chunk": {"chunk_id": REQUIRED},
