@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import brain.scripts as scripts
-from tests.house.sources import listed
+from tests.house.sources import ROOT, listed, text
 
 REQUIRED: Any = inspect.Parameter.empty
 
@@ -198,3 +199,8 @@ def test_the_modules_that_the_architecture_names_can_be_imported() -> None:
     }.items():
         loaded = __import__(f"brain.scripts.{module}", fromlist=[name])
         assert getattr(loaded, name) is found(name)
+
+
+def test_the_specification_names_every_public_name() -> None:
+    pages = "\n".join(text(path) for path in sorted((ROOT / "docs" / "spec").glob("*.md")))
+    assert [name for name in scripts.__all__ if not re.search(rf"\b{name}\b", pages)] == []
