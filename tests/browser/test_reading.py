@@ -15,7 +15,7 @@ from tests.browser.brain import LAST_LINE, OUTCOMES
 PAGES = (
     "/memories", "/memories?q=gauge+bridge", "/memories?tag=team&archived=yes", "/memories/new", "/graph", "/timeline",
     "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/costs?days=90", "/integrity",
-    "/nowhere", "/login",
+    "/nowhere",
 )  # fmt: skip
 
 Open = Callable[..., Any]
@@ -53,7 +53,12 @@ def test_nothing_covers_or_cuts_off_anything(
         page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
         if problems := page.evaluate(COVERED):
             found[path] = problems
-    complaints[:] = [said for said in complaints if "404" not in said]  # the browser notes the status
+    page.context.clear_cookies()
+    page.goto("/login")
+    if problems := page.evaluate(COVERED):
+        found["/login"] = problems
+    # The browser notes these states.
+    complaints[:] = [said for said in complaints if "404" not in said and "401" not in said]
     assert found == {}
 
 
