@@ -12,6 +12,7 @@ from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.budget import Budget, Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.sandbox.loop import LoopResult, drive
+from rlm_mem.sandbox.programs import FUNCTIONS
 from rlm_mem.sandbox.prompts import Opening
 from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
 from rlm_mem.sandbox.turn import LoopStep
@@ -22,6 +23,7 @@ class PaperSession:
 
     def __init__(self, *outputs: StepOutput | BudgetError) -> None:
         self.final: Final | None = None
+        self.functions = FUNCTIONS
         self.last_step: StepOutput | None = None
         self.programs: list[str] = []
         self._outputs = list(outputs)
@@ -100,7 +102,7 @@ def test_several_blocks_run_in_order_up_to_the_first_error() -> None:
 
 
 def test_prose_is_answered_with_how_to_answer_and_never_taken_for_a_conclusion() -> None:
-    llm = ScriptedLLM(["FINAL(42)", "The final answer is 42.", FINISH])
+    llm = ScriptedLLM(["It is 42.", "The final answer is 42.", FINISH])
     result = run(PaperSession(), llm)
     assert "held no program" in llm.prompts[1][-1].content
     assert "No program again" in llm.prompts[2][-1].content

@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from rlm_mem.sandbox.conversation import Conversation, Turn
+from rlm_mem.sandbox.programs import programs_in
 from rlm_mem.sandbox.prompts import SYSTEM_PROMPT, Opening, build_opening, clip, feedback, fenced
-from rlm_mem.sandbox.turn import programs_in
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.tokens import count_tokens
 
@@ -116,20 +116,3 @@ def test_older_turns_become_one_line_and_the_newest_stays_whole() -> None:
     assert "OUTPUT0" not in text
     assert "OUTPUT5" in text
     assert "SUMMARY5" not in text
-
-
-def test_blocks_called_repl_or_python_are_programs_and_nothing_else() -> None:
-    reply = "a\n```repl\nx = 1\n```\n```json\n{}\n```\n  ```Python\ny = 2\n```\nFINAL(3)\n```\nz\n```"
-    assert [program.strip() for program in programs_in(reply)] == ["x = 1", "y = 2"]
-
-
-def test_a_block_left_open_reaches_to_the_end_of_the_reply() -> None:
-    assert programs_in("I search.\n```repl\nprint(1)") == ["print(1)"]
-
-
-def test_a_longer_fence_may_hold_a_shorter_one() -> None:
-    assert programs_in("````repl\ns = '''\n```\n'''\n````") == ["s = '''\n```\n'''\n"]
-
-
-def test_an_empty_block_is_no_program() -> None:
-    assert programs_in("```repl\n\n```") == []

@@ -14,8 +14,9 @@ from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.budget import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, RecallResult, list_trajectories, load_trajectory
+from rlm_mem.sandbox.programs import programs_in
 from rlm_mem.sandbox.prompts import SYSTEM_PROMPT
-from rlm_mem.sandbox.turn import LoopStep, programs_in
+from rlm_mem.sandbox.turn import LoopStep
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 READ_ALL = block("for i in search_chunks('Carla Lisbon Oslo'):\n    print(i, read_chunk(i)['content'])")
@@ -304,9 +305,12 @@ def test_the_worked_programs_of_the_prompt_run_in_the_sandbox(store: ChunkStore)
     store.create_chunk(
         "Ana drinks green tea in the morning.", chunk_id="chunk-2026-01-05-0a1b2c3d", conversation_id="c"
     )
+    placeholders = {"CHUNK_ID": "chunk-2026-01-05-0a1b2c3d", "ANSWER IN A FEW WORDS": "Green tea"}
     store.create_chunk("Ben flew to the city of Rome.", conversation_id="c")
     shown = programs_in(SYSTEM_PROMPT)
     assert len(shown) == 4
+    for placeholder, value in placeholders.items():
+        shown = [program.replace(placeholder, value) for program in shown]
     first, second, last, other = shown
     llm = ScriptedLLM([block(program) for program in (first, second, other, last)])
     result = RecallOperation(store, llm).recall("What does Ana drink in the morning?")

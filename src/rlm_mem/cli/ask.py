@@ -10,7 +10,7 @@ import typer
 from rlm_mem.cli import options
 from rlm_mem.cli.open import open_memory
 from rlm_mem.cli.steps import cost_line, show_step
-from rlm_mem.cli.terminal import amount, day, indented, one_line, plain, print_json, screen, text
+from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.recall import RecallResult
 
 PANEL = "Remember and recall"
+MAX_PATH_STEPS = 50
 
 ENDINGS: dict[OutcomeWord, str] = {
     "closest only": "The memory does not hold an answer. These memories come closest.",
@@ -175,7 +176,7 @@ def _trajectory_json(result: RecallResult | ReasoningResult) -> dict[str, Any]:
 def show_recall(console: Console, memory: Memory, result: RecallResult, seconds: float) -> None:
     """Print an answer, the chunks it rests on, and what it took."""
     if result.outcome == "answered":
-        console.print(text(result.content or "", "bold"))
+        console.print(long_text(result.content or "", "bold"))
     else:
         console.print(text(ENDINGS[result.outcome], "bold yellow"))
     show_evidence(console, memory, result.chunk_ids)
@@ -186,8 +187,15 @@ def show_recall(console: Console, memory: Memory, result: RecallResult, seconds:
         f"{seconds:.1f} s",
     ]
     if result.stopped_by is not None:
-        parts.insert(0, f"stopped by the budget of {result.stopped_by.replace('_', ' ')}")
+        parts.insert(0, ending_of(result.stopped_by))
     console.print(text(" · ".join(part for part in parts if part), "dim"))
+
+
+def ending_of(stopped_by: str) -> str:
+    """What ended a run, in words."""
+    if stopped_by == "repetition":
+        return "stopped, because the model repeated a reply that failed"
+    return f"stopped by the budget of {stopped_by.replace('_', ' ')}"
 
 
 def show_evidence(console: Console, memory: Memory, chunk_ids: list[str], most: int = 8) -> None:
@@ -252,8 +260,12 @@ def _show_reasoning(console: Console, memory: Memory, result: ReasoningResult) -
 
     contents = memory.store.get_many([step.chunk_id for step in result.path])
     answered = result.outcome == "answered"
-    tree = Tree(text(result.conclusion if answered else ENDINGS[result.outcome], "bold"), guide_style="dim")
-    for step in result.path:
+    tree = Tree(
+        long_text(result.conclusion if answered else ENDINGS[result.outcome], "bold"), guide_style="dim"
+    )
+    if len(result.path) > MAX_PATH_STEPS:
+        tree.add(text(f"the first {MAX_PATH_STEPS} of {len(result.path)} steps (--json prints all)", "dim"))
+    for step in result.path[:MAX_PATH_STEPS]:
         label = text(f"{step.operation}  ", "yellow") + text(step.chunk_id, "cyan")
         label.append(f"  {one_line(step.reasoning, 200)}", "dim")
         branch = tree.add(label)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_mem.cli import options
+from rlm_mem.cli.ask import ending_of
 from rlm_mem.cli.open import open_memory
 from rlm_mem.cli.steps import cost_line, step_parts, step_title
 from rlm_mem.cli.terminal import (
     amount,
     indented,
+    long_text,
     moment,
     money,
     one_line,
@@ -127,7 +129,7 @@ def _tree(trajectory: Trajectory) -> Tree:
     if outcome is None:
         tree.add(text("the run did not end", "yellow"))
         return tree
-    end = tree.add(text(outcome.content or outcome.word, "bold green" if outcome.content else "yellow"))
+    end = tree.add(long_text(outcome.content or outcome.word, "bold green" if outcome.content else "yellow"))
     for chunk_id in outcome.chunk_ids:
         end.add(text(chunk_id, "cyan"))
     tree.add(text(_figures(plain(outcome)), "dim"))
@@ -137,9 +139,7 @@ def _tree(trajectory: Trajectory) -> Tree:
 def _figures(outcome: dict[str, Any]) -> str:
     parts = [
         f"confidence {outcome['confidence']:.2f}",
-        f"stopped by the budget of {outcome['stopped_by'].replace('_', ' ')}"
-        if outcome["stopped_by"]
-        else "",
+        ending_of(outcome["stopped_by"]) if outcome["stopped_by"] else "",
         amount(outcome["model_calls"], "model call"),
         cost_line(outcome["usage"], outcome["cost"]),
         f"{outcome['seconds']:.1f} s",

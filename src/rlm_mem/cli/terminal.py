@@ -28,6 +28,10 @@ _VISIBLE |= {0x7F: "␡"} | dict.fromkeys(range(0x80, 0xA0), "�") | dict.fromk
 _VISIBLE |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
 
 
+MAX_SHOWN_CHARS = 20_000
+"""Of an answer on a terminal."""
+
+
 def safe(text: str) -> str:
     """The text with control characters made visible; newlines and tabs stay."""
     return text.replace("\r\n", "\n").translate(_VISIBLE)
@@ -58,6 +62,14 @@ def text(content: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(safe(content), style=style)
+
+
+def long_text(content: str, style: str = "") -> Text:
+    """Text of any length for a terminal: the first 20,000 characters, and how many there are."""
+    shown = text(content[:MAX_SHOWN_CHARS], style)
+    if len(content) > MAX_SHOWN_CHARS:
+        shown.append(f"\n… {MAX_SHOWN_CHARS:,} of {len(content):,} characters (--json prints all)", "dim")
+    return shown
 
 
 def indented(content: str, columns: int, style: str = "") -> Padding:

@@ -342,7 +342,11 @@ class Budget:
             )
         limit = self.limits.seconds
         if limit is not None and self._elapsed() >= limit:
-            self._end("seconds", f"the run took longer than its {limit:g} seconds", "raise timeout_seconds")
+            self._end(
+                "seconds",
+                f"the run took longer than its {limit:g} seconds",
+                "raise the limit of seconds (setting recall.max_seconds)",
+            )
         tokens = self.limits.tokens
         if tokens is not None and self._tokens() > tokens:
             self._end("tokens", f"the run spent more than its {tokens} tokens", "raise the tokens limit")

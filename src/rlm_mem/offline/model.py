@@ -20,11 +20,11 @@ from rlm_mem.offline.reader import read
 from rlm_mem.offline.rewording import other_words
 from rlm_mem.offline.said import Passage
 from rlm_mem.offline.weights import Weights, load_weights
+from rlm_mem.text.delimiters import unbroken
 from rlm_mem.text.segments import split_segments
 
 __all__ = ["OfflineLLM", "given_passages"]
 
-_BROKEN_TAG = re.compile(r"<\\(?=/?\s*(?:question|store|hits|output|error|context|earlier)\b)", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
 
 _LONGEST = (
@@ -143,7 +143,7 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
 
 def _plain(text: str) -> str:
     """Undo the breaking of tags, which keeps stored text from closing them."""
-    return _BROKEN_TAG.sub("<", text)
+    return unbroken(text)
 
 
 def _data(text: str) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from rlm_mem.errors import ModelUnavailable, SessionComplete
+from rlm_mem.errors import BudgetError, ModelUnavailable, SessionComplete
 from rlm_mem.models.base import Completion, Options, Prompt, as_messages
 from rlm_mem.models.budget import Budget, Limits
 from rlm_mem.recall.recall import RecallResult, conclude
@@ -21,7 +21,9 @@ from rlm_mem.recall.run import HostFunctions, RecordedLLM, Run, Runner, check_qu
 from rlm_mem.sandbox.final import check_final, known
 from rlm_mem.sandbox.loop import LoopResult
 from rlm_mem.sandbox.prompts import feedback, instructions
-from rlm_mem.sandbox.turn import LoopStep, error_hint, make_step, run_program
+from rlm_mem.sandbox.shown import Shown
+from rlm_mem.sandbox.steps import StepOutput
+from rlm_mem.sandbox.turn import LoopStep, error_hint, first_ids, make_step, run_program
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -103,7 +105,7 @@ class RecallSession:
 
     def __init__(self, runner: Runner, query: str, limits: Limits) -> None:
         self.query = check_query(query)
-        self.schema = instructions(runner.functions)
+        self.schema = instructions(runner.functions, model=not isinstance(runner.llm, _HostItself))
         self.result: RecallResult | None = None
         self._runner = runner
         self._clock = _Stopwatch()
@@ -114,6 +116,8 @@ class RecallSession:
         self._budget = Budget(limits, self._clock)
         self._opening = runner.opening(self.query)
         self.opening = self._opening.render()
+        self._shown = Shown(self.schema)
+        self._shown.add(self.opening)
         self.hits = [dict(hit) for hit in self._opening.hits]
         self.store_summary = dict(self._opening.store)
         self._recorder = runner.recorder(self.query, "session", "host", limits)
@@ -134,7 +138,11 @@ class RecallSession:
             if self.result is not None:
                 raise SessionComplete("the recall session has ended", hint="open a new recall_session")
             self._budget.start_iteration()
-            result, ended = run_program(self._session, code)
+            result: StepOutput | None = None
+            ended: BudgetError | None = None
+            refused = self._shown.refusal(code, self._session.functions)
+            if refused is None:
+                result, ended = run_program(self._session, code)
             step = make_step(
                 [(code, result)] if result is not None else [],
                 turn=len(self._steps) + 1,
@@ -143,15 +151,18 @@ class RecallSession:
                 output_chars=self._runner.config.sandbox.max_output_chars,
                 ended=ended,
                 final=self._session.final is not None,
+                refused=refused,
             )
-            if result is None:
+            if result is None and refused is None:
                 step = replace(step, programs=(code,))
             self._steps.append(step)
             self._evidence.update(dict.fromkeys(step.chunks_read))
+            self._shown.add(step.output)
+            self._shown.add(step.error or "")
             self._recorder.step(step)
             if ended is not None:
                 self._stopped_by = ended.stopped_by
-            failed = ended or (result.error if result is not None else None)
+            failed = ended or refused or (result.error if result is not None else None)
             hint = error_hint(failed, step.error_kind or "") if failed is not None else None
             limit = self._budget.limits.iterations
             left = None if limit is None else limit - self._budget.spent().iterations
@@ -218,7 +229,7 @@ class RecallSession:
             chunk_ids=tuple(chunk_ids),
             confidence=confidence,
             steps=tuple(self._steps),
-            evidence=tuple(self._evidence),
+            evidence=first_ids(self._evidence),
             stopped_by=None if concluded else self._stopped_by,
         )
         self._session.__exit__(None, None, None)

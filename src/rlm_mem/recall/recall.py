@@ -37,7 +37,8 @@ class RecallResult:
         trajectory: every step; ``trajectory.path`` is the file.
         usage: tokens of all calls.
         cost: US dollars of all calls, None when one of them had no known price.
-        stopped_by: iterations, depth, seconds, model_calls, tokens or usd; None when FINAL was called.
+        stopped_by: iterations, depth, seconds, model_calls, tokens or usd; ``repetition`` when the model sent one
+            failing reply four times in a row; None when FINAL was called.
         evidence: ids of the chunks that the programs read, in order.
         concluded: FINAL was called.
         seconds: wall clock of the run.

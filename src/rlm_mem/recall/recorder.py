@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TrajectoryRecorder"]
 
+MAX_RECORD_BYTES = 8_000_000
+"""Of the steps and sub-calls of one run; what comes after is counted and left out. With the first and the last line,
+which are bounded by themselves, a file stays below 16 MB."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -64,6 +68,8 @@ class TrajectoryRecorder:
         self._stored = store.backend.files(store.namespace)
         self._name = trajectory_file(identity)
         self._turn = 1
+        self._bytes = 0
+        self._left_out = 0
         self.recording = enabled and not store.backend.read_only and self._begun()
         """Whether what happens is written down."""
 
@@ -81,18 +87,20 @@ class TrajectoryRecorder:
 
     def step(self, step: LoopStep) -> None:
         """Record a finished turn."""
+        kept = self._write({"kind": "step", **asdict(step)}, bounded=True)
         with self._lock:
-            self.trajectory.steps.append(step)
+            if kept:
+                self.trajectory.steps.append(step)
             if step.depth == 0:
                 self._turn += 1
-        self._write({"kind": "step", **asdict(step)})
 
     def call(self, **values: Any) -> None:
         """Record a sub-call; takes the fields of :class:`SubCall` but ``turn``."""
         with self._lock:
             call = SubCall(turn=self._turn, **values)
-            self.trajectory.calls.append(call)
-        self._write({"kind": "call", **asdict(call)})
+        if self._write({"kind": "call", **asdict(call)}, bounded=True):
+            with self._lock:
+                self.trajectory.calls.append(call)
 
     def finish(
         self,
@@ -123,7 +131,7 @@ class TrajectoryRecorder:
             models=spent.models,
             ended_at=stamp(self._clock()),
             error=error,
-            detail=dict(detail or {}),
+            detail=dict(detail or {}) | ({"records_left_out": self._left_out} if self._left_out else {}),
         )
         self._write({"kind": "end", **asdict(self.trajectory.outcome)})
         with self._lock:
@@ -139,17 +147,24 @@ class TrajectoryRecorder:
         self.trajectory.path = self._stored.path(self._name)
         return True
 
-    def _write(self, record: dict[str, Any]) -> None:
+    def _write(self, record: dict[str, Any], *, bounded: bool = False) -> bool:
+        """Append a record; False when a bounded one no longer fits."""
+        # A lone surrogate becomes \udXXX through backslashreplace, which JSON reads back.
+        line = json.dumps(_clean(record), ensure_ascii=False, default=str) + "\n"
+        data = line.encode("utf-8", "backslashreplace")
         with self._lock:
-            if not self.recording:
-                return
-            # A lone surrogate becomes \udXXX through backslashreplace, which JSON reads back.
-            line = json.dumps(_clean(record), ensure_ascii=False, default=str) + "\n"
-            try:
-                self._stored.append(self._name, line.encode("utf-8", "backslashreplace"))
-            except OSError as error:
-                _log.warning("the rest of %s is not recorded: %s", self._name, error)
-                self.recording = False
+            if bounded:
+                if self._bytes + len(data) > MAX_RECORD_BYTES:
+                    self._left_out += 1
+                    return False
+                self._bytes += len(data)
+            if self.recording:
+                try:
+                    self._stored.append(self._name, data)
+                except OSError as error:
+                    _log.warning("the rest of %s is not recorded: %s", self._name, error)
+                    self.recording = False
+        return True
 
 
 def _clean(record: dict[str, Any]) -> dict[str, Any]:

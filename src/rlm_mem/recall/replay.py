@@ -20,6 +20,7 @@ from rlm_mem.models.secrets import redact
 from rlm_mem.recall.grounding import answer_text
 from rlm_mem.recall.run import Runner
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
+from rlm_mem.sandbox.shown import QuotedProgram
 from rlm_mem.sandbox.steps import Final
 from rlm_mem.sandbox.turn import LoopStep, make_step, run_program
 
@@ -251,7 +252,9 @@ def _compare(then: LoopStep, now: LoopStep) -> ReplayStep:
     error = None if now.error is None else redact(now.error)
     missing = tuple(item for item in then.chunks_read if item not in now.chunks_read)
     new = tuple(item for item in now.chunks_read if item not in then.chunks_read)
-    same = not (diff or missing or new) and then.error == error and then.final == now.final
+    # A program that was not run at all left nothing to compare with.
+    expected = None if then.error_kind == QuotedProgram.__name__ else then.error
+    same = not (diff or missing or new) and expected == error and then.final == now.final
     return ReplayStep(then, now, same, tuple(diff), missing, new)
 
 

@@ -13,8 +13,12 @@ from rlm_mem.models.base import LLM, Completion, Options, Prompt, adapt, as_mess
 from rlm_mem.models.budget import Budget, Limits, Spent
 from rlm_mem.recall.recorder import TrajectoryRecorder
 from rlm_mem.recall.trajectory import prompt_key, prune_trajectories
+from rlm_mem.sandbox.calls import bounded_reply
 from rlm_mem.sandbox.loop import LoopResult, LoopStep, drive
 from rlm_mem.sandbox.prompts import Opening, build_opening, instructions, store_figures
+from rlm_mem.sandbox.steps import MAX_ERROR_CHARS
+from rlm_mem.sandbox.turn import first_ids
+from rlm_mem.sandbox.values import clipped, well_formed
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config, RecallConfig
@@ -51,6 +55,11 @@ def limits_from(config: RecallConfig) -> Limits:
         tokens=config.max_tokens or None,
         usd=config.max_usd or None,
     )
+
+
+def described(error: BaseException) -> str:
+    """Kind and message of an error, as records hold it."""
+    return clipped(well_formed(f"{type(error).__name__}: {error}"), MAX_ERROR_CHARS)
 
 
 def check_query(query: str) -> str:
@@ -91,9 +100,9 @@ class RecordedLLM:
         prompt = render_prompt(asked)
         record = {"key": prompt_key(prompt), "prompt": prompt[:_PREVIEW], "prompt_chars": len(prompt)}
         try:
-            completion = self._llm.complete(asked, **options)
+            completion = bounded_reply(self._llm.complete(asked, **options))
         except Exception as error:  # recorded and raised again, whatever a foreign model throws
-            self._recorder.call(**record, reply="", model=self.name, error=f"{type(error).__name__}: {error}")
+            self._recorder.call(**record, reply="", model=self.name, error=described(error))
             raise
         self._recorder.call(
             **record,
@@ -186,10 +195,10 @@ class Runner:
         try:
             loop = ask(opening, 0, on_text=on_text)
         except BaseException as error:
-            recorder.finish(budget.spent(), evidence=evidence, error=f"{type(error).__name__}: {error}")
+            recorder.finish(budget.spent(), evidence=evidence, error=described(error))
             error.add_note(f"The steps so far are in trajectory {recorder.trajectory.id}.")
             raise
-        return Run(loop, opening, tuple(evidence), budget.spent(), recorder)
+        return Run(loop, opening, first_ids(evidence), budget.spent(), recorder)
 
     def opening(self, query: str, task: str = "") -> Opening:
         """What the model sees first; figures of the store may be some seconds old, hits never are."""
@@ -256,7 +265,7 @@ class Runner:
                 llm,
                 asked,
                 budget=budget,
-                system=instructions(self.functions),
+                system=instructions(self.functions, model=llm.name != "offline"),
                 depth=depth,
                 context_tokens=getattr(llm, "context_tokens", None) or settings.llm.context_tokens,
                 answer_tokens=settings.llm.max_tokens,

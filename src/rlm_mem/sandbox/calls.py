@@ -6,19 +6,20 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InputError, ModelError
-from rlm_mem.sandbox.values import preview
+from rlm_mem.sandbox.programs import MAX_REPLY_CHARS
+from rlm_mem.sandbox.values import clipped, preview, well_formed
 from rlm_mem.telemetry import carried, model_call
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
-    from rlm_mem.models.base import LLM
+    from rlm_mem.models.base import LLM, Completion
     from rlm_mem.models.budget import Budget, Reservation
 
-__all__ = ["ModelCalls"]
+__all__ = ["ModelCalls", "bounded_reply"]
 
 MAX_PARALLEL = 8
 MAX_BATCH = 200
@@ -149,6 +150,7 @@ class ModelCalls:
                 completion = model.complete(
                     asked.text, timeout=max(0.1, seconds), max_tokens=asked.answer_tokens
                 )
+                completion = bounded_reply(completion)
                 called.spent(completion)
         except BaseException:
             self.budget.cancel(asked.held)
@@ -157,6 +159,15 @@ class ModelCalls:
             completion.usage, completion.cost, model=completion.model or model.name, reservation=asked.held
         )
         return completion.text
+
+
+def bounded_reply(completion: Completion) -> Completion:
+    """The completion with at most 100,000 characters of well-formed text, which says where it was cut."""
+    return replace(
+        completion,
+        text=clipped(well_formed(completion.text), MAX_REPLY_CHARS),
+        model=clipped(well_formed(completion.model), 200),
+    )
 
 
 def _pair(item: Any) -> tuple[Any, Any]:

@@ -13,15 +13,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlm_mem.errors import BudgetError
+from rlm_mem.errors import BudgetError, SandboxViolation
 from rlm_mem.models.base import LLM, Completion, Usage, estimate_usage
 from rlm_mem.models.budget import Budget
+from rlm_mem.sandbox.calls import bounded_reply
 from rlm_mem.sandbox.conversation import Conversation, Turn
+from rlm_mem.sandbox.programs import programs_in
 from rlm_mem.sandbox.prompts import SYSTEM_PROMPT, Opening, clip, feedback, no_program
-from rlm_mem.sandbox.turn import Done, LoopSession, LoopStep, error_hint, make_step, programs_in, run_program
+from rlm_mem.sandbox.shown import Shown
+from rlm_mem.sandbox.turn import Done, LoopSession, LoopStep, error_hint, first_ids, make_step, run_program
 from rlm_mem.telemetry import Operation, model_call, operation
 
 __all__ = ["LoopResult", "LoopSession", "LoopStep", "drive"]
+
+MAX_REPEATS = 4
+"""How often one failing reply may come in a row; then the run ends, for the model will not write another."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,8 @@ class LoopResult:
         confidence: as given to FINAL, or None.
         steps: this session's turns.
         evidence: ids of the chunks that were read, in order, each once.
-        stopped_by: the budget that ended the run, or None.
+        stopped_by: the budget that ended the run, ``repetition`` when the model sent one failing reply again and
+            again, or None.
     """
 
     answer: Any
@@ -86,10 +93,14 @@ def drive(
     # A quarter of the window: the output, the program and the instructions have to fit together.
     run.output_chars = max(400, min(output_chars, context_tokens * 3 // 4))
     run.timeout = timeout
+    run.shown = Shown(system)
+    run.shown.add(opening.render())
     try:
         budget.enter(depth)
         while session.final is None:
             run.turn()
+            if run.repeated >= MAX_REPEATS:
+                return run.result("repetition")
     except BudgetError as error:
         return run.result(error.stopped_by)
     return run.result(None)
@@ -101,6 +112,9 @@ class _Run:
     talk: Conversation
     output_chars: int
     timeout: float | None
+    shown: Shown
+    repeated: int
+    """How often the last reply came, when it failed."""
 
     def __init__(
         self,
@@ -122,6 +136,8 @@ class _Run:
         self._steps: list[LoopStep] = []
         self._evidence: dict[str, None] = {}
         self._prose = 0
+        self._failed: str | None = None
+        self.repeated = 0
 
     def turn(self) -> None:
         """One model call and the programs it wrote; raises BudgetError after recording what was done."""
@@ -131,7 +147,14 @@ class _Run:
     def _turn(self, current: Operation) -> None:
         self._budget.start_iteration()
         completion, prompt_chars, prompt_tokens = self._ask()
-        done, ended = self._execute(programs_in(completion.text))
+        done: list[Done] = []
+        ended: BudgetError | None = None
+        refused: SandboxViolation | None = None
+        if completion.text == self._failed:
+            self.repeated += 1
+            refused = _same_again()
+        else:
+            done, ended, refused = self._execute(programs_in(completion.text, self._session.functions))
         step = make_step(
             done,
             turn=len(self._steps) + 1,
@@ -140,6 +163,7 @@ class _Run:
             output_chars=self.output_chars,
             ended=ended,
             final=self._session.final is not None,
+            refused=refused,
             completion=completion,
             prompt_chars=prompt_chars,
             prompt_tokens=prompt_tokens,
@@ -156,20 +180,28 @@ class _Run:
             self._on_step(step)
         if ended is not None:
             raise ended
-        self._reply(step, completion, done[-1][1].error if done else None)
+        self.shown.add(step.output)
+        self.shown.add(step.error or "")
+        if completion.text != self._failed:
+            failed = step.error is not None or not step.programs
+            self._failed, self.repeated = (completion.text, 1) if failed else (None, 0)
+        self._reply(step, completion, refused or (done[-1][1].error if done else None))
 
-    def _execute(self, programs: list[str]) -> tuple[list[Done], BudgetError | None]:
-        """Run the programs in order up to the first error, FINAL or end of a budget."""
+    def _execute(self, programs: list[str]) -> tuple[list[Done], BudgetError | None, SandboxViolation | None]:
+        """Run the programs in order up to the first that fails or was quoted, FINAL, or the end of a budget."""
         done: list[Done] = []
         for code in programs:
+            refused = self.shown.refusal(code, self._session.functions)
+            if refused is not None:
+                return done, None, refused
             result, ended = run_program(self._session, code)
             if result is not None:
                 done.append((code, result))
             if ended is not None:
-                return done, ended
+                return done, ended, None
             if result is None or result.error is not None or self._session.final is not None:
                 break
-        return done, None
+        return done, None, None
 
     def _ask(self) -> tuple[Completion, int, int]:
         messages = self.talk.messages()
@@ -194,6 +226,7 @@ class _Run:
                 if not completion.usage.input_tokens:
                     # Steps, totals and budgets share this figure; some models report none.
                     completion = replace(completion, usage=_estimated(completion, prompt_tokens))
+                completion = bounded_reply(completion)
                 called.spent(completion)
         except BaseException:
             self._budget.cancel(held)
@@ -213,7 +246,7 @@ class _Run:
         limit = self._budget.limits.iterations
         left = None if limit is None else limit - self._budget.spent().iterations
         cut_off = completion.finish_reason == "length"
-        if not step.programs:
+        if not step.programs and error is None:
             answer = no_program(self._prose == 0, left, cut_off)
             self._prose += 1
             summary = "a reply without a program"
@@ -234,7 +267,7 @@ class _Run:
             chunk_ids=() if final is None else tuple(final.chunk_ids),
             confidence=None if final is None else final.confidence,
             steps=tuple(self._steps),
-            evidence=tuple(self._evidence),
+            evidence=first_ids(self._evidence),
             # A program that called FINAL has concluded, whatever ran out at the same moment.
             stopped_by=None if final is not None else stopped_by,
         )
@@ -244,6 +277,17 @@ def _estimated(completion: Completion, prompt_tokens: int) -> Usage:
     """The usage of a call whose model did not report its prompt."""
     said = completion.usage.output_tokens or estimate_usage("", completion.text).output_tokens
     return replace(completion.usage, input_tokens=prompt_tokens, output_tokens=said, estimated=True)
+
+
+class RepeatedReply(SandboxViolation):
+    """A reply that was not run because it is the one that failed just before."""
+
+
+def _same_again() -> RepeatedReply:
+    return RepeatedReply(
+        "that is the reply of your last turn, which failed; it was not run again",
+        hint="Write a different program: shorter, with other words, or one step of it only.",
+    )
 
 
 def _summary(step: LoopStep) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Set
 
 from rlm_mem.errors import SandboxViolation
+from rlm_mem.sandbox.parsing import syntax_tree
 
 __all__ = ["PRELUDE_PREFIX", "check_program"]
 
@@ -92,7 +93,7 @@ def check_program(
             hint="Send a shorter program and read texts with read_chunk instead of pasting them.",
         )
     try:
-        tree = ast.parse(code)
+        tree = syntax_tree(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     first: SandboxViolation | None = None

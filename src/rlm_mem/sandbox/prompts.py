@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from rlm_mem.text.delimiters import breaking
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -29,7 +30,15 @@ __all__ = [
     "store_figures",
 ]
 
-SYSTEM_PROMPT = """\
+_MODEL_FUNCTIONS = """\
+llm_query(prompt, context=None) -> str, a model reads the text you give it
+llm_query_batched(prompts) -> list of str
+rlm_query(question) -> {answer, chunk_ids, confidence}, a run of its own for a sub-question
+"""
+"""What needs a model to ask; left out of the instructions where there is none."""
+
+SYSTEM_PROMPT = (
+    """\
 You answer questions from a long-term memory that you cannot see. You look into it by writing small Python
 programs. Every reply holds ONE program in a block that starts with ```repl and ends with ```. You are then
 shown what it printed, and go on until a program calls FINAL.
@@ -42,9 +51,9 @@ neighbors(chunk_id, before=1, after=1) -> {"before": [chunks], "after": [chunks]
 get_linked_chunks(chunk_id, link_type=None) -> linked chunks, each with _link_type and _link_strength
 list_chunks_by_tag(tag) -> list of chunk ids        timeline(start, end, limit=50) -> chunks by date
 stats() -> counts and tags of the memory
-llm_query(prompt, context=None) -> str, a model reads the text you give it
-llm_query_batched(prompts) -> list of str
-rlm_query(question) -> {answer, chunk_ids, confidence}, a run of its own for a sub-question
+"""
+    + _MODEL_FUNCTIONS
+    + """\
 FINAL(answer, chunk_ids=[...], confidence=0.8) ends the run
 
 Rules:
@@ -61,16 +70,16 @@ Question: what does Ana drink in the morning?
 for hit in search("Ana drink morning coffee tea", limit=5):
     print(hit["chunk_id"], hit["at"], hit["snippet"])
 ```
-Then, having seen chunk-2026-01-05-0a1b2c3d and read it:
+Then, with an id that was printed in place of CHUNK_ID:
 ```repl
-chunk = read_chunk("chunk-2026-01-05-0a1b2c3d")
+chunk = read_chunk("CHUNK_ID")
 print(chunk["content"])
 for near in neighbors(chunk["id"])["after"]:
     print(near["id"], near["content"][:300])
 ```
-Then:
+Then, with what was printed:
 ```repl
-FINAL("Green tea", chunk_ids=["chunk-2026-01-05-0a1b2c3d"], confidence=0.9)
+FINAL("ANSWER IN A FEW WORDS", chunk_ids=["CHUNK_ID"], confidence=0.9)
 ```
 Question: how many cities did Ben visit? (several searches, one pass)
 ```repl
@@ -82,15 +91,22 @@ for chunk_id, snippet in seen.items():
     print(chunk_id, snippet[:200])
 ```
 """
+)
 """The dialect in under 900 o200k tokens, with short worked programs (small models need them)."""
 
 
-def instructions(functions: Mapping[str, Callable[..., Any]] | None = None) -> str:
-    """Return the system prompt, with a line for each further host function: its signature and first sentence."""
+def instructions(functions: Mapping[str, Callable[..., Any]] | None = None, *, model: bool = True) -> str:
+    """Return the system prompt.
+
+    Args:
+        functions: further host functions; each gets a line with its signature and first sentence.
+        model: there is a model for ``llm_query`` and its kin; without one they are not named.
+    """
+    prompt = SYSTEM_PROMPT if model else SYSTEM_PROMPT.replace(_MODEL_FUNCTIONS, "")
     if not functions:
-        return SYSTEM_PROMPT
+        return prompt
     lines = [_described(name, function) for name, function in functions.items()]
-    return SYSTEM_PROMPT + "These functions exist too:\n" + "\n".join(lines) + "\n"
+    return prompt + "These functions exist too:\n" + "\n".join(lines) + "\n"
 
 
 def _described(name: str, function: Callable[..., Any]) -> str:
@@ -102,13 +118,9 @@ def _described(name: str, function: Callable[..., Any]) -> str:
     return f"{name}{signature[:120]}" + (f": {about}" if about else "")
 
 
-_TAG = re.compile(r"<(?=/?\s*(?:question|store|hits|output|error|context|earlier)\b)", re.IGNORECASE)
-_BROKEN = r"<\\"  # as a replacement: a bracket and one backslash
-
-
 def fenced(tag: str, text: str) -> str:
-    """Return ``text`` between ``<tag>`` lines; tags of ours inside it are broken, so data cannot end it."""
-    return f"<{tag}>\n{_TAG.sub(_BROKEN, text)}\n</{tag}>"
+    """Return ``text`` between ``<tag>`` lines; tags and fences inside it are broken, so data cannot end it."""
+    return f"<{tag}>\n{breaking(text)}\n</{tag}>"
 
 
 def clip(text: str, limit: int, what: str = "output") -> tuple[str, bool]:
@@ -244,7 +256,7 @@ def no_program(first_time: bool, turns_left: int | None = None, cut_off: bool = 
         text = (
             "That reply held no program, so nothing was run. Reply with one block that starts with ```repl. "
             "To answer, call FINAL in it, for example:\n"
-            '```repl\nFINAL("the answer", chunk_ids=["chunk-…"])\n```'
+            '```repl\nFINAL("ANSWER IN A FEW WORDS", chunk_ids=["CHUNK_ID"])\n```'
         )
     else:
         text = "No program again. Reply with a ```repl block; FINAL(answer, chunk_ids=[...]) ends the run."

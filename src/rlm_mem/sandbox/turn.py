@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Protocol
 
-from rlm_mem.errors import BudgetError
+from rlm_mem.errors import BudgetError, RlmMemError, SandboxViolation
 from rlm_mem.models.base import Completion, Usage
+from rlm_mem.sandbox.programs import programs_in, without_definitions
 from rlm_mem.sandbox.prompts import clip
 from rlm_mem.sandbox.steps import Final, StepOutput
 
@@ -19,6 +20,7 @@ __all__ = [
     "LoopStep",
     "error_hint",
     "error_kind",
+    "first_ids",
     "make_step",
     "printed",
     "programs_in",
@@ -26,11 +28,17 @@ __all__ = [
 ]
 
 
+MAX_READ_IDS = 2_000
+"""Ids of chunks read that one step, or one run, names."""
+
+
 class LoopSession(Protocol):
     """What the loop needs of a REPL session."""
 
     @property
     def final(self) -> Final | None: ...
+    @property
+    def functions(self) -> frozenset[str]: ...
     @property
     def last_step(self) -> StepOutput | None: ...
     def run(self, code: str, timeout: float | None = None) -> StepOutput: ...
@@ -46,11 +54,11 @@ class LoopStep:
         question: what the session was asked.
         prompt_chars, prompt_tokens: size of the prompt; tokens as the model reports them, else estimated.
         reply: the model's text.
-        programs: the blocks that were run, in order.
+        programs: the programs that were run, in order.
         output: what the programs printed, as it went back to the model.
         error, error_kind, error_line: what failed, or None.
         host_calls: calls of the programs as ``{name, args, result, seconds}``.
-        chunks_read: ids whose content the programs read, in order, each once.
+        chunks_read: ids whose content the programs read, in order, each once, at most the first 2,000.
         usage, cost, model: of the turn's own completion; sub-calls are host calls.
         model_seconds, program_seconds: wall clock.
         truncated: the output was cut before it went back.
@@ -79,17 +87,6 @@ class LoopStep:
     final: bool = False
 
 
-_FENCE = re.compile(
-    r"^[ \t]*(`{3,})[ \t]*(?:repl|python|py)[ \t]*\r?\n(.*?)(?:^[ \t]*\1`*[ \t]*$|\Z)",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
-)
-
-
-def programs_in(reply: str) -> list[str]:
-    """Return the ```repl and ```python blocks of a reply, in order; one left open reaches to the end."""
-    return [code for _, code in _FENCE.findall(reply) if code.strip()]
-
-
 _HINTS: dict[str, str] = {
     "NameError": "Define the name in this or an earlier program, or import its module.",
     "KeyError": "Print the keys: print(list(d)). A chunk's text is chunk['content'].",
@@ -115,10 +112,26 @@ Done = tuple[str, StepOutput]
 
 
 def run_program(session: LoopSession, code: str) -> tuple[StepOutput | None, BudgetError | None]:
-    """Run one program; a budget that ended it comes back beside what it had done until then."""
+    """Run one program; a budget that ended it comes back beside what it had done until then.
+
+    Definitions of what the session provides are left out, and the output says so: small models repeat what they
+    were told exists, and mean to call it.
+    """
     before = session.last_step
+    code, dropped = without_definitions(code, session.functions)
+    names = ", ".join(dropped)
+    if dropped and not code.strip():
+        nothing = SandboxViolation(
+            f"there was nothing to run: {names[:200]} is provided by the sandbox and cannot be defined",
+            hint="Call the functions as they are, with your own words as arguments.",
+        )
+        return StepOutput(error=nothing), None
     try:
-        return session.run(code), None
+        step = session.run(code)
+        if dropped:
+            note = f"[left out: your own {names[:200]}; the sandbox provides it, call it as it is]"
+            step.output = f"{note}\n{step.output}"
+        return step, None
     except BudgetError as error:
         # What the program did before its budget ended is evidence too.
         partial = session.last_step
@@ -134,13 +147,18 @@ def make_step(
     output_chars: int,
     ended: BudgetError | None,
     final: bool,
+    refused: RlmMemError | None = None,
     completion: Completion | None = None,
     prompt_chars: int = 0,
     prompt_tokens: int = 0,
 ) -> LoopStep:
-    """Record one turn: the programs that ran, what they left, and the completion that wrote them."""
+    """Record one turn: the programs that ran, what they left, and the completion that wrote them.
+
+    Args:
+        refused: why a program of the reply was not run.
+    """
     results = [result for _, result in done]
-    failed = ended or (results[-1].error if results else None)
+    failed = ended or refused or (results[-1].error if results else None)
     output, cut = clip(printed(results), output_chars)
     reply = completion or Completion("", model="host", cost=Decimal(0))
     return LoopStep(
@@ -160,7 +178,7 @@ def make_step(
             for result in results
             for c in result.host_calls
         ),
-        chunks_read=tuple(dict.fromkeys(i for result in results for i in result.chunks_read)),
+        chunks_read=first_ids(dict.fromkeys(i for result in results for i in result.chunks_read)),
         usage=reply.usage,
         cost=reply.cost,
         model=reply.model,
@@ -169,6 +187,11 @@ def make_step(
         truncated=cut or any(result.truncated for result in results),
         final=final,
     )
+
+
+def first_ids(chunk_ids: Iterable[str]) -> tuple[str, ...]:
+    """The ids, at most the first 2,000: a program may read a whole memory, and a record must stay small."""
+    return tuple(islice(chunk_ids, MAX_READ_IDS))
 
 
 def error_kind(error: Exception) -> str:

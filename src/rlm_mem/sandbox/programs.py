@@ -1,0 +1,391 @@
+"""The programs in a reply: fenced blocks, replies that are a program without a fence, and lines that call FINAL.
+
+Models are asked for a ```repl block. Small ones forget the fence, use another label, leave it open, or write
+``FINAL(answer)`` alone in prose. All of that is run in the session, so that names resolve; nothing is ever read as
+text. What stands in a quotation (``> ``) or in a block of another language is not a program. The work is linear in
+the length of the reply: each line is looked at a bounded number of times, and the parser is called a bounded number
+of times.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from rlm_mem.sandbox.parsing import line_at_fault, parse
+
+__all__ = ["FUNCTIONS", "MAX_REPLY_CHARS", "parsed", "programs_in", "without_definitions"]
+
+MAX_REPLY_CHARS = 100_000
+"""Longest reply of a model that is looked at, kept and recorded, in characters; the rest is cut off."""
+
+FUNCTIONS = frozenset(
+    [
+        "read_chunk",
+        "search_chunks",
+        "search",
+        "list_chunks_by_tag",
+        "get_linked_chunks",
+        "neighbors",
+        "timeline",
+        "stats",
+        "llm_query",
+        "llm_query_batched",
+        "rlm_query",
+        "FINAL",
+    ]
+)
+"""What every session provides; a session may provide more."""
+
+_LANGUAGES = frozenset(
+    [
+        "repl",
+        "python",
+        "python3",
+        "py",
+        "py3",
+        "ipython",
+        "ipython3",
+        "pycon",
+        "tool_code",
+        "tool-code",
+        "toolcode",
+    ]
+)
+_UNSURE = frozenset(("", "code", "tool", "program", "script"))
+"""Labels that say nothing: such a block is a program when it parses and calls a function of the session."""
+
+_MAX_NESTING = 100
+_MAX_BARE_CHARS = (
+    16_000  # of text without fences: no honest program is longer, and parsing holds every other thread up
+)
+_MAX_PARSES = 12
+_MAX_FINAL_LINES = 100
+_MAX_FINALS = 20
+_MAX_PROGRAMS = 20  # of one reply
+
+_FENCE = re.compile(r"[ \t]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++)?(`{3,}+|~{3,}+)[ \t]*+(.*)", re.DOTALL)
+_WORD = re.compile(r"[\w+#.-]*+")
+_TAG = re.compile(r"[ \t]*+<(repl|python|code|program|tool_code)>", re.IGNORECASE)
+_PROMPT = re.compile(r"[ \t]*+(?:>>>|\.\.\.)(?: |$)")
+_QUOTED = re.compile(r"[ \t]*+>(?!>>(?: |$))")
+_CODE = re.compile(
+    r"(?:@|#|import |from |for |while |if |elif |else|try|except|finally|with |def |class |return\b|"
+    r"pass\b|assert |raise |break\b|continue\b|async |[A-Za-z_][\w.]*+[ \t]*+(?:[(\[]|[-+*/|&%]?=|,|:))"
+)
+_FINAL = re.compile(
+    r"[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++)?(?:\*\*|__|`{1,2}+|\*)?(?:return[ \t]++)?(?=FINAL[ \t]*+\()"
+)
+_ORNAMENT = re.compile(r"[`*_.;:!\s]*+(?:#.*)?")
+_REPEATS = re.compile(r"(?:async |def |class |from |[ \t]*+(?:[-*+][ \t]++)?[A-Za-z_]\w*+\()")
+"""Lines that could define or repeat what the session provides; without one there is nothing to look for."""
+_SIGNATURE = re.compile(r"[ \t]*+(?:[-*+][ \t]++)?([A-Za-z_]\w*+)\(.*\)[ \t]*+(?:->|:[ \t]*+\w|$)")
+
+
+def parsed(code: str) -> ast.Module | None:
+    """The syntax tree of ``code``, or None when it does not parse, is too long or is nested too deep."""
+    if len(code) > MAX_REPLY_CHARS or _nesting(code) > _MAX_NESTING:
+        return None
+    return parse(code)
+
+
+def _nesting(code: str) -> int:
+    """How deep brackets are open at most; more than the truth where strings hold brackets."""
+    depth = most = 0
+    for mark in re.findall(r"[()\[\]{}]", code):
+        depth += 1 if mark in "([{" else -1
+        most = max(most, depth)
+    return most
+
+
+def _calls(tree: ast.Module | None, functions: Collection[str]) -> bool:
+    return tree is not None and any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions
+        for node in ast.walk(tree)
+    )
+
+
+@dataclass
+class _Piece:
+    """A part of a reply: prose (``label`` None), or a block with its label."""
+
+    label: str | None
+    lines: list[str] = field(default_factory=list)
+    closed: bool = True
+
+    @property
+    def text(self) -> str:
+        text = "\n".join(self.lines)
+        return text + "\n" if self.label is not None and self.closed and self.lines else text
+
+
+def programs_in(reply: str, functions: Collection[str] = FUNCTIONS) -> list[str]:
+    """Return the programs of a reply in their order.
+
+    Blocks labelled ``repl`` or ``python`` (``python3``, ``py``, ``tool_code``, …) are programs; so is a block
+    without a label that parses and calls one of ``functions``. A reply without any is searched for a program that
+    stands in it bare: text that parses and calls a function, or a line ``FINAL(…)`` that stands alone. Beside a
+    block, a bare ``FINAL(…)`` is run only when it names variables: a ready-made answer was written before the
+    output of the block was seen.
+
+    Args:
+        reply: the model's text; what lies beyond ``MAX_REPLY_CHARS`` is not looked at.
+        functions: names that the session provides.
+    """
+    pieces = list(_pieces(reply[:MAX_REPLY_CHARS].replace("\r\n", "\n").split("\n")))
+    found: list[tuple[_Piece, list[str]]] = []
+    fenced = False
+    for piece in pieces:
+        programs: list[str] = []
+        if piece.label is not None:
+            programs = _block(piece, functions)
+            fenced = fenced or bool(programs)
+        found.append((piece, programs))
+    made: list[str] = []
+    for piece, programs in found:
+        if piece.label is not None:
+            made += programs
+        elif fenced:
+            # Only after a block that was run: before it there is nothing that such a line could refer to.
+            made += [code for _, _, code in _final_lines(piece.lines) if made and _names(code)]
+        else:
+            made += _bare(piece.lines, functions)
+    return made[:_MAX_PROGRAMS]
+
+
+def _pieces(lines: list[str]) -> Iterator[_Piece]:
+    prose = _Piece(None)
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        fence, tag = _FENCE.match(line), _TAG.match(line)
+        if fence is None and tag is None:
+            if not _QUOTED.match(line):
+                prose.lines.append(line)
+            at += 1
+            continue
+        yield prose
+        prose = _Piece(None)
+        block, at = _tagged(lines, at, tag) if tag is not None else _fenced(lines, at, fence)
+        yield block
+    yield prose
+
+
+def _fenced(lines: list[str], at: int, fence: re.Match[str] | None) -> tuple[_Piece, int]:
+    """The block that a fence on line ``at`` opens, and the line after it."""
+    assert fence is not None
+    mark, info = fence[1], fence[2].strip()
+    label = _WORD.match(info)[0].lower()  # type: ignore[index]  # it matches the empty word too
+    rest = info[len(label) :].strip()
+    if label not in _LANGUAGES and rest:
+        # Code on the line of the fence, or attributes of a label.
+        label, rest = ("", info) if parsed(info.rstrip("`~")) is not None else (label, "")
+    block = _Piece(label)
+    if rest and rest.endswith(mark[:3]):
+        block.lines.append(rest.rstrip(mark[0]))
+        return block, at + 1
+    if rest and parsed(rest) is not None:
+        block.lines.append(rest)
+    for number in range(at + 1, len(lines)):
+        line = lines[number].strip()
+        if line.startswith(mark) and not line.strip(mark[0]):
+            return block, number + 1
+        block.lines.append(lines[number])
+    block.closed = False
+    if block.lines and block.lines[-1].rstrip().endswith(mark[:3]):
+        block.lines[-1] = block.lines[-1].rstrip().rstrip(mark[0])
+    return block, len(lines)
+
+
+def _tagged(lines: list[str], at: int, tag: re.Match[str]) -> tuple[_Piece, int]:
+    name = tag[1].lower()
+    block, end = _Piece("repl" if name == "repl" else name), f"</{name}>"
+    rest = lines[at][tag.end() :]
+    for number in range(at, len(lines)):
+        line = rest if number == at else lines[number]
+        close = line.lower().find(end)
+        if (line if close < 0 else line[:close]).strip():
+            block.lines.append(line if close < 0 else line[:close])
+        if close >= 0:
+            return block, number + 1
+    block.closed = False
+    return block, len(lines)
+
+
+def _block(piece: _Piece, functions: Collection[str]) -> list[str]:
+    code = _dedented(_without_prompts(piece.lines) or piece.text)
+    if not code.strip():
+        return []
+    if piece.label in _UNSURE:
+        return [code] if _calls(parsed(code), functions) else []
+    if piece.label not in _LANGUAGES:
+        return []
+    if not piece.closed and parsed(code) is None:
+        # Prose after a program whose fence was never closed.
+        return _bare(piece.lines, functions) or [code]
+    return [code]
+
+
+def _dedented(code: str) -> str:
+    return textwrap.dedent(code) if code[:1] in (" ", "\t") else code
+
+
+def _without_prompts(lines: list[str]) -> str:
+    """The input lines of an interactive transcript, or nothing when it is none."""
+    if not any(line.lstrip().startswith(">>> ") for line in lines):
+        return ""
+    return "\n".join(line.lstrip()[4:] for line in lines if _PROMPT.match(line)) + "\n"
+
+
+def _bare(lines: list[str], functions: Collection[str]) -> list[str]:
+    """The programs in text without fences."""
+    code = _without_prompts(lines)
+    if code:
+        return [code] if len(code) <= _MAX_BARE_CHARS and _calls(parsed(code), functions) else []
+    whole = "\n".join(lines).strip("\n")
+    if len(whole) > _MAX_BARE_CHARS:
+        return [code for _, _, code in _final_lines(lines)]
+    whole = textwrap.dedent(whole)
+    if _calls(parsed(whole), functions):
+        return [whole]
+    spans = [*_code_spans(lines, functions)]
+    taken = {number for first, last, _ in spans for number in range(first, last)}
+    spans += [one for one in _final_lines(lines) if one[0] not in taken]
+    return [code for _, _, code in sorted(spans)]
+
+
+def _code_spans(lines: list[str], functions: Collection[str]) -> Iterator[tuple[int, int, str]]:
+    """Runs of lines that look like code, parse and call a function: first line, line after the last, text."""
+    parses = _MAX_PARSES
+    for first, last in _runs(lines):
+        while first < last and parses:
+            parses -= 1
+            code = _dedented("\n".join(lines[first:last]).rstrip())
+            if _nesting(code) > _MAX_NESTING:
+                break
+            tree = parsed(code)
+            if tree is None:
+                # The line at fault is prose: what stands before it may be a program, and so may what follows.
+                bad = first + max(1, min(line_at_fault(code), last - first)) - 1
+                head = _dedented("\n".join(lines[first:bad]).rstrip())
+                if bad > first and _calls(parsed(head), functions):
+                    yield first, bad, head
+                first = bad + 1
+                continue
+            if _calls(tree, functions):
+                yield first, last, code
+            break
+
+
+def _runs(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Runs of consecutive lines that look like code."""
+    first: int | None = None
+    depth = 0
+    for number, line in enumerate(lines):
+        inside = first is not None and (depth > 0 or not line.strip() or line[0] in " \t)]}")
+        if inside or _CODE.match(line.lstrip() if first is None else line):
+            first = number if first is None else first
+            depth = max(0, depth + _opened(line))
+            if depth and not line.strip():
+                depth = 0  # an empty line inside brackets: most likely prose with a bracket left open
+        elif first is not None:
+            yield first, number
+            first, depth = None, 0
+    if first is not None:
+        yield first, len(lines)
+
+
+def _opened(line: str) -> int:
+    return sum(1 if mark in "([{" else -1 for mark in re.findall(r"[()\[\]{}]", line))
+
+
+def _final_lines(lines: list[str]) -> Iterator[tuple[int, int, str]]:
+    """Calls of FINAL that stand alone on their lines: first line, line after the last, text of the call."""
+    number = tries = 0
+    while number < len(lines) and tries < _MAX_FINALS:
+        start = _FINAL.match(lines[number])
+        if start is None:
+            number += 1
+            continue
+        tries += 1
+        text = "\n".join([lines[number][start.end() :], *lines[number + 1 : number + _MAX_FINAL_LINES]])
+        end = _closing(text[:MAX_REPLY_CHARS])
+        after = number + 1
+        if end is not None and _ORNAMENT.fullmatch(text[end:].partition("\n")[0]):
+            after = number + text[:end].count("\n") + 1
+            yield number, after, text[:end]
+        number = after
+
+
+def _closing(text: str) -> int | None:
+    """The end of the bracket that the text opens first, strings skipped; None where it stays open."""
+    depth = 0
+    quote = ""
+    for token in re.finditer(r"\\.|\"\"\"|'''|[\"'()\[\]{}\n]", text, re.DOTALL):
+        mark = token[0]
+        if quote:
+            if mark == quote or (mark == "\n" and len(quote) == 1):
+                quote = ""
+        elif mark[0] in "\"'":
+            quote = mark
+        elif mark in "([{":
+            depth += 1
+        elif mark in ")]}":
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return None
+
+
+def _names(code: str) -> bool:
+    """Whether a call of FINAL uses anything but literals."""
+    tree = parsed(code)
+    return tree is not None and any(
+        isinstance(node, ast.Name) and node.id != "FINAL" for node in ast.walk(tree)
+    )
+
+
+def without_definitions(code: str, functions: Collection[str]) -> tuple[str, list[str]]:
+    """Return the program without its own versions of what the session provides, and the names that were left out.
+
+    Left out are definitions and imports of such names at the top level, and lines that repeat their signatures.
+    The lines become empty, so that the numbers of the others stay.
+    """
+    if not any(_REPEATS.match(line) for line in code.split("\n")):
+        return code, []
+    tree = parsed(code)
+    lines = code.split("\n")
+    dropped: dict[str, None] = {}
+    if tree is None:
+        for number, line in enumerate(lines):
+            found = _SIGNATURE.match(line[:1_000])
+            if found is not None and found[1] in functions and parsed(line.strip()) is None:
+                dropped[found[1]] = None
+                lines[number] = ""
+        without = "\n".join(lines)
+        return (without, list(dropped)) if dropped and parsed(without) is not None else (code, [])
+    around: list[ast.stmt | None] = [None, *tree.body, None]
+    for before, node, behind in zip(around, tree.body, around[2:], strict=False):
+        names = _provided(node, functions)
+        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+        last = node.end_lineno or node.lineno
+        shared = (before is not None and (before.end_lineno or 0) >= first) or (
+            behind is not None and behind.lineno <= last
+        )
+        if names and not shared:
+            dropped.update(dict.fromkeys(names))
+            lines[first - 1 : last] = [""] * (last - first + 1)
+    return ("\n".join(lines), list(dropped)) if dropped else (code, [])
+
+
+def _provided(node: ast.stmt, functions: Collection[str]) -> list[str]:
+    """The names of the session that a statement defines or imports, and nothing else."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name] if node.name in functions else []
+    if isinstance(node, ast.ImportFrom):
+        names = [alias.asname or alias.name for alias in node.names]
+        return names if all(name in functions for name in names) else []
+    return []
