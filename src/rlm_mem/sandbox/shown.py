@@ -104,7 +104,15 @@ def _squeezed(text: str) -> str:
     """The text without what a quotation may change: letter forms, space, quotation marks, marks of lists and quotes."""
     for escape in ("\\r", "\\n", "\\t"):
         text = text.replace(escape, " ")
-    return "".join(unicodedata.normalize("NFKC", text).casefold().translate(_TABLE).split())
+    if not text.isascii():
+        # Letter by letter: normalising a text as a whole sorts its combining marks, in quadratic time.
+        text = "".join(
+            part
+            for letter in text
+            for part in unicodedata.normalize("NFKD", letter)
+            if not unicodedata.combining(part)
+        )
+    return "".join(text.casefold().translate(_TABLE).split())
 
 
 def _finals(tree: ast.Module | None) -> Iterator[ast.stmt]:
