@@ -11,9 +11,10 @@ ARGS ?=
 # Compiled modules are kept: tests start some hundred processes, and each would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# How many tests run at the same time: one a core, each with a database server of its own. A few chosen ones (-k, a path)
-# run in one process, which starts sooner. WORKERS=0 is one process for all.
-WORKERS ?= $(if $(filter -k% tests/%,$(ARGS)),0,auto)
+# How many processes run the tests: one a core, each with a database server of its own. A few chosen tests (-k, a path)
+# and a machine with one core need no more than one, which is 0 and starts sooner.
+CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+WORKERS ?= $(if $(filter 1,$(CORES))$(filter -k% tests/%,$(ARGS)),0,$(CORES))
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
@@ -29,7 +30,7 @@ dev: $(VENV)/.installed-dev ## the same, and what tests and checks need
 demo: $(VENV)/.installed ## remember a body of text and answer questions about it
 	@$(BIN)/rlm-mem demo --brain build/demo
 
-test: $(VENV)/.installed-dev ## the test suite, on every core (ARGS="-k links", WORKERS=1)
+test: $(VENV)/.installed-dev ## the test suite, on every core (ARGS="-k links", WORKERS=4)
 	$(PYTEST) $(ARGS)
 
 test-slow: $(VENV)/.installed-dev ## the tests that take long, too

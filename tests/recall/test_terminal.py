@@ -82,7 +82,7 @@ def test_a_run_that_never_finishes_is_ended_by_its_budget(store: ChunkStore, nam
     result = run(store, NEVER_DONE[name], name)
     assert (result.content, result.stopped_by, result.concluded) == (None, name, False)
     assert result.confidence == 0.0
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60, "it would run for ever"
 
 
 @pytest.mark.parametrize("name", [name for name in NEVER_DONE if name != "iterations"])

@@ -275,7 +275,7 @@ def test_a_writer_waits_for_the_lock_of_its_namespace_and_then_says_so(store: Ch
         began = time.monotonic()
         with pytest.raises(StoreLocked, match="nothing was changed"):
             store.create_chunk("Second.")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60, "it would wait for ever"
         assert store.get_stats()["chunk_count"] == 1, "readers do not wait"
         with ChunkStore(dsn, namespace="other", config=QUICK) as other:
             other.create_chunk("Namespaces do not wait for each other.")
