@@ -247,12 +247,7 @@ def _refuse_reaching_out(layer: Mapping[str, Any], where: str) -> None:
     """A brain is cloned and shared: its file may choose a model, but neither run a command nor name a server that
     would be sent memories and keys. Whoever wants that says so outside of the brain.
     """
-    sandbox = layer.get("sandbox")
-    if isinstance(sandbox, Mapping) and sandbox.get("allow_weaker_isolation"):
-        raise InvalidConfig(
-            f"{where}: sandbox.allow_weaker_isolation is nothing that the file of a brain may ask for.",
-            hint="Set RLM_MEM_SANDBOX_ALLOW_WEAKER_ISOLATION=true in your own environment instead.",
-        )
+    _refuse_higher_limits(layer, where)
     telemetry = layer.get("telemetry")
     if isinstance(telemetry, Mapping):
         if telemetry.get("content"):
@@ -283,6 +278,42 @@ def _refuse_reaching_out(layer: Mapping[str, Any], where: str) -> None:
         f"{where}: {refused}, which the file of a brain may not ask for.",
         hint="Set RLM_MEM_LLM_MODEL and RLM_MEM_LLM_BASE_URL in your own environment instead.",
     )
+
+
+_MOST: dict[str, dict[str, float]] = {
+    "sandbox": {
+        "timeout_seconds": 300.0,
+        "memory_mb": 128,
+        "max_string_bytes": 16_777_216,
+        "max_output_chars": 100_000,
+        "max_host_calls": 50_000,
+        "allow_weaker_isolation": False,
+    },
+    "recall": {"max_iterations": 100, "max_depth": 10, "max_seconds": 600.0, "max_model_calls": 500},
+}
+"""The most that the file of a brain may ask for; its user can go beyond that outside of the brain."""
+
+
+def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
+    for section, limits in _MOST.items():
+        values = layer.get(section)
+        if not isinstance(values, Mapping):
+            continue
+        for name, most in limits.items():
+            value = values.get(name)
+            if (
+                not isinstance(value, int | float)
+                or (isinstance(value, bool) and most is not False)
+                or value <= most
+            ):
+                # In bounds, or of a wrong type, which is found later.
+                continue
+            shown = "true" if value is True else f"{value:g}"
+            at_most = "" if most is False else f" (at most {most:g})"
+            raise InvalidConfig(
+                f"{where}: {section}.{name} = {shown} is more than the file of a brain may ask for{at_most}.",
+                hint=f"Set RLM_MEM_{section.upper()}_{name.upper()}={shown} in your own environment instead.",
+            )
 
 
 def _is_here(url: str) -> bool:

@@ -24,7 +24,9 @@
     │   ├── ProgramError (RuntimeError)   the program failed; recoverable (``line``)
     │   ├── SessionComplete (RuntimeError)   execute() after FINAL()
     │   ├── TimeoutError (builtin TimeoutError)   the program ran out of time
-    │   └── SandboxCrashed             the worker died; the session was restored
+    │   ├── SandboxCrashed             the worker died; the session was restored
+    │   ├── SessionBusy                a program runs in this session: no other call can wait for its end
+    │   └── SessionCancelled           the program was ended from outside: cancel(), close(), a client that left
     ├── BudgetError                    terminal: raise a budget (``stopped_by`` names it)
     │   └── MaxIterationsError
     └── ModelError                     the model behind a recall
@@ -62,6 +64,8 @@ __all__ = [
     "SessionComplete",
     "TimeoutError",
     "SandboxCrashed",
+    "SessionBusy",
+    "SessionCancelled",
     "BudgetError",
     "MaxIterationsError",
     "ModelError",
@@ -196,6 +200,14 @@ class TimeoutError(SandboxError, builtins.TimeoutError):
 
 class SandboxCrashed(SandboxError):
     """The sandbox worker died; the session was restored to its last good state."""
+
+
+class SessionBusy(SandboxError):
+    """A program runs in the session: it takes one at a time, and its host functions cannot call back into it."""
+
+
+class SessionCancelled(SandboxError):
+    """The program was ended from outside; its worker is gone, and the session can be used again."""
 
 
 class BudgetError(RlmMemError):

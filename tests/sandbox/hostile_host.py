@@ -28,6 +28,28 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 SECRET_NAME, SECRET = "RLM_MEM_TEST_SECRET", "hush-4711-hush"
 
 
+PATIENT = ("collisions", "layer", "newer syntax", "built-ins", "libraries")
+"""Groups that attack what comes after the program, so it must come to its end."""
+
+ORDINARY = """
+import json, math, re
+from collections import Counter
+print('begun')
+def longest(words):
+    return max(words, key=len)
+words = re.findall(r'[a-z]+', 'green tea, black tea')
+pairs = sorted(((w, len(w)) for w in words), key=lambda p: (-p[1], p[0]))
+try:
+    int('x')
+except ValueError as error:
+    kind = type(error).__name__
+[longest(words), Counter(words).most_common(1), json.dumps({'n': sum(n for _, n in pairs)}), pairs[0][0], kind,
+ str(math.sqrt(16)), isinstance(words, list), stats()['chunk_count'], any(w == 'tea' for w in words)]
+"""
+ORDINARY_ANSWER = ["green", [("tea", 2)], '{"n": 16}', "black", "ValueError", "4.0", True, 1, True]
+"""What an ordinary program gives after each hostile one, in the same session."""
+
+
 def peak_mb() -> int:
     """Most memory that this process ever had; /proc, because getrusage counts what its parent had before."""
     status = Path("/proc/self/status")
@@ -82,7 +104,7 @@ def main(engine: str, policy: str, groups: list[str]) -> None:
                 code = code.replace(word, value)
             began = time.monotonic()
             try:
-                step = session.run(code, timeout=0.15)
+                step = session.run(code, timeout=5 if group in PATIENT else 0.15)
                 error = step.error
             except (BudgetError, InputError) as raised:
                 step, error = session.last_step, raised
@@ -91,7 +113,7 @@ def main(engine: str, policy: str, groups: list[str]) -> None:
             if final is not None or isinstance(error, BudgetError):
                 session.reset()
             try:
-                usable = session.execute("'us' + 'able'", timeout=5) == "usable"
+                usable = session.execute(ORDINARY, timeout=20) == ORDINARY_ANSWER
             except Exception as raised:  # noqa: BLE001 - whatever it is, the session is not usable
                 usable = False
                 error = raised

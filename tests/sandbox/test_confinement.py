@@ -165,9 +165,12 @@ def test_a_forked_child_is_told_instead_of_waiting_for_ever(store: ChunkStore) -
     session.close()
 
 
-def test_a_program_that_python_cannot_parse_is_left_to_the_engine() -> None:
-    for code in ("x = (", "1\x00", "(" * 5000, "\ud800"):
-        assert check_program(code, importable=frozenset(), reserved=frozenset(), max_chars=10_000) is None
+def test_a_program_that_this_python_cannot_parse_is_refused_with_its_line() -> None:
+    """Nothing has checked it, so no engine runs it, even one that knows newer syntax."""
+    for code, line in (("x = 1\ny = (", 2), ("1\x00", None), ("(" * 5000, 1), ("\ud800", None)):
+        with pytest.raises(errors.ProgramError) as caught:
+            check_program(code, importable=frozenset(), reserved=frozenset(), max_chars=10_000)
+        assert (caught.value.kind, caught.value.line) == ("SyntaxError", line)
 
 
 def test_the_first_violation_in_the_program_is_the_one_that_is_named() -> None:

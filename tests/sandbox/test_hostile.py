@@ -23,6 +23,10 @@ BREAKING_OUT = [
     "files",
     "forgery",
     "budgets",
+    "collisions",
+    "layer",
+    "built-ins",
+    "libraries",
 ]
 
 needs_filter = pytest.mark.skipif(

@@ -155,6 +155,21 @@ def test_a_loop_is_stopped_within_a_second_of_its_timeout(session: REPLSession) 
     assert session.execute("kept") == 1
 
 
+def test_names_of_earlier_programs_outlive_a_program_that_had_to_be_killed(session: REPLSession) -> None:
+    """Data, functions, classes and imports; what the killed program assigned is gone."""
+    session.execute(
+        "import json\nfrom collections import Counter\nseen = {'a': [1, (2, 3)]}\ndef twice(n): return n * 2\n"
+        "class Note:\n    def __init__(self, text):\n        self.text = text"
+    )
+    with pytest.raises(errors.TimeoutError, match="kept"):
+        session.execute("lost = 1\nwhile True: pass", timeout=0.3)
+    assert session.execute("json.dumps(seen), twice(4), Note('x').text, Counter('aab')['a']") == (
+        *('{"a": [1, [2, 3]]}', 8, "x", 2),
+    )
+    with pytest.raises(errors.ProgramError, match="NameError"):
+        session.execute("lost")
+
+
 def test_a_timeout_counts_time_in_host_functions(store: ChunkStore, engine: str) -> None:
     session = REPLSession(store, functions={"slow": lambda: takes(0.2)}, engine=engine)
     with pytest.raises(errors.TimeoutError):
@@ -197,14 +212,19 @@ def test_run_reports_calls_reads_and_errors_without_raising(
     assert step.seconds > 0 and session.last_step is step
 
 
-def test_get_state_gives_types_and_previews_of_the_programs_own_names(session: REPLSession) -> None:
+def test_get_state_gives_the_values_of_the_programs_own_names(session: REPLSession) -> None:
+    """Seed 004: the namespace; plain data as it is, anything else as its type and a preview."""
     session.execute(
-        "n = 5\ntext = 'tea ' * 1000\nitems = [1, 2]\ndef f(): pass\nsorted([1], key=lambda x: f())"
+        "n = 5\ntext = 'tea ' * 1000\nitems = [1, (2, None)]\nwords = {'a': {1, 2}, 3: b'x'}\ndef f(): pass\n"
+        "class Note: pass\nnote = Note()\nlong = list(range(40_000))\nsum = 3\nsorted([1], key=lambda x: f())"
     )
     state = session.get_state()
-    assert set(state) == {"n", "text", "items", "f"}
-    assert state["n"] == {"type": "int", "preview": "5"}
-    assert len(state["text"]["preview"]) <= 130 and state["items"]["preview"] == "[1, 2]"
+    assert set(state) == {"n", "text", "items", "words", "f", "Note", "note", "long", "sum"}
+    assert (state["n"], state["text"], state["items"]) == (5, "tea " * 1000, [1, (2, None)])
+    assert state["words"] == {"a": {1, 2}, 3: b"x"} and state["sum"] == 3
+    assert state["f"]["type"] == "function" and state["note"]["type"] == "Note"
+    assert state["long"]["type"] == "list" and state["long"]["preview"].startswith("[0, 1, 2")
+    assert all(len(state[name]["preview"]) <= 120 for name in ("f", "Note", "note", "long"))
     session.reset()
     assert session.get_state() == {}
 

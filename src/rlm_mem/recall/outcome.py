@@ -20,7 +20,16 @@ OutcomeWord = Literal["answered", "closest only", "not held", "stopped", "failed
 
 OUTCOMES: tuple[OutcomeWord, ...] = get_args(OutcomeWord)
 
-_GIVEN_UP = frozenset({"CallCancelled", "CancelledError", "KeyboardInterrupt", "SystemExit", "GeneratorExit"})
+_GIVEN_UP = frozenset(
+    {
+        "SessionCancelled",
+        "CallCancelled",
+        "CancelledError",
+        "KeyboardInterrupt",
+        "SystemExit",
+        "GeneratorExit",
+    }
+)
 """Exceptions by which whoever asked ends a run; records name them as ``TYPE: message``."""
 
 

@@ -17,6 +17,7 @@ from rlm_mem.sandbox.calls import bounded_reply
 from rlm_mem.sandbox.loop import LoopResult, LoopStep, drive
 from rlm_mem.sandbox.prompts import Opening, build_opening, instructions, store_figures
 from rlm_mem.sandbox.steps import MAX_ERROR_CHARS
+from rlm_mem.sandbox.stopping import Calls, StoppableModel, stop_of_context
 from rlm_mem.sandbox.turn import first_ids
 from rlm_mem.sandbox.values import clipped, well_formed
 
@@ -163,9 +164,9 @@ class Runner:
             ModelError: the model failed; what was done until then is in the trajectory.
         """
         query = check_query(query)
-        llm = llm or self.llm
+        model = writer = llm or self.llm
         budget = Budget(limits or self.limits)
-        recorder = self.recorder(query, operation, llm.name, budget.limits)
+        recorder = self.recorder(query, operation, model.name, budget.limits)
         evidence: dict[str, None] = {}
 
         def record(step: LoopStep) -> None:
@@ -180,7 +181,7 @@ class Runner:
 
         def ask(asked: str | Opening, depth: int, **more: Any) -> LoopResult:
             return self._drive(
-                asked, depth, llm, RecordedLLM(llm, recorder), budget, sub_question, record, **more
+                asked, depth, writer, RecordedLLM(model, recorder), budget, sub_question, record, **more
             )
 
         def sub_question(question: str, depth: int) -> dict[str, Any]:
@@ -192,12 +193,22 @@ class Runner:
                 "confidence": result.confidence,
             }
 
+        stop = stop_of_context()
+        calls = Calls()
         try:
-            loop = ask(opening, 0, on_text=on_text)
+            if stop is None:
+                loop = ask(opening, 0, on_text=on_text)
+            else:
+                # Somebody may end the run: the wait for the model can then be left, too.
+                writer = StoppableModel(model, calls, stop.check)
+                with stop.ending(calls.leave):
+                    loop = ask(opening, 0, on_text=on_text)
         except BaseException as error:
             recorder.finish(budget.spent(), evidence=evidence, error=described(error))
             error.add_note(f"The steps so far are in trajectory {recorder.trajectory.id}.")
             raise
+        finally:
+            calls.close()
         return Run(loop, opening, first_ids(evidence), budget.spent(), recorder)
 
     def opening(self, query: str, task: str = "") -> Opening:

@@ -8,7 +8,9 @@ that no honest worker would send, at the deadline, or when the driver ends a pro
 from __future__ import annotations
 
 import ast
+import builtins
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -24,6 +26,10 @@ from rlm_mem.sandbox import cpython_worker as protocol
 from rlm_mem.sandbox import seccomp, wire
 from rlm_mem.sandbox.engine import Call, EngineLimits, HostCallFailed, Printed, program_error
 from rlm_mem.sandbox.hints import hint_for
+from rlm_mem.sandbox.idioms import leaves_no_trace
+from rlm_mem.sandbox.names import names_of, reaches_inside
+from rlm_mem.sandbox.policy import parse
+from rlm_mem.sandbox.reaper import unwatch, watch
 from rlm_mem.sandbox.steps import Variable
 from rlm_mem.sandbox.values import TooLarge, plain
 from rlm_mem.sandbox.watchdog import alarm
@@ -34,6 +40,9 @@ GRACE_SECONDS = 0.3
 """How long the worker's own timer may take to stop a program before the worker is killed."""
 
 START_SECONDS = 20.0
+MAX_DEFINITIONS = 500
+MAX_DEFINITIONS_CHARS = 200_000
+_AS_BEFORE = "names it assigned are lost; data, functions and imports of earlier programs are kept"
 _OUTPUT_CHARS = 1_000_000
 _KINDS = (protocol.CALL, protocol.DONE, protocol.ERROR, protocol.HELLO)
 
@@ -64,6 +73,12 @@ class _Process:
             start_new_session=True,
             bufsize=0,
         )
+        watch(self._popen.pid)
+
+    @property
+    def pid(self) -> int:
+        """Of the worker."""
+        return self._popen.pid
 
     def kill(self) -> None:
         """End the worker at once; safe from any thread, and more than once."""
@@ -79,6 +94,7 @@ class _Process:
                 with suppress(OSError):
                     pipe.close()
         self._popen.wait()
+        unwatch(self._popen.pid)
 
     def allow_cpu(self, seconds: float) -> None:
         """Let the worker use this much more processor time: what ends it should the host be killed."""
@@ -104,8 +120,8 @@ class _Process:
         except (BrokenPipeError, ValueError, OSError) as error:
             raise _Gone("the worker ended") from error
 
-    def receive(self) -> tuple[int, str, int, Any]:
-        """Return kind, output, characters printed and value of the next frame.
+    def receive(self) -> tuple[int, str, int, Any, bytes | None]:
+        """Return kind, output, characters printed, value and saved namespace of the next frame.
 
         Raises:
             _Gone: the worker ended or sent a malformed frame.
@@ -119,12 +135,23 @@ class _Process:
             raise _Gone(f"the worker sent a malformed frame ({error})") from None
         if not (
             isinstance(parts, list)
-            and len(parts) == 3
+            and len(parts) == 4
             and isinstance(parts[0], str)
             and isinstance(parts[1], int)
+            and (parts[3] is None or isinstance(parts[3], bytes))
         ):
             raise _Gone("the worker sent a malformed frame")
-        return kind, parts[0], parts[1], parts[2]
+        return kind, parts[0], parts[1], parts[2], parts[3]
+
+    def silent(self) -> bool:
+        """Whether nothing more has come than was asked for."""
+        assert self._popen.stdout is not None
+        try:
+            ready = select.poll()
+            ready.register(self._popen.stdout, select.POLLIN | select.POLLHUP | select.POLLERR)
+            return not ready.poll(0)
+        except (ValueError, OSError):
+            return False
 
     def _read(self, count: int) -> bytearray:
         assert self._popen.stdout is not None
@@ -171,11 +198,18 @@ class CPythonEngine:
         self._limits = limits
         self._busy = threading.Lock()
         self._raised: errors.ProgramError | None = None
+        self._forget()
         self._holding = _Holding()
         self._finalizer = weakref.finalize(self, _Holding.drop, self._holding)
 
+    def _forget(self) -> None:
+        self._bound: set[str] = set()  # names that programs have ever bound, or may have
+        self._mend = False  # a program assigned to an attribute, so perhaps to one of a class of the library
+        self._saved = b""
+        self._definitions: dict[str, str] = {}
+
     def _process(self) -> _Process:
-        """The worker, started and confined."""
+        """The worker, started, confined, and with the namespace in it."""
         process = self._holding.process
         if process is not None and process.pid_of_host == os.getpid():
             return process
@@ -184,9 +218,12 @@ class CPythonEngine:
             self._finalizer = weakref.finalize(self, _Holding.drop, self._holding)
         process = _Process(self._limits.memory_mb, seccomp.supported())
         self._holding.process = process
-        watch = alarm(time.monotonic() + START_SECONDS, process.kill)
+        alarmed = alarm(time.monotonic() + START_SECONDS, process.kill)
         try:
-            kind, _, _, confined = process.receive()
+            kind, _, _, confined, _ = process.receive()
+            if self._saved:
+                process.send(protocol.RESTORE, [list(self._definitions.values()), self._saved], fresh=True)
+                process.receive()
         except _Gone as error:
             self._holding.drop()
             raise errors.SandboxCrashed(
@@ -194,7 +231,7 @@ class CPythonEngine:
                 hint="Use engine='monty', or check that the kernel allows seccomp filters.",
             ) from error
         finally:
-            watch.cancel()
+            alarmed.cancel()
         wanted = "seccomp" if seccomp.supported() else "none"
         if kind != protocol.HELLO or confined != wanted:
             self._holding.drop()
@@ -206,7 +243,7 @@ class CPythonEngine:
     def run(
         self,
         code: str,
-        tree: ast.Module | None,  # noqa: ARG002 - the worker parses for itself
+        tree: ast.Module | None,
         names: Mapping[str, Any],
         call: Call,
         printed: Printed,
@@ -214,36 +251,67 @@ class CPythonEngine:
     ) -> Any:
         """Run one program (see the protocol)."""
         with self._busy:
+            if tree is None:
+                tree = parse(code)
+            used = names_of(tree)
+            given_back = [
+                name for name in self._bound & used.functions - used.bound if hasattr(builtins, name)
+            ]
+            looks_only = leaves_no_trace(tree, names)
             process = self._process()
             kept = False
             seconds = max(0.01, deadline - time.monotonic())
             process.allow_cpu(seconds)
-            watch = alarm(deadline + GRACE_SECONDS, process.kill)
+            if printed.stopped:
+                process.kill()
+            alarmed = alarm(deadline + GRACE_SECONDS, process.kill)
             try:
-                process.send(protocol.RUN, [code, list(names), seconds], fresh=True)
+                order = [code, list(names), seconds, given_back, self._mend, not looks_only]
+                process.send(protocol.RUN, order, fresh=True)
                 value = self._serve(process, names, call, printed, deadline)
                 kept = True
+                self._define(tree, None)
                 return value
-            except errors.TimeoutError as error:
-                # The worker's own timer stopped the program: its namespace is sound.
-                kept = error.hint == _STOPPED
-                raise
             except errors.ProgramError as error:
                 kept = error is self._raised
+                if kept:
+                    self._define(tree, error.line)
                 raise
             except wire.Malformed as error:
                 raise program_error("ValueError", str(error), None, None) from None
             except _Gone as error:
-                if watch.fired:
-                    raise self._timeout("and could not be stopped; all names are lost", None) from None
+                if alarmed.fired:
+                    raise self._timeout() from None
                 raise errors.SandboxCrashed(
-                    f"the sandbox was ended while running the program ({error}); all names are lost",
+                    f"the sandbox was ended while running the program ({error}); {_AS_BEFORE}",
                     hint="It asked for more memory than allowed, or for a forbidden system call.",
                 ) from None
             finally:
-                watch.cancel()
-                if not kept:
+                alarmed.cancel()
+                self._bound |= used.bound
+                self._mend = self._mend or _changes_attributes(tree)
+                # Whoever may have reached the worker's own code, or wrote more than an answer, is not trusted again.
+                if not kept or reaches_inside(tree) or not process.silent():
                     self._holding.drop()
+
+    def _define(self, tree: ast.Module, failed_at: int | None) -> None:
+        """Keep the source of imports, functions and classes, from which another worker can have them."""
+        for statement in tree.body:
+            if failed_at is not None and statement.lineno >= failed_at:
+                break
+            if not isinstance(
+                statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+            ):
+                continue
+            name = getattr(statement, "name", None)
+            source = ast.unparse(statement)
+            self._definitions.pop(name or source, None)
+            self._definitions[name or source] = source
+        while (
+            len(self._definitions) > MAX_DEFINITIONS
+            or sum(map(len, self._definitions.values())) > MAX_DEFINITIONS_CHARS
+        ):
+            self._definitions.pop(next(iter(self._definitions)))
 
     def _serve(
         self, process: _Process, names: Mapping[str, Any], call: Call, printed: Printed, deadline: float
@@ -251,21 +319,26 @@ class CPythonEngine:
         """Answer the worker's calls until the program is complete."""
         seen = 0
         while True:
-            kind, output, total, value = process.receive()
+            kind, output, total, value, state = process.receive()
             printed.write(output)
             # What the worker dropped counts as printed too.
             seen += len(output)
             if total > seen:
                 printed.total = max(printed.total, total)
-            if kind == protocol.DONE:
-                return self._bounded(value)
-            if kind == protocol.ERROR:
+            if time.monotonic() >= deadline:
+                # Even if the program came to its end: its timer went off, and who knows what that tore apart.
+                raise self._timeout()
+            if kind in (protocol.DONE, protocol.ERROR):
+                if state is not None:
+                    self._saved = state[: protocol.STATE_BYTES * 2]
+                if kind == protocol.DONE:
+                    return self._bounded(value)
                 raise self._error(value)
             if kind != protocol.CALL:
                 raise _Gone("the worker sent a frame out of turn")
             self._answer(process, value, names, call)
             if time.monotonic() >= deadline:
-                raise self._timeout("and was stopped; all names are lost", None)
+                raise self._timeout()
 
     def _answer(self, process: _Process, value: Any, names: Mapping[str, Any], call: Call) -> None:
         if not (
@@ -301,7 +374,7 @@ class CPythonEngine:
             raise _Gone("the worker sent a malformed error")
         kind, message, line = value[0], str(value[1]), value[2] if isinstance(value[2], int) else None
         if kind == "_Expired":
-            return self._timeout("and was stopped; names it assigned until then are kept", _STOPPED)
+            return self._timeout()
         return self._program_error(kind, message, line, hint_for(kind, message))
 
     def _program_error(
@@ -311,40 +384,77 @@ class CPythonEngine:
         self._raised = program_error(kind, message, line, hint)
         return self._raised
 
-    def _timeout(self, what: str, hint: str | None) -> errors.TimeoutError:
-        return errors.TimeoutError(f"the program ran longer than its time {what}", hint=hint or _KILLED)
+    def _timeout(self) -> errors.TimeoutError:
+        return errors.TimeoutError(
+            f"the program ran longer than its time and was stopped; {_AS_BEFORE}",
+            hint="Do less in one program; check that every loop ends.",
+        )
 
-    def variables(self) -> dict[str, Variable]:
-        """The program's own names with types and previews (see the protocol)."""
+    def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
+        """The program's own names with their values (see the protocol)."""
         with self._busy:
-            process = self._holding.process
-            if process is None or process.pid_of_host != os.getpid():
+            if self._holding.process is None and not self._saved:
                 return {}
+            process = self._process()
             process.allow_cpu(5.0)
-            watch = alarm(time.monotonic() + 5.0, process.kill)
+            alarmed = alarm(time.monotonic() + 5.0, process.kill)
             try:
                 process.send(protocol.NAMES, None, fresh=True)
-                _, _, _, found = process.receive()
-                return {
-                    str(name): Variable(str(kind), str(text)[:200])
-                    for name, (kind, text) in plain(found, self._limits.bounds).items()
-                }
+                _, _, _, found, _ = process.receive()
+                return self._read_names(found, reserved)
             except (_Gone, TooLarge, ValueError, TypeError, AttributeError):
-                # A value whose preview never ends, or a forged reply: there is nothing to show.
+                # A forged reply, or one that never comes: there is nothing to show.
                 self._holding.drop()
                 return {}
             finally:
-                watch.cancel()
+                alarmed.cancel()
+
+    def _read_names(self, found: Any, reserved: frozenset[str]) -> dict[str, Any]:
+        variables: dict[str, Any] = {}
+        nodes = self._limits.bounds.nodes
+        for name, data, kind, text in found:
+            if name in reserved:
+                continue
+            if data:
+                # Each has its own bound; together they have that of one value.
+                value = wire.decode(data, max_nodes=nodes)
+                nodes -= len(data) // 5
+                variables[str(name)] = plain(value, self._limits.bounds)
+            else:
+                variables[str(name)] = Variable(str(kind)[:100], str(text)[:120])
+        return variables
+
+    @property
+    def worker_pid(self) -> int | None:
+        """The process that holds the namespace (see the protocol)."""
+        process = self._holding.process
+        return None if process is None else process.pid
+
+    def interrupt(self) -> None:
+        """Kill the worker of the running program (see the protocol)."""
+        process = self._holding.process
+        if process is not None:
+            process.kill()
 
     def reset(self) -> None:
         """Forget every name: the worker is replaced on the next use."""
         with self._busy:
             self._holding.drop()
+            self._forget()
 
     def close(self) -> None:
         """End the worker."""
         self.reset()
 
 
-_STOPPED = "Do less in one program; check that every loop ends."
-_KILLED = "Do less in one program; check that every loop ends, and that no except swallows everything."
+def _changes_attributes(tree: ast.Module) -> bool:
+    """Whether a program assigns to attributes, other than those of ``self``."""
+    return any(
+        (
+            isinstance(node, ast.Attribute)
+            and not isinstance(node.ctx, ast.Load)
+            and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+        )
+        or (isinstance(node, ast.Name) and node.id in ("setattr", "delattr"))
+        for node in ast.walk(tree)
+    )

@@ -12,13 +12,15 @@ import builtins
 import importlib
 import importlib.util
 import os
+import reprlib
 import signal
 import sys
+import time
 import types
 from typing import Any
 
-HELLO, RUN, CALL, ANSWER, FAILURE, DONE, ERROR, NAMES, RESET = range(1, 10)
-"""Kinds of frames. To the worker: RUN, ANSWER, FAILURE, NAMES, RESET. From it: HELLO, CALL, DONE, ERROR."""
+HELLO, RUN, CALL, ANSWER, FAILURE, DONE, ERROR, NAMES, RESTORE = range(1, 10)
+"""Kinds of frames. To the worker: RUN, ANSWER, FAILURE, NAMES, RESTORE. From it: HELLO, CALL, DONE, ERROR."""
 
 MODULES = (
     *("re", "json", "math", "collections", "collections.abc", "itertools", "functools", "datetime", "time"),
@@ -41,6 +43,10 @@ MODULES = (
 IMPORTABLE = frozenset(MODULES) - {"traceback", "types", "warnings", "locale", "_strptime"}
 """What a program may import. The others are loaded because those need them at run time."""
 
+RECURSION = 1_000
+STATE_BYTES = 2_000_000
+"""Of the namespace that is kept for another worker, beside what is defined by source."""
+
 _NO_BUILTINS = {
     "open",
     "exec",
@@ -53,7 +59,7 @@ _NO_BUILTINS = {
     "quit",
     "memoryview",
 }
-_NO_BUILTINS |= {"copyright", "credits", "license", "__loader__", "__spec__"}
+_NO_BUILTINS |= {"copyright", "credits", "license", "__loader__", "__spec__", "__import__"}
 
 
 def _load(folder: str, name: str) -> types.ModuleType:
@@ -87,6 +93,9 @@ class Worker:
 
     def __init__(self, wire: Any, output_limit: int) -> None:
         self.wire = wire
+        self.functions: set[str] = set()
+        self.deadline = 0.0
+        self.classes = _classes()
         self.output_limit = output_limit
         self.request = 0
         self.host = os.getppid()
@@ -114,10 +123,10 @@ class Worker:
         kind, self.request, length = self.wire.parse_header(self._read(self.wire.HEADER.size))
         return kind, self.wire.decode(self._read(length))
 
-    def send(self, kind: int, value: Any) -> None:
+    def send(self, kind: int, value: Any, state: bytes | None = None) -> None:
         """Send a frame with the output so far."""
         output, self.output = "".join(self.output), []
-        body = self.wire.encode([output, self.printed, value])
+        body = self.wire.encode([output, self.printed, value, state])
         data = self.wire.frame_header(kind, self.request, len(body)) + body
         view = memoryview(data)
         while view:
@@ -127,24 +136,46 @@ class Worker:
 
     def reset(self) -> None:
         """Start with an empty namespace."""
-        names = {k: v for k, v in vars(builtins).items() if k not in _NO_BUILTINS and k != "__import__"}
+        self.space.clear()
+        self.furnish()
+
+    def furnish(self) -> None:
+        """Give the namespace its built-ins, anew before each program: an earlier one may have changed them."""
+        names = dict(_BUILTINS)
         names["__import__"] = self._import
         names["print"] = self._print
-        self.space.clear()
-        self.space.update({"__name__": "__main__", "__builtins__": names})
+        self.space["__name__"] = "__main__"
+        self.space["__builtins__"] = names
+        sys.setrecursionlimit(RECURSION)
+        sys.stdout = sys.stderr = Output(self)
+        signal.signal(signal.SIGALRM, self.expired)
+
+    def mend(self) -> None:
+        """Give the classes of the standard library back what a program changed in them."""
+        for kind, kept in self.classes:
+            now = vars(kind)
+            if len(now) == len(kept) and all(now.get(name) is value for name, value in kept.items()):
+                continue
+            for name in set(now) - set(kept):
+                type.__delattr__(kind, name)
+            for name, value in kept.items():
+                if now.get(name) is not value:
+                    type.__setattr__(kind, name, value)
 
     def _import(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
-        """Only what was loaded before the lock-down; there is no file to load anything else from."""
-        if globals is self.space or (globals or {}).get("__name__") == "__main__":
-            # datetime and time import _strptime in the name of whoever calls strptime.
-            internal = name == "_strptime"
-            if level or (
-                not internal and name not in IMPORTABLE and name.partition(".")[0] not in IMPORTABLE
-            ):
-                raise ModuleNotFoundError(f"No module named '{name}'")
-        return _real_import(name, globals, locals, fromlist, level)
+        """Only what was loaded before the lock-down; there is no file to load anything else from.
+
+        A program gets a copy of the module's public names: what it assigns there reaches nobody else.
+        """
+        # datetime and time import _strptime in the name of whoever calls strptime.
+        if (globals is not None and globals is not self.space) or name == "_strptime":
+            return _real_import(name, globals, locals, fromlist, level)
+        if level or (name not in IMPORTABLE and name.partition(".")[0] not in IMPORTABLE):
+            raise ModuleNotFoundError(f"No module named '{name}'")
+        _real_import(name, globals, locals, fromlist, 0)
+        return _public(name if fromlist else name.partition(".")[0])
 
     def _print(
         self, *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: bool = False
@@ -184,15 +215,34 @@ class Worker:
 
     # Programs.
 
-    def run(self, code: str, functions: list[str], seconds: float) -> None:
-        """Run one program and send how it ended."""
+    def run(
+        self, code: str, functions: list[str], seconds: float, given_back: list[str], mend: bool, keep: bool
+    ) -> None:
+        """Run one program and send how it ended.
+
+        Args:
+            code: the program.
+            functions: names of host functions.
+            seconds: time until the timer stops it.
+            given_back: built-ins that earlier programs may have used as names of their own.
+            mend: earlier programs may have changed classes of the standard library.
+            keep: send what is needed to restore the namespace.
+        """
+        if mend:
+            self.mend()
+        self.furnish()
+        for name in given_back:
+            self.space.pop(name, None)
+        self.functions.update(functions)
         for name in functions:
             self.space[name] = self._stub(name)
         self.printed, self.output = 0, []
         self.programs += 1
         filename = f"<program-{self.programs}>"
         try:
-            signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)
+            # It also goes off early and often, to find out whether the host is still there.
+            self.deadline = time.monotonic() + seconds
+            signal.setitimer(signal.ITIMER_REAL, min(seconds, 0.2), 0.2)
             self.interruptible = True
             value = self._evaluate(code, filename)
             self.interruptible = False
@@ -205,11 +255,61 @@ class Worker:
             kind, reply = ERROR, _described(error, filename)
             error.__traceback__ = None
         signal.setitimer(signal.ITIMER_REAL, 0)
+        state = self.state() if keep else None
         try:
-            self.send(kind, reply)
+            self.send(kind, reply, state)
         except self.wire.Malformed as error:
             text = f"the value of the last expression is too large: {error}"
-            self.send(ERROR, ["ValueError", text, None])
+            self.send(ERROR, ["ValueError", text, None], state)
+
+    def _own(self) -> list[tuple[str, Any]]:
+        return [
+            (name, value)
+            for name, value in list(self.space.items())
+            if isinstance(name, str) and not name.startswith("_") and name not in self.functions
+        ]
+
+    def state(self) -> bytes:
+        """The namespace, for another worker: plain data as bytes, of anything else that the name is there."""
+        kept, left = [], STATE_BYTES
+        for name, value in self._own()[:5_000]:
+            data = self._plain(value, left)
+            left -= len(data) + len(name)
+            kept.append([name, data])
+        return self.wire.encode(kept)  # type: ignore[no-any-return]
+
+    def _plain(self, value: Any, room: int) -> bytes:
+        if isinstance(value, types.FunctionType | types.ModuleType | type):
+            return b""
+        try:
+            return self.wire.encode(value, max_nodes=10_000, max_bytes=room, strict=True)  # type: ignore[no-any-return]
+        except (ValueError, TypeError):
+            return b""
+
+    def restore(self, definitions: list[str], state: bytes) -> None:
+        """Build the namespace again: imports, functions and classes from their source, then the plain data."""
+        kept: dict[str, bytes] = dict(self.wire.decode(state)) if state else {}
+        self.deadline = time.monotonic() + 2.0
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+        try:
+            self.interruptible = True
+            for source in definitions:
+                try:
+                    exec(compile(source, "<earlier-program>", "exec"), self.space)
+                except Exception:  # noqa: BLE001 - it may need a host function; what can be restored is
+                    continue
+            self.interruptible = False
+        except BaseException:  # noqa: BLE001 - the timer, or a program's SystemExit: restore the data all the same
+            self.interruptible = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for name, _ in self._own():
+            if name not in kept:
+                del self.space[name]
+        for name, data in kept.items():
+            if data:
+                self.space[name] = self.wire.decode(data)
+        self.printed, self.output = 0, []
+        self.send(DONE, None)
 
     def _evaluate(self, code: str, filename: str) -> Any:
         tree = ast.parse(code, filename)
@@ -229,15 +329,12 @@ class Worker:
         return None
 
     def names(self) -> None:
-        """Send names, types and previews of the namespace."""
-        found = {}
-        for name, value in list(self.space.items()):
-            if isinstance(name, str) and not name.startswith("_"):
-                try:
-                    text = repr(value)
-                except Exception:  # noqa: BLE001 - the program's own __repr__ may raise anything
-                    text = "<no preview>"
-                found[name] = [type(value).__name__, text if len(text) <= 120 else text[:119] + "…"]
+        """Send the namespace: each name with its bytes where it is plain data, with type and preview."""
+        found, left = [], self.wire.MAX_BYTES // 2
+        for name, value in self._own()[:2_000]:
+            data = self._plain(value, min(left, 2_000_000))
+            left -= len(data)
+            found.append([name, data, type(value).__name__[:100], "" if data else _preview(value)])
         self.printed, self.output = 0, []
         self.send(DONE, found)
 
@@ -246,7 +343,7 @@ class Worker:
         if os.getppid() != self.host:
             # The host was killed while the program ran.
             os._exit(0)
-        if self.interruptible:
+        if self.interruptible and time.monotonic() >= self.deadline:
             raise _Expired
 
     def serve(self) -> None:
@@ -254,17 +351,56 @@ class Worker:
         while True:
             kind, value = self.receive()
             if kind == RUN:
-                self.run(value[0], value[1], value[2])
+                self.run(*value)
             elif kind == NAMES:
                 self.names()
-            elif kind == RESET:
-                self.reset()
-                self.send(DONE, None)
+            elif kind == RESTORE:
+                self.restore(*value)
             else:
                 os._exit(3)
 
 
 _real_import = builtins.__import__
+_BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _NO_BUILTINS}
+
+
+def _public(name: str) -> types.ModuleType:
+    """A copy of a module with its public names and the modules below it."""
+    module = sys.modules[name]
+    copy = types.ModuleType(name, module.__doc__)
+    for key in getattr(module, "__all__", None) or dir(module):
+        value = getattr(module, key, None)
+        if (key.startswith("_") and name != "__future__") or isinstance(value, types.ModuleType):
+            continue
+        setattr(copy, key, value)
+    for inner in IMPORTABLE:
+        if inner.rpartition(".")[0] == name:
+            setattr(copy, inner.rpartition(".")[2], _public(inner))
+    return copy
+
+
+def _classes() -> list[tuple[type, dict[str, Any]]]:
+    """Every class that is written in Python, with what is in it."""
+    found: dict[int, tuple[type, dict[str, Any]]] = {}
+    for module in list(sys.modules.values()):
+        for value in list(vars(module).values()):
+            if isinstance(value, type) and value.__flags__ & _HEAP_TYPE:
+                found[id(value)] = (value, dict(vars(value)))
+    return list(found.values())
+
+
+_HEAP_TYPE = 1 << 9
+
+
+def _preview(value: Any) -> str:
+    """A short text for a value; no code of the program is asked for it."""
+    if isinstance(value, types.FunctionType | type | types.ModuleType):
+        text = f"<{type(value).__name__} {value.__name__}>"
+    elif type(value) in (list, dict, set, frozenset, tuple, str, bytes, int, float):
+        text = reprlib.repr(value)
+    else:
+        text = f"<{type(value).__name__} object>"
+    return text if len(text) <= 120 else text[:119] + "…"
 
 
 def _raise_return(value: Any = None) -> None:
@@ -280,7 +416,8 @@ def _described(error: BaseException, filename: str) -> list[Any]:
         if step.tb_frame.f_code.co_filename == filename:
             line = step.tb_lineno
         step = step.tb_next
-    return [type(error).__name__, _text(error), line]
+    kind = type(error).__name__
+    return ["ValueError" if kind == "Malformed" else kind, _text(error), line]
 
 
 def _text(error: BaseException) -> str:
@@ -355,12 +492,9 @@ def main() -> None:
     sys.meta_path.clear()
     sys.path_hooks.clear()
     sys.argv.clear()
-    sys.setrecursionlimit(1_000)
     sys.stdin = None
-    worker = Worker(wire, output_limit)
     # What library code prints (pprint) goes the way of print.
-    sys.stdout = sys.stderr = Output(worker)
-    signal.signal(signal.SIGALRM, worker.expired)
+    worker = Worker(wire, output_limit)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if resource is not None:
         _limit(resource, memory_mb)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
-from rlm_mem.errors import BudgetError
+from rlm_mem.errors import BudgetError, SessionCancelled, TimeoutError
 from rlm_mem.sandbox.engine import HostCallFailed, program_error
 from rlm_mem.sandbox.final import Finished
 from rlm_mem.sandbox.functions import failed
@@ -21,6 +21,9 @@ MAX_ARGS_CHARS = 400
 """Of the arguments of a recorded call, all together."""
 
 
+ASK_MODEL = frozenset(("llm_query", "llm_query_batched"))
+
+
 class Dispatcher:
     """The driver's door of one session.
 
@@ -29,6 +32,7 @@ class Dispatcher:
         foreign: those that the caller of the session passed in; their results are not known to be plain.
         max_calls: calls of one program; more end it.
         on_event: called with ``("host_call", HostCall)``.
+        apart: calls a function that may take long, as ``apart(function, *args, **keywords)``, so that it can be left.
     """
 
     def __init__(
@@ -37,7 +41,9 @@ class Dispatcher:
         foreign: Set[str],
         max_calls: int,
         on_event: Callable[[str, Any], None] | None,
+        apart: Callable[..., Any],
     ) -> None:
+        self._apart = apart
         self._table = table
         self._foreign = foreign
         self._max_calls = max_calls
@@ -81,9 +87,12 @@ class Dispatcher:
     def _invoke(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         function = self._table[name]
         try:
-            value = function(*args, **keywords)
-            return plain(value) if name in self._foreign else value
-        except (HostCallFailed, Finished, BudgetError):
+            if name in self._foreign:
+                return plain(self._apart(function, *args, **keywords))
+            return (
+                self._apart(function, *args, **keywords) if name in ASK_MODEL else function(*args, **keywords)
+            )
+        except (HostCallFailed, Finished, BudgetError, SessionCancelled, TimeoutError):
             raise
         except TooLarge as error:
             raise HostCallFailed("ValueError", f"{name}: {error}") from None

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rlm_mem.errors import InvalidConfig, ProgramError
-from rlm_mem.sandbox.steps import Variable
 from rlm_mem.sandbox.values import Bounds
 
 __all__ = ["Call", "Engine", "EngineLimits", "HostCallFailed", "Printed", "open_engine", "program_error"]
@@ -71,6 +70,8 @@ class Printed:
         self.limit = limit
         self.flood = flood
         self.total = 0
+        self.stopped = False
+        """The program was ended from outside before its worker was known: the engine then kills it at once."""
         self._kept: list[str] = []
         self._room = limit
 
@@ -113,6 +114,11 @@ class Engine(Protocol):
         """Modules that a program may import."""
         ...
 
+    @property
+    def worker_pid(self) -> int | None:
+        """The process that holds the namespace, if there is one."""
+        ...
+
     def run(
         self,
         code: str,
@@ -140,8 +146,16 @@ class Engine(Protocol):
         """
         ...
 
-    def variables(self) -> dict[str, Variable]:
-        """The program's own names, with types and previews; never host functions or the prelude's."""
+    def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
+        """The program's own names with their values: plain data within the bounds, else a :class:`Variable`.
+
+        Args:
+            reserved: names of host functions, which are left out.
+        """
+        ...
+
+    def interrupt(self) -> None:
+        """Kill the worker of the running program, from any thread; ``run`` then fails at once."""
         ...
 
     def reset(self) -> None:

@@ -12,6 +12,10 @@ _BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), hint)
     for pattern, hint in (
         (
+            r"f-string: (?:expecting|unmatched|unterminated|invalid syntax)",
+            "Inside the braces of an f-string use the other kind of quotes, or put the value into a variable first.",
+        ),
+        (
             r"cannot suspend in this synchronous context",
             "Host functions cannot be called from inside a built-in here: use a for loop or a list comprehension.",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from rlm_mem.sandbox.prelude_modules import MODULES
+from rlm_mem.sandbox.prelude_modules import CLASSES, MODULES
 
 __all__ = ["EMULATED", "rewrite_import", "rewrite_import_from", "split_base_classes"]
 
@@ -18,10 +18,15 @@ def _assign(name: str, value: ast.expr) -> ast.stmt:
     return ast.Assign([ast.Name(name, ast.Store())], value)
 
 
+def _emulated(module: str, name: str) -> ast.expr:
+    found = ast.Name(f"_rlm_{module}_{name}", ast.Load())
+    return ast.Call(found, [], []) if (module, name) in CLASSES else found
+
+
 def _space(module: str) -> ast.expr:
     """``_rlm_space(mean=_rlm_statistics_mean, …)``: the module as an object."""
     names, _ = MODULES[module]
-    words = [ast.keyword(name, ast.Name(f"_rlm_{module}_{name}", ast.Load())) for name in names]
+    words = [ast.keyword(name, _emulated(module, name)) for name in names]
     return ast.Call(ast.Name("_rlm_space", ast.Load()), [], words)
 
 
@@ -90,9 +95,7 @@ def _from_emulated(node: ast.ImportFrom, module: str) -> _Result:
         if alias.name not in names:
             # Left as it is: Monty names the missing module, and the hint lists what there is.
             return None
-        statements.append(
-            _assign(alias.asname or alias.name, ast.Name(f"_rlm_{module}_{alias.name}", ast.Load()))
-        )
+        statements.append(_assign(alias.asname or alias.name, _emulated(module, alias.name)))
     return statements, [module]
 
 

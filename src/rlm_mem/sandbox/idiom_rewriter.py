@@ -8,7 +8,7 @@ from rlm_mem.sandbox.idiom_generators import make_eager, short_circuit, yields
 from rlm_mem.sandbox.idiom_imports import rewrite_import, rewrite_import_from, split_base_classes
 from rlm_mem.sandbox.idiom_tables import METHODS, QUIET_BUILTINS, TYPE_NAMES, TYPES_OWN_METHODS
 
-__all__ = ["Rewriter", "call_of"]
+__all__ = ["Rewriter", "as_text"]
 
 
 def _name(identifier: str) -> ast.Name:
@@ -18,6 +18,11 @@ def _name(identifier: str) -> ast.Name:
 def call_of(function: str, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
     """``function(*args, **keywords)`` as a node."""
     return ast.Call(_name(function), list(args), keywords or [])
+
+
+def as_text(value: ast.expr) -> ast.expr:
+    """``''.join(_rlm_value(value))``: text whatever becomes of the function, since a literal's method makes it."""
+    return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [call_of("_rlm_value", value)], [])
 
 
 def _forwarding_lambda(body: ast.expr) -> ast.Lambda:
@@ -199,7 +204,7 @@ class Rewriter(ast.NodeTransformer):
             if not self._functions:
                 # A top-level return is accepted (docs/spec/sandbox.md, Functions): its value leaves the sandbox too.
                 self.changed = True
-                node.value = ast.copy_location(call_of("_rlm_value", node.value), node.value)
+                node.value = ast.copy_location(as_text(node.value), node.value)
         return node
 
     def _as_iterator(self, value: ast.expr) -> ast.expr:
@@ -211,7 +216,7 @@ class Rewriter(ast.NodeTransformer):
         if not lazy:
             return value
         self.changed = True
-        return ast.copy_location(call_of("iter", value), value)
+        return ast.copy_location(call_of("_rlm_b_iter", value), value)
 
     # Expressions.
 
@@ -308,7 +313,7 @@ class Rewriter(ast.NodeTransformer):
             return node
         elif name == "globals" and not node.args and not self._functions and not self._nested:
             self.changed = True
-            return ast.copy_location(call_of("locals"), node)
+            return ast.copy_location(call_of("_rlm_b_locals"), node)
         return node
 
     def _renamed(self, node: ast.Call, piece: str) -> ast.Call:
@@ -361,7 +366,7 @@ class Rewriter(ast.NodeTransformer):
                 return ast.copy_location(self._renamed(node, "reduce"), node)
         elif name == "OrderedDict" and isinstance(value, ast.Name) and value.id == "collections":
             self.changed = True
-            node.func = _name("dict")
+            node.func = _name("_rlm_b_dict")
         return node
 
     def _verbose(self, node: ast.Call) -> None:

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from rlm_mem.sandbox.idiom_rewriter import Rewriter, call_of
+from rlm_mem.sandbox.idiom_rewriter import Rewriter, as_text
 from rlm_mem.sandbox.idiom_tables import QUIET_BUILTINS
 from rlm_mem.sandbox.prelude import REQUIRES
 
@@ -25,7 +25,7 @@ class Rewritten:
     Attributes:
         code: source text.
         pieces: pieces of the prelude that it needs, each after those it needs itself.
-        guarded: its last value is bounded before it leaves the sandbox; otherwise it must not be looked at.
+        guarded: its last value leaves the sandbox as text; otherwise it must not be looked at.
         lines: first line of each statement in ``code`` and the line it had, or empty when nothing moved.
     """
 
@@ -42,15 +42,13 @@ class Rewritten:
         return self.lines[max(0, at)][1]
 
 
-def rewrite(code: str, tree: ast.Module | None) -> Rewritten:
+def rewrite(code: str, tree: ast.Module) -> Rewritten:
     """Return the program in the form that Monty runs.
 
     Args:
         code: the program.
-        tree: its syntax tree (changed in place), or None when it could not be parsed: then unchanged.
+        tree: its syntax tree; changed in place.
     """
-    if tree is None:
-        return Rewritten(code, guarded=False)
     rewriter = Rewriter(tree)
     try:
         rewriter.visit(tree)
@@ -67,14 +65,14 @@ def rewrite(code: str, tree: ast.Module | None) -> Rewritten:
     return Rewritten(fresh, _with_required(rewriter.pieces), lines)
 
 
-def leaves_no_trace(tree: ast.Module | None, functions: Container[str]) -> bool:
+def leaves_no_trace(tree: ast.Module, functions: Container[str]) -> bool:
     """Whether a program only looks: nothing is bound, and nothing called that could change a value.
 
     Args:
-        tree: its syntax tree before it is rewritten, or None when unknown.
+        tree: its syntax tree before it is rewritten.
         functions: host functions, which cannot touch the namespace.
     """
-    if tree is None or not all(isinstance(statement, ast.Expr) for statement in tree.body):
+    if not all(isinstance(statement, ast.Expr) for statement in tree.body):
         return False
     for node in ast.walk(tree):
         if isinstance(node, ast.NamedExpr | ast.Await | ast.Lambda):
@@ -87,9 +85,9 @@ def leaves_no_trace(tree: ast.Module | None, functions: Container[str]) -> bool:
 
 
 def _guard(tree: ast.Module) -> None:
-    """Let the value of the last expression pass through the sandbox's own bounds before it leaves."""
+    """Let the value of the last expression leave as text."""
     if tree.body and isinstance(last := tree.body[-1], ast.Expr):
-        last.value = ast.copy_location(call_of("_rlm_value", last.value), last.value)
+        last.value = ast.copy_location(as_text(last.value), last.value)
 
 
 def _guard_text(code: str, tree: ast.Module) -> str | None:
@@ -102,8 +100,8 @@ def _guard_text(code: str, tree: ast.Module) -> str | None:
     lines = code.split("\n")
     # Offsets count bytes of UTF-8. The end first: inserting at the start would move it.
     for number, column, text in (
-        (value.end_lineno, value.end_col_offset, "))"),
-        (value.lineno, value.col_offset, "_rlm_value(("),
+        (value.end_lineno, value.end_col_offset, ")))"),
+        (value.lineno, value.col_offset, "''.join(_rlm_value(("),
     ):
         line = lines[number - 1].encode()
         lines[number - 1] = (line[:column] + text.encode() + line[column:]).decode()

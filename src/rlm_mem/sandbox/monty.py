@@ -16,18 +16,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from rlm_mem import errors
+from rlm_mem.sandbox.crossing import read_call, read_value, read_variables
 from rlm_mem.sandbox.engine import Call, EngineLimits, HostCallFailed, Printed, program_error
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idiom_imports import EMULATED
 from rlm_mem.sandbox.idioms import Rewritten, leaves_no_trace, rewrite
-from rlm_mem.sandbox.policy import PRELUDE_PREFIX
+from rlm_mem.sandbox.names import ProgramNames, names_of
+from rlm_mem.sandbox.policy import check_names, parse
 from rlm_mem.sandbox.pool import MontyPool, monty_pool
-from rlm_mem.sandbox.prelude import BASE, PIECES
-from rlm_mem.sandbox.prelude_modules import MODULES
+from rlm_mem.sandbox.prelude import BUILTINS, KEPT, START, source
 from rlm_mem.sandbox.steps import Variable
-from rlm_mem.sandbox.values import TooLarge, plain
+from rlm_mem.sandbox.stopping import interruptible
+from rlm_mem.sandbox.values import TooLarge
 from rlm_mem.sandbox.watchdog import Alarm, alarm
 
 if TYPE_CHECKING:
@@ -44,15 +47,15 @@ NATIVE_MODULES = frozenset(_NATIVE_NAMES.split())
 MAX_SAVED_BYTES = 12 * 1024 * 1024
 """Largest namespace a program may leave behind: its snapshot lives in the host's memory."""
 
-MAX_ARGUMENTS = 64
-"""Of one call of a host function."""
+_DOOR = UUID("7a1c9f0e-6d1b-4b9e-9a55-2f6f0c7d3e11")
+"""Identity of the object through which programs call host functions; it is the same in every session and snapshot."""
 
 _AS_BEFORE = "names it assigned are lost, those of earlier programs are kept"
 _TOO_LONG = f"the program ran longer than its time and was stopped; {_AS_BEFORE}"
-_EXCEPTIONS: dict[str, type[Exception]] = {
-    kind.__name__: kind
-    for kind in (ValueError, TypeError, KeyError, LookupError, RuntimeError, NameError, PermissionError)
-}
+
+
+class _Door:
+    """Has no attributes: looking one up is how a call of a host function reaches the driver, as text."""
 
 
 class _Holding:
@@ -74,6 +77,7 @@ class _Run:
     """One program on its way: as it is fed, what it may call, and until when."""
 
     program: Rewritten
+    used: ProgramNames
     names: Mapping[str, Any]
     call: Call
     printed: Printed
@@ -94,7 +98,9 @@ class MontyEngine:
         self._saved: bytes | None = None
         self._saved_pieces: frozenset[str] = frozenset()
         self._pieces: frozenset[str] = frozenset()
-        self._rebind = True
+        self._running: int | None = None
+        self._killing = threading.Lock()
+        self._bound: set[str] = set()  # names that programs have ever bound, or may have
         self._finalizer = weakref.finalize(self, _Holding.drop, self._holding)
 
     # Worker and namespace.
@@ -164,17 +170,29 @@ class MontyEngine:
         finally:
             self._busy.release()
 
+    def interrupt(self) -> None:
+        """Kill the worker of the running program (see the protocol)."""
+        with self._killing:
+            _kill(self._running)
+
     def reset(self) -> None:
         """Forget every name."""
         with self._busy:
             self._discard()
             self._saved, self._saved_pieces, self._pieces = None, frozenset(), frozenset()
+            self._bound.clear()
 
     def close(self) -> None:
         """Give the worker back and forget every name."""
         self.reset()
 
     # Programs.
+
+    @property
+    def worker_pid(self) -> int | None:
+        """The process that holds the namespace (see the protocol)."""
+        session = self._holding.session
+        return None if session is None else session.worker_pid
 
     def run(
         self,
@@ -187,20 +205,32 @@ class MontyEngine:
     ) -> Any:
         """Run one program (see the protocol)."""
         with self._busy:
+            if tree is None:
+                tree = parse(code)
+            # The layer is intact because nothing can name it: this is what the bounds of later programs rest on,
+            # so it does not depend on the policy.
+            used = names_of(tree)
+            check_names(used)
             looks_only = leaves_no_trace(tree, names)
-            return self._guarded(_Run(rewrite(code, tree), names, call, printed, deadline, looks_only))
+            program = rewrite(code, tree)
+            return self._guarded(_Run(program, used, names, call, printed, deadline, looks_only))
 
     def _guarded(self, run: _Run) -> Any:
         from pydantic_monty import MontyCrashedError, MontyError
 
         session = self._session()
         pid = session.worker_pid
+        with self._killing:
+            self._running = pid
+            if run.printed.stopped:
+                _kill(pid)
         watch = alarm(run.deadline, lambda: _kill(pid))
         kept = False
         try:
             try:
-                self._prepare(session, run)
-                value = self._drive(session, run, pid)
+                with interruptible(self.interrupt):
+                    self._prepare(session, run)
+                    value = self._drive(session, run, pid)
             except MontyCrashedError as error:
                 raise self._crash(error, watch, run.printed) from None
             except MontyError as error:
@@ -216,6 +246,8 @@ class MontyEngine:
             return value
         finally:
             watch.cancel()
+            with self._killing:
+                self._running = None
             if not kept:
                 self._discard()
             elif self._holding.pool is not None:
@@ -235,30 +267,39 @@ class MontyEngine:
         return made
 
     def _prepare(self, session: MontySession, run: _Run) -> None:
-        """Bring the prelude and the host functions into the namespace, as far as they are not there."""
-        program, names = run.program, run.names
+        """Bring the layer and the host functions into the namespace, as far as they are not there."""
+        from pydantic_monty import ClassInstance
+
+        names, used = run.names, run.used
         if "base" not in self._pieces:
             bounds = self._limits.bounds
             session.feed_run(
-                f"_rlm_nodes, _rlm_bytes, _rlm_digits = {bounds.nodes}, {bounds.text}, 10 ** {bounds.digits}\n{BASE}"
+                f"{START}\n_rlm_nodes, _rlm_room, _rlm_digits = {bounds.nodes}, {bounds.text}, 10 ** {bounds.digits}"
+            )
+            session.feed_run(
+                source("base"), inputs={"_rlm_door": ClassInstance(_Door(), lazy_attrs="all", id=_DOOR)}
             )
             self._pieces |= {"base"}
-            self._rebind = True
-        if self._rebind:
-            # The program sees a wrapper that bounds its arguments; the function itself has no name in there.
-            hidden = {f"_rlm_host_{number}": stub for number, stub in enumerate(names.values())}
-            lines = [f"{name} = _rlm_host({key})" for name, key in zip(names, hidden, strict=True)]
-            session.feed_run("\n".join([*lines, *(f"{key} = None" for key in hidden)]), inputs=hidden)
-            self._rebind = False
-        if not program.guarded or "locals" in program.code:
-            # It may have bound a reserved name in a way that the policy does not see.
-            self._rebind = True
-        self._feed_pieces(session, program.pieces)
+            stale = list(names)
+        else:
+            # What earlier programs may have put in the place of a host function, by whatever means.
+            stale = [name for name in names if name in self._bound]
+        lines = [f"{name} = _rlm_function({name!r})" for name in stale]
+        # A program that calls sum() means the built-in, although an earlier one had a variable of that name.
+        lines += [
+            f"{name} = {KEPT}{name}"
+            for name in BUILTINS
+            if name in self._bound and name in used.functions and name not in used.bound
+        ]
+        if lines:
+            session.feed_run("\n".join(lines))
+        self._bound |= used.bound
+        self._feed_pieces(session, run.program.pieces)
 
     def _feed_pieces(self, session: MontySession, pieces: Sequence[str]) -> None:
         for piece in pieces:
             if piece not in self._pieces:
-                session.feed_run(PIECES[piece] if piece in PIECES else MODULES[piece][1])
+                session.feed_run(source(piece))
                 self._pieces |= {piece}
 
     def _drive(self, session: MontySession, run: _Run, pid: int | None) -> Any:
@@ -276,52 +317,50 @@ class MontyEngine:
         while not isinstance(snapshot, MontyComplete):
             if time.monotonic() >= run.deadline:
                 raise errors.TimeoutError(_TOO_LONG, hint=hint_for("TimeoutError", ""))
-            if isinstance(snapshot, FunctionSnapshot):
-                snapshot = self._answer(snapshot, run.names, run.call)
-            elif isinstance(snapshot, NameLookupSnapshot):
-                snapshot = snapshot.resume()
+            # Neither the arguments of a call nor an attribute's owner are looked at: that would turn whatever the
+            # program made into objects of the host, unbounded.
+            if isinstance(snapshot, NameLookupSnapshot):
+                if snapshot.object_id == _DOOR:
+                    snapshot = snapshot.resume(value=self._answer(snapshot.variable_name, run))
+                else:
+                    snapshot = snapshot.resume()
+            elif isinstance(snapshot, FunctionSnapshot):
+                snapshot = self._refuse(snapshot)
             else:
                 # A future: nothing here is asynchronous, so the program would wait for ever.
                 raise program_error(
                     "RuntimeError", "the program waits for something that never comes", None, None
                 )
         if not program.guarded:
-            # Turning an unbounded value into Python objects could take the host minutes.
             return None
+        output = snapshot.output
         try:
-            return plain(snapshot.output, self._limits.bounds)
-        except ValueError as error:
+            return None if output is None else read_value(output, self._limits.bounds)
+        except TooLarge as error:
             raise program_error(
                 "ValueError", f"the value of the last expression is too large: {error}", None, None
             ) from None
 
-    def _answer(self, snapshot: Any, names: Mapping[str, Any], call: Call) -> Any:
-        """Serve one call and return the next snapshot."""
-        name = str(snapshot.function_name)
+    def _answer(self, text: str, run: _Run) -> tuple[Any, ...]:
+        """Serve one call: ``(value,)``, or ``(kind, message)`` of the error that the program sees."""
+        try:
+            name, arguments, keywords = read_call(text, self._limits.bounds)
+            if name not in run.names:
+                return "NameError", f"name {name!r} is not defined"
+            return (run.call(name, arguments, keywords),)
+        except TooLarge as error:
+            return "ValueError", str(error)
+        except HostCallFailed as error:
+            return error.kind, error.message
+
+    def _refuse(self, snapshot: Any) -> Any:
+        """Answer the call of something that is no function of the session."""
+        name = str(snapshot.function_name)[:200]
         if snapshot.is_os_function:
             if name == "import":
                 return snapshot.resume_not_handled()
             return snapshot.resume({"exception": PermissionError(f"{name} is not available in the sandbox")})
-        if name not in names:
-            return snapshot.resume({"exception": NameError(f"name '{name}' is not defined")})
-        # Each look at these converts the whole value anew.
-        given, named = snapshot.args, snapshot.kwargs
-        if len(given) + len(named) > MAX_ARGUMENTS:
-            return snapshot.resume({"exception": TypeError(f"{name}: too many arguments; pass one list")})
-        try:
-            # Text was bounded before it crossed; most calls take one text and nothing else.
-            arguments = tuple(
-                item if type(item) is str else plain(item, self._limits.bounds) for item in given
-            )
-            keywords = {str(key): plain(item, self._limits.bounds) for key, item in named.items()}
-        except (TooLarge, ValueError) as error:
-            # ValueError: an integer too long to cross at all.
-            return snapshot.resume({"exception": ValueError(f"{name}: {error}")})
-        try:
-            value = call(name, arguments, keywords)
-        except HostCallFailed as error:
-            return snapshot.resume({"exception": _EXCEPTIONS.get(error.kind, RuntimeError)(error.message)})
-        return snapshot.resume({"return_value": value})
+        return snapshot.resume({"exception": NameError(f"name '{name}' is not defined")})
 
     def _error(self, error: MontyError, program: Rewritten) -> errors.RlmMemError:
         """What went wrong inside, in the terms of the program as it was written."""
@@ -344,8 +383,8 @@ class MontyEngine:
             return errors.TimeoutError(_TOO_LONG, hint=hint_for("TimeoutError", ""))
         return program_error(kind, message, line, hint_for(kind, message))
 
-    def variables(self) -> dict[str, Variable]:
-        """The program's own names with types and previews (see the protocol)."""
+    def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
+        """The program's own names with their values (see the protocol)."""
         from pydantic_monty import MontyError
 
         with self._busy:
@@ -353,25 +392,28 @@ class MontyEngine:
                 return {}
             session = self._session()
             watch = alarm(time.monotonic() + 5.0, lambda pid=session.worker_pid: _kill(pid))  # type: ignore[misc]
-            found: dict[str, Variable] = {}
+            hidden = sorted({*reserved, *BUILTINS, "exec", "eval"} - (self._bound - reserved))
             try:
-                self._feed_pieces(session, ("preview",))
-                for name in session.feed_run("list(locals())[:2_000]"):
-                    if (
-                        isinstance(name, str)
-                        and not name.startswith(("__", PRELUDE_PREFIX))
-                        and name.isidentifier()
-                    ):
-                        kind, text = session.feed_run(f"_rlm_preview({name})")
-                        found[name] = Variable(str(kind), str(text))
+                text = session.feed_run(f"''.join(_rlm_state(_rlm_b_locals(), {hidden!r}))")
+                found = {
+                    name: value
+                    for name, value in read_variables(text, self._limits.bounds).items()
+                    # A built-in that was given back to its name is no variable of the program.
+                    if name not in BUILTINS or not _builtin(value)
+                }
                 if self._holding.pool is not None:
                     self._holding.pool.idle(self)
-            except MontyError:
-                # A value whose own repr fails or never ends: what was found so far is the answer.
+            except (MontyError, TooLarge):
+                # Values that nothing can be said about in time: better none than wrong ones.
                 self._discard()
+                return {}
             finally:
                 watch.cancel()
             return found
+
+
+def _builtin(value: Any) -> bool:
+    return isinstance(value, Variable) and value.type in ("builtin_function_or_method", "type")
 
 
 def _kill(pid: int | None) -> None:

@@ -11,10 +11,13 @@ import ast
 import re
 from collections.abc import Iterator, Set
 
-from rlm_mem.errors import SandboxViolation
+from rlm_mem.errors import ProgramError, SandboxViolation
+from rlm_mem.sandbox.engine import program_error
+from rlm_mem.sandbox.hints import hint_for
+from rlm_mem.sandbox.names import BLOCKED_ATTRIBUTES, SAFE_DUNDERS, ProgramNames, names_of
 from rlm_mem.sandbox.parsing import syntax_tree
 
-__all__ = ["PRELUDE_PREFIX", "check_program"]
+__all__ = ["PRELUDE_PREFIX", "check_names", "check_program", "parse"]
 
 PRELUDE_PREFIX = "_rlm_"
 """Names of the compatibility layer; a program may neither use nor bind them."""
@@ -49,18 +52,6 @@ _INSTEAD_OF_MODULES = {
     "uuid": "use a counter",
 }
 
-_SAFE_DUNDERS = frozenset(
-    {"__init__", "__name__", "__doc__", "__len__", "__str__", "__repr__", "__eq__", "__lt__", "__hash__"}
-    | {"__contains__", "__getitem__", "__iter__", "__next__", "__enter__", "__exit__", "__call__", "__main__"}
-    | {"__post_init__", "__setitem__", "__bool__", "__add__", "__name__", "__qualname__"}
-)
-
-_BLOCKED_ATTRIBUTES = frozenset(
-    {"f_back", "f_builtins", "f_code", "f_globals", "f_locals", "f_trace", "tb_frame", "tb_next", "tb_lasti"}
-    | {"gi_frame", "gi_code", "gi_yieldfrom", "cr_frame", "cr_code", "cr_await", "ag_frame", "ag_code"}
-    | {"func_globals", "func_code", "co_code", "co_consts", "mro"}
-)
-
 _DUNDER = re.compile(r"__\w+__\Z")
 _FORMAT_FIELD = re.compile(r"\{([^{}]*+)\}")
 _LONG_WORD = re.compile(r"\w{5,}+")
@@ -70,9 +61,42 @@ _BLOCKED_STRINGS = re.compile(
 )
 
 
-def check_program(
-    code: str, *, importable: Set[str], reserved: Set[str], max_chars: int
-) -> ast.Module | None:
+def parse(code: str) -> ast.Module:
+    """Return the syntax tree of a program.
+
+    Raises:
+        ProgramError: a SyntaxError with its line. What this Python cannot read, nothing has checked, so it is not run
+            even where an engine knows newer syntax.
+    """
+    try:
+        return syntax_tree(code)
+    except SyntaxError as error:
+        message = str(error.msg or "invalid syntax")[:300]
+        raise _syntax_error(message, error.lineno, hint_for("SyntaxError", message)) from None
+    except (ValueError, UnicodeError):
+        raise _syntax_error("the program holds characters that no program can have", None, None) from None
+    except (RecursionError, MemoryError):
+        raise _syntax_error("the program is nested too deeply", None, "Use fewer nested brackets.") from None
+
+
+def _syntax_error(message: str, line: int | None, hint: str | None) -> ProgramError:
+    return program_error("SyntaxError", message, line, hint)
+
+
+def check_names(names: ProgramNames) -> None:
+    """Refuse what would reach into the compatibility layer of the sandbox.
+
+    Raises:
+        SandboxViolation: a name of the layer stands in the program, in whatever role.
+    """
+    for name, node in names.every.items():
+        if name.startswith(PRELUDE_PREFIX):
+            raise _violation(
+                node, f"names that begin with {PRELUDE_PREFIX} are reserved", "Choose another name."
+            )
+
+
+def check_program(code: str, *, importable: Set[str], reserved: Set[str], max_chars: int) -> ast.Module:
     """Check one program and return its syntax tree.
 
     Args:
@@ -81,10 +105,8 @@ def check_program(
         reserved: names of host functions, which it may call but not redefine.
         max_chars: longest program accepted, in characters.
 
-    Returns:
-        The tree, or None when Python cannot parse the text: the engine then reports the syntax error.
-
     Raises:
+        ProgramError: this Python cannot parse it.
         SandboxViolation: with the line of the first thing that is not allowed.
     """
     if len(code) > max_chars:
@@ -92,10 +114,8 @@ def check_program(
             f"the program has {len(code):,} characters; at most {max_chars:,} are accepted",
             hint="Send a shorter program and read texts with read_chunk instead of pasting them.",
         )
-    try:
-        tree = syntax_tree(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    tree = parse(code)
+    check_names(names_of(tree))
     first: SandboxViolation | None = None
     for violation in _violations(tree, importable, reserved):
         if first is None or (violation.line or 0) < (first.line or 0):
@@ -172,11 +192,7 @@ def _names(node: ast.AST, reserved: Set[str], at_module: bool) -> Iterator[Sandb
         name = node.id
         if name in _BLOCKED_NAMES:
             yield _violation(node, f"{name} is not allowed", f"Instead: {_BLOCKED_NAMES[name]}.")
-        elif name.startswith(PRELUDE_PREFIX):
-            yield _violation(
-                node, f"names that begin with {PRELUDE_PREFIX} are reserved", "Choose another name."
-            )
-        elif _DUNDER.match(name) and name not in _SAFE_DUNDERS:
+        elif _DUNDER.match(name) and name not in SAFE_DUNDERS:
             yield _violation(node, f"{name} is not allowed", "Use ordinary names only.")
         elif at_module and name in reserved and not isinstance(node.ctx, ast.Load):
             yield _redefinition(node, name)
@@ -224,4 +240,4 @@ def _names_dunder(text: str) -> bool:
 
 
 def _blocked_attribute(name: str) -> bool:
-    return name in _BLOCKED_ATTRIBUTES or (bool(_DUNDER.match(name)) and name not in _SAFE_DUNDERS)
+    return name in BLOCKED_ATTRIBUTES or (bool(_DUNDER.match(name)) and name not in SAFE_DUNDERS)

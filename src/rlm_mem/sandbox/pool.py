@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
+import shutil
+import sys
+import tempfile
 import threading
 import weakref
 from collections import OrderedDict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.errors import SandboxError
+from rlm_mem.sandbox.reaper import unwatch, watch
 
 if TYPE_CHECKING:
     from pydantic_monty import Monty, MontySession
@@ -43,12 +49,30 @@ class MontyPool:
 
         self.pid = os.getpid()
         self.max_processes = max_processes
-        self._pool: Monty = Monty(
-            min_processes=1, max_processes=max_processes, checkout_timeout=checkout_seconds
-        )
-        self._pool.__enter__()
+        self._folder, launcher = _launcher()
+        self.launched = launcher is not None
+        """Workers begin with no descriptors and no environment of this process."""
+
+        def opened(command: Path | None) -> Monty:
+            pool = Monty(
+                binary_path=command,
+                min_processes=1,
+                max_processes=max_processes,
+                checkout_timeout=checkout_seconds,
+            )
+            pool.__enter__()
+            return pool
+
+        try:
+            self._pool = opened(launcher)
+        except Exception:
+            if launcher is None:
+                raise
+            self.launched = False
+            self._pool = opened(None)
         self._lock = threading.Lock()
         self._held = 0
+        self._pids: dict[int, int | None] = {}
         self._idle: OrderedDict[int, weakref.ref[Holder]] = OrderedDict()
 
     def checkout(self, limits: dict[str, Any]) -> MontySession:
@@ -73,6 +97,8 @@ class MontyPool:
             ) from None
         with self._lock:
             self._held += 1
+            self._pids[id(session)] = session.worker_pid
+        watch(session.worker_pid)
         return session
 
     def give_back(self, session: MontySession) -> None:
@@ -81,6 +107,8 @@ class MontyPool:
 
         with self._lock:
             self._held -= 1
+            pid = self._pids.pop(id(session), None)
+        unwatch(pid)
         try:
             session.__exit__(None, None, None)
         except (MontyError, RuntimeError):
@@ -112,6 +140,29 @@ class MontyPool:
         """Stop the workers, unless this is a forked child whose parent owns them."""
         if self.pid == os.getpid():
             self._pool.__exit__(None, None, None)
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _launcher() -> tuple[Path | None, Path | None]:
+    """A folder with a command that starts a worker through ``monty_launcher``; None where there can be none."""
+    from pydantic_monty._binary import find_monty_binary
+
+    if os.name != "posix" or os.environ.get("MONTY_BIN"):
+        return None, None
+    folder = Path(tempfile.mkdtemp(prefix="rlm-mem-"))
+    command = folder / "monty"
+    words = (
+        sys.executable,
+        "-I",
+        "-S",
+        "-B",
+        Path(__file__).with_name("monty_launcher.py"),
+        find_monty_binary(),
+    )
+    command.write_text(f'#!/bin/sh\nexec {" ".join(shlex.quote(str(word)) for word in words)} "$@"\n')
+    command.chmod(0o700)
+    return folder, command
 
 
 _lock = threading.Lock()

@@ -6,7 +6,15 @@ in the namespace is part of each snapshot. Names begin with ``_rlm_``, which pro
 
 from __future__ import annotations
 
-__all__ = ["BASE", "PIECES", "REQUIRES"]
+import ast
+from functools import cache
+
+from rlm_mem.sandbox.prelude_modules import MODULES
+
+__all__ = ["BASE", "BUILTINS", "KEPT", "PIECES", "REQUIRES", "START", "source"]
+
+KEPT = "_rlm_b_"
+"""What the names under which the layer keeps the built-ins begin with."""
 
 REQUIRES: dict[str, tuple[str, ...]] = {
     "min": ("sorted",),
@@ -24,85 +32,183 @@ REQUIRES: dict[str, tuple[str, ...]] = {
 }
 """Pieces that a piece needs before it."""
 
-BASE = """
-def _rlm_value(value):
-    if value is None or value is True or value is False or isinstance(value, float):
-        return value
-    if isinstance(value, str) and len(value) < 100_000:
-        return value
-    return _rlm_copy(value, [_rlm_nodes, _rlm_bytes], 0)
-def _rlm_copy(value, left, depth):
-    left[0] -= 1
-    if left[0] < 0:
-        raise ValueError('the value has too many parts; pass on fewer of them')
-    if value is None or isinstance(value, (bool, float)):
-        return value
-    if isinstance(value, int):
-        if value > _rlm_digits or value < -_rlm_digits:
-            raise ValueError('the number has more than 4,000 digits')
-        return value
-    if isinstance(value, str):
-        left[1] -= len(value) if len(value) < 100_000 else len(value.encode('utf-8'))
-        if left[1] < 0:
-            raise ValueError('the value holds too much text; pass on a part of it')
-        return value
-    if depth > 38:
-        raise ValueError('the value is nested too deep, or holds itself')
-    kind = type(value).__name__
-    if isinstance(value, dict):
-        if len(value) > left[0]:
-            raise ValueError('the value has too many parts; pass on fewer of them')
-        out, odd = {}, 0
-        for key, item in value.items():
-            if not isinstance(key, str):
-                odd += 0 if isinstance(key, int) and -2147483648 < key < 2147483648 else 1
-                if odd > 1_000:
-                    raise ValueError('the value has too many keys that are not text; use text keys')
-                key = _rlm_copy(key, left, depth + 1)
-            out[key] = _rlm_copy(item, left, depth + 1)
-        return out
-    if isinstance(value, tuple) and hasattr(value, '_asdict'):
-        return _rlm_copy(value._asdict(), left, depth)
-    if kind in ('dict_keys', 'dict_values', 'dict_items', 'deque', 'list_iterator', 'range') or isinstance(
-        value, (list, tuple)
-    ):
-        if kind == 'list_iterator':
-            return {'_rlm_described': '<iterator>'}
-        if len(value) > left[0]:
-            raise ValueError('the value has too many parts; pass on fewer of them')
-        out = [_rlm_copy(item, left, depth + 1) for item in value]
-        return tuple(out) if isinstance(value, tuple) else out
-    if isinstance(value, (set, frozenset)):
-        if len(value) > left[0]:
-            raise ValueError('the value has too many parts; pass on fewer of them')
-        odd = sum([0 if isinstance(item, str) else 1 for item in value])
-        if odd > 1_000 and not all([isinstance(i, (str, int)) and (isinstance(i, str) or abs(i) < 2147483648)
-                                    for i in value]):
-            raise ValueError('the set has too many members that are not text; pass on a list')
-        return set([_rlm_copy(item, left, depth + 1) for item in value])
-    if isinstance(value, bytes):
-        left[1] -= len(value)
-        if left[1] < 0:
-            raise ValueError('the value holds too much text; pass on a part of it')
-        return value
-    if kind in ('datetime', 'date', 'time', 'timedelta', 'Decimal'):
-        return value
-    return {'_rlm_described': repr(value)[:1_000]}
-def _rlm_host(function):
-    def call(*args, **named):
-        if not named and len(args) == 1 and isinstance(args[0], str) and len(args[0]) < 100_000:
-            return function(args[0])
-        if len(args) + len(named) > 64:
-            raise TypeError('too many arguments; pass one list')
-        left = [_rlm_nodes, _rlm_bytes]
-        args = [_rlm_copy(value, left, 0) for value in args]
-        return function(*args, **{name: _rlm_copy(value, left, 0) for name, value in named.items()})
-    return call
-"""
-"""What every session has: values are copied as bounded plain data *before* they cross to the host.
+_BUILTIN_NAMES = (
+    "abs all any bool bytes dict enumerate filter float frozenset getattr hasattr int isinstance iter len list locals "
+    "map max min next ord chr print range repr reversed round set setattr sorted str sum tuple type zip object id "
+    "hash hex bin oct pow divmod slice format property "
+    "BaseException Exception ArithmeticError AssertionError AttributeError ImportError IndexError KeyError LookupError "
+    "ModuleNotFoundError NameError NotImplementedError OSError OverflowError PermissionError RecursionError "
+    "RuntimeError StopIteration SyntaxError TimeoutError TypeError UnicodeDecodeError ValueError "
+    "ZeroDivisionError"
+)
+BUILTINS = tuple(_BUILTIN_NAMES.split())
+"""Built-in names of Monty that the layer and the programs use; each is kept once more as ``_rlm_b_<name>``."""
 
-The host turns whatever crosses into Python objects before any check of its own could run, and a dict whose keys
-all have one hash takes it minutes to build. So the bounds of ``values.py`` are kept here first.
+START = "\n".join(
+    [
+        *(f"{KEPT}{name} = {name}" for name in BUILTINS),
+        # Code made at run time would escape the check of names that keeps the layer intact.
+        "exec = eval = None",
+    ]
+)
+"""Fed to an empty namespace before anything else."""
+
+BASE = """
+def _rlm_base(door, nodes, room, digits):
+    def write(value, out, left, depth, strict):
+        left[0] -= 1
+        if left[0] < 0:
+            raise ValueError('the value has too many parts; pass on fewer of them')
+        if isinstance(value, str):
+            size = len(value)
+            left[1] -= size if size < 100_000 else len(value.encode('utf-8'))
+            if left[1] < 0:
+                raise ValueError('the value holds too much text; pass on a part of it')
+            out.append('s' + str(size) + ':')
+            out.append(value)
+        elif value is None:
+            out.append('N')
+        elif value is True or value is False:
+            out.append('T' if value else 'F')
+        elif isinstance(value, int):
+            if value > digits or value < -digits:
+                raise ValueError('the number has more than 4,000 digits')
+            out.append('i' + str(value) + ';')
+        elif isinstance(value, float):
+            out.append('f' + repr(value) + ';')
+        else:
+            many(value, out, left, depth, strict)
+    def start(tag, value, out, left, depth):
+        if depth > 38:
+            raise ValueError('the value is nested too deep, or holds itself')
+        if len(value) > left[0]:
+            raise ValueError('the value has too many parts; pass on fewer of them')
+        out.append(tag + str(len(value)) + ':')
+    def many(value, out, left, depth, strict):
+        kind = type(value).__name__
+        if isinstance(value, dict):
+            start('d', value, out, left, depth)
+            for key, item in value.items():
+                write(key, out, left, depth + 1, strict)
+                write(item, out, left, depth + 1, strict)
+        elif isinstance(value, tuple) and hasattr(value, '_asdict'):
+            many(value._asdict(), out, left, depth, strict)
+        elif isinstance(value, (list, tuple)) or kind in ('dict_keys', 'dict_values', 'dict_items', 'deque', 'range'):
+            start('t' if isinstance(value, tuple) else 'l', value, out, left, depth)
+            for item in value:
+                write(item, out, left, depth + 1, strict)
+        elif isinstance(value, (set, frozenset)):
+            start('e', value, out, left, depth)
+            for item in value:
+                write(item, out, left, depth + 1, strict)
+        elif isinstance(value, bytes):
+            write(value.hex(), out, left, depth, strict)
+            out[-2] = 'b' + out[-2][1:]
+        elif kind in ('datetime', 'date', 'time'):
+            write(kind + ' ' + value.isoformat(), out, left, depth, strict)
+            out[-2] = 'D' + out[-2][1:]
+        elif kind == 'timedelta':
+            parts = [str(value.days), str(value.seconds), str(value.microseconds)]
+            write(' '.join(parts), out, left, depth, strict)
+            out[-2] = 'M' + out[-2][1:]
+        elif kind == 'Decimal':
+            write('Decimal ' + str(value), out, left, depth, strict)
+            out[-2] = 'D' + out[-2][1:]
+        elif strict:
+            raise TypeError('no plain data')
+        elif kind == 'list_iterator':
+            described('<iterator>', out, left, depth)
+        else:
+            described(repr(value)[:1_000], out, left, depth)
+    def described(shown, out, left, depth):
+        write(shown, out, left, depth, False)
+        out[-2] = 'o' + out[-2][1:]
+    def text(value):
+        out = []
+        write(value, out, [nodes, room], 0, False)
+        return out
+    def short(value, left, depth):
+        if isinstance(value, (str, bytes)):
+            return repr(value[:left]) if len(value) <= left else repr(value[:left]) + '…'
+        if isinstance(value, (list, tuple, set, frozenset, dict)):
+            if depth > 2:
+                return '…'
+            parts = []
+            for item in value:
+                if left < 0 or len(parts) > 20:
+                    parts.append('…')
+                    break
+                part = short(item, left, depth + 1)
+                if isinstance(value, dict):
+                    part = part + ': ' + short(value[item], left - len(part), depth + 1)
+                left -= len(part) + 2
+                parts.append(part)
+            inside = ', '.join(parts)
+            if isinstance(value, list):
+                return '[' + inside + ']'
+            return '(' + inside + ')' if isinstance(value, tuple) else '{' + inside + '}'
+        if value is None or isinstance(value, (int, float)) or type(value).__name__ in ('function', 'type', 'module'):
+            return repr(value)[:left]
+        return '<' + type(value).__name__ + ' object>'
+    def state(names, skip):
+        out, left = [], [nodes, room]
+        for name, value in names.items():
+            if name[:5] == '_rlm_' or name[:2] == '__' or name in skip:
+                continue
+            part, before = [], [left[0], left[1]]
+            try:
+                write(value, part, [min(left[0], nodes // 5), min(left[1], room // 5)], 0, True)
+                left[0] -= len(part)
+                left[1] -= sum([len(piece) for piece in part])
+            except (ValueError, TypeError):
+                kind = type(value).__name__
+                shown = short(value, 120, 0)
+                shown = shown if len(shown) <= 120 else shown[:119] + '…'
+                part = [str(len(kind)) + ':', kind, str(len(shown)) + ':', shown]
+                out.append('P' + str(len(name)) + ':' + name)
+            else:
+                out.append('V' + str(len(name)) + ':' + name)
+            out.extend(part)
+            if len(out) > nodes:
+                break
+        return out
+    def make(name):
+        def call(*args, **named):
+            if not named and len(args) == 1 and isinstance(args[0], str) and len(args[0]) < 100_000:
+                answer = getattr(door, name + '\\nl1:s' + str(len(args[0])) + ':' + args[0] + 'd0:')
+            else:
+                if len(args) + len(named) > 64:
+                    raise TypeError('too many arguments; pass one list')
+                out, left = [name + '\\n'], [nodes, room]
+                write(list(args), out, left, 0, False)
+                write(named, out, left, 0, False)
+                answer = getattr(door, ''.join(out))
+            if len(answer) == 1:
+                return answer[0]
+            kind, message = answer
+            if kind == 'ValueError':
+                raise ValueError(message)
+            if kind == 'TypeError':
+                raise TypeError(message)
+            if kind == 'KeyError':
+                raise KeyError(message)
+            if kind == 'LookupError':
+                raise LookupError(message)
+            if kind == 'NameError':
+                raise NameError(message)
+            if kind == 'PermissionError':
+                raise PermissionError(message)
+            raise RuntimeError(message)
+        return call
+    return text, state, make
+_rlm_value, _rlm_state, _rlm_function = _rlm_base(_rlm_door, _rlm_nodes, _rlm_room, _rlm_digits)
+_rlm_door = None
+"""
+"""What every session has: values leave as text (see ``crossing``), and host functions are called with text.
+
+The door is an object of the host that no name leads to: looking an attribute up in it hands the attribute's name, which
+is text whatever the program did, to the driver. The bounds here spare the host long texts; those that count are kept
+in ``crossing``.
 """
 
 PIECES: dict[str, str] = {
@@ -188,55 +294,25 @@ def _rlm_method(value, name, make):
         return getattr(value, name)
     return make(value)
 """,
-    "preview": """
-def _rlm_short(value, room, depth):
-    if isinstance(value, (str, bytes)):
-        return repr(value[:room]) if len(value) <= room else repr(value[:room]) + '…'
-    if isinstance(value, (list, tuple, set, frozenset)):
-        kind = type(value).__name__
-        if depth > 2:
-            return '…'
-        parts = []
-        for item in value:
-            if room < 0 or len(parts) > 20:
-                parts.append('…')
-                break
-            part = _rlm_short(item, room, depth + 1)
-            room -= len(part) + 2
-            parts.append(part)
-        inside = ', '.join(parts)
-        return '[' + inside + ']' if kind == 'list' else '(' + inside + ')' if kind == 'tuple' else '{' + inside + '}'
-    if isinstance(value, dict):
-        if depth > 2:
-            return '…'
-        parts = []
-        for key, item in value.items():
-            if room < 0 or len(parts) > 20:
-                parts.append('…')
-                break
-            part = _rlm_short(key, room, depth + 1) + ': ' + _rlm_short(item, room, depth + 1)
-            room -= len(part) + 2
-            parts.append(part)
-        return '{' + ', '.join(parts) + '}'
-    return repr(value)[:room]
-def _rlm_preview(value):
-    text = _rlm_short(value, 120, 0)
-    return (type(value).__name__, text if len(text) <= 120 else text[:119] + '…')
-""",
     "callable": """
 def _rlm_callable(value):
     text = str(type(value))
     return text == "<class 'type'>" or 'function' in text or 'method' in text or hasattr(value, '__call__')
 """,
     "object": """
-class _rlm_object:
-    pass
+def _rlm_object():
+    class plain_object:
+        pass
+    return plain_object()
 """,
     "space": """
-class _rlm_space:
-    def __init__(self, **names):
-        for name, value in names.items():
-            setattr(self, name, value)
+def _rlm_space(**names):
+    class module:
+        pass
+    space = module()
+    for name, value in names.items():
+        setattr(space, name, value)
+    return space
 """,
     "maketrans": """
 def _rlm_maketrans(source, target=None, remove=''):
@@ -327,3 +403,19 @@ def _rlm_wraps(function):
     return lambda wrapper: wrapper
 """,
 }
+
+
+class _Pristine(ast.NodeTransformer):
+    """Takes built-ins by the names under which the layer keeps them: a program may assign ``len`` or ``sum``."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in BUILTINS and isinstance(node.ctx, ast.Load):
+            node.id = KEPT + node.id
+        return node
+
+
+@cache
+def source(piece: str) -> str:
+    """The source of a piece of the layer (``base``, or a key of ``PIECES`` or ``MODULES``), as it is fed."""
+    text = BASE if piece == "base" else PIECES[piece] if piece in PIECES else MODULES[piece][1]
+    return ast.unparse(_Pristine().visit(ast.parse(text)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MODULES"]
+__all__ = ["CLASSES", "MODULES"]
 
 _MORE_STRING = ("hexdigits", "capwords", "printable")
 _MORE_OPERATORS = ("contains", "getitem", "neg", "not_", "methodcaller", "or_", "and_")
@@ -232,20 +232,27 @@ def _rlm_difflib_blocks(a, b):
             todo.append((a1, besti, b1, bestj))
             todo.append((besti + best, a2, bestj + best, b2))
     return total
-class _rlm_difflib_SequenceMatcher:
-    def __init__(self, isjunk=None, a='', b='', autojunk=True):
-        self.a = a
-        self.b = b
-    def ratio(self):
-        size = len(self.a) + len(self.b)
-        return 2.0 * _rlm_difflib_blocks(self.a, self.b) / size if size else 1.0
-    def quick_ratio(self):
-        return self.ratio()
+def _rlm_difflib_ratio(a, b):
+    size = len(a) + len(b)
+    return 2.0 * _rlm_difflib_blocks(a, b) / size if size else 1.0
+def _rlm_difflib_SequenceMatcher():
+    class SequenceMatcher:
+        def __init__(self, isjunk=None, a='', b='', autojunk=True):
+            self.a = a
+            self.b = b
+        def ratio(self):
+            return _rlm_difflib_ratio(self.a, self.b)
+        def quick_ratio(self):
+            return _rlm_difflib_ratio(self.a, self.b)
+    return SequenceMatcher
 def _rlm_difflib_get_close_matches(word, possibilities, n=3, cutoff=0.6):
-    scored = [(_rlm_difflib_SequenceMatcher(None, other, word).ratio(), other) for other in possibilities]
+    scored = [(_rlm_difflib_ratio(other, word), other) for other in possibilities]
     best = sorted([pair for pair in scored if pair[0] >= cutoff], reverse=True)
     return [other for _, other in best[:n]]
 """,
     ),
 }
 """Emulated modules: public names, and the source that defines each as ``_rlm_<module>_<name>``."""
+
+CLASSES = frozenset({("difflib", "SequenceMatcher")})
+"""Classes among them: ``_rlm_<module>_<name>()`` makes a new one for each import, since a program can change it."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +19,8 @@ from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed
 from rlm_mem.sandbox.final import Finished, known, read_final, refused
 from rlm_mem.sandbox.functions import STORE_FUNCTIONS, StoreFunctions
 from rlm_mem.sandbox.policy import check_program
-from rlm_mem.sandbox.steps import Final, StepOutput, bounded_error
+from rlm_mem.sandbox.steps import Final, StepOutput, Variable, bounded_error
+from rlm_mem.sandbox.stopping import Calls, StoppableModel, stop_of_context
 from rlm_mem.sandbox.values import Bounds, plain, well_formed
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ class REPLSession:
     """Runs programs of a model over one store (docs/spec/operations.md, REPLSession).
 
     Variables, functions and imports persist from one program to the next until :meth:`reset`. A session is
-    used by one thread at a time.
+    used by one thread at a time; :meth:`cancel` and :meth:`close` end a running program from any other.
+    Functions of ``functions`` and calls of a model run in a thread of the session's own, so that they can be left
+    behind; they cannot call back into the session.
 
     Args:
         chunk_store: the memory, bound to one namespace; programs only read it.
@@ -78,6 +82,8 @@ class REPLSession:
         subquery: Callable[[str, int], Any] | None = None,
         on_step: Callable[[LoopStep], None] | None = None,
     ) -> None:
+        if chunk_store is None:
+            raise InputError("REPLSession needs a store.", hint="Pass chunk_store=ChunkStore(folder).")
         _positive("max_iterations", max_iterations)
         _positive("timeout_seconds", timeout_seconds)
         if max_depth < 0 or depth < 0:
@@ -100,8 +106,15 @@ class REPLSession:
         self._names = {name: _stub(name) for name in self._table}
         self._reserved = frozenset(self._table)
         self._dispatcher = Dispatcher(
-            self._table, self._extra.keys(), self.config.sandbox.max_host_calls, on_event
+            self._table, self._extra.keys(), self.config.sandbox.max_host_calls, on_event, self._apart
         )
+        self._calls = Calls()
+        self._state = threading.Lock()
+        self._runner: int | None = None
+        self._ended: errors.SessionCancelled | None = None
+        self._inner: REPLSession | None = None
+        self._driving = False
+        self._printed = Printed(0)
         sandbox = self.config.sandbox
         self._longest = max(60.0, float(timeout_seconds))
         limits = EngineLimits(
@@ -166,6 +179,8 @@ class REPLSession:
             TimeoutError: it ran too long.
             SandboxCrashed: its worker died; earlier names are kept.
             SessionComplete: FINAL was called before.
+            SessionBusy: another program runs in this session.
+            SessionCancelled: cancel() or close() ended it; earlier names are kept, or after close() none.
             BudgetError: a budget of the run is used up.
         """
         step = self.run(code, timeout)
@@ -178,6 +193,7 @@ class REPLSession:
 
         Raises:
             SessionComplete: FINAL was called before.
+            SessionBusy, SessionCancelled: see :meth:`execute`.
             BudgetError: a budget of the run is used up; ``last_step`` holds what was done until then.
         """
         if not isinstance(code, str):
@@ -189,19 +205,13 @@ class REPLSession:
                 f"timeout is at most {self._longest:g} seconds in this session.",
                 hint="Open the session with a larger timeout_seconds.",
             )
-        if not self._running.acquire(blocking=False):
-            raise errors.SandboxError(
-                "This session is running a program already.", hint="Use one session per thread."
-            )
-        try:
+        with self._busy("run a program"), self._stoppable():
             if self._final is not None:
                 raise errors.SessionComplete(
                     "The session is complete: FINAL was called.",
                     hint="Call reset(), or open another session.",
                 )
             return self._perform(code, seconds)
-        finally:
-            self._running.release()
 
     def retrieve(self, query: str | None = None, max_iterations: int | None = None) -> Any:
         """Answer a question: the model writes programs until one calls FINAL.
@@ -231,7 +241,13 @@ class REPLSession:
             former, self.max_iterations = self.max_iterations, max_iterations or self.max_iterations
             self._open_account()
             self.max_iterations = former
-        return self._drive(question).answer
+        with self._state:
+            self._driving, self._ended = True, None
+        try:
+            with self._stoppable():
+                return self._drive(question).answer
+        finally:
+            self._driving = False
 
     def llm_query(self, prompt: str, context: dict[str, Any] | None = None) -> str:
         """Ask the model.
@@ -243,12 +259,19 @@ class REPLSession:
         """
         return self._models.ask(prompt, context)
 
-    def get_state(self) -> dict[str, dict[str, str]]:
-        """The program's names: ``{name: {"type": …, "preview": …}}``, previews of at most some 120 characters."""
+    def get_state(self) -> dict[str, Any]:
+        """The program's names with their values (seed 004, get_state).
+
+        Returns:
+            ``{name: value}`` where the value is plain data within the bounds of the sandbox; for anything else
+            (functions, classes, instances, what is too large) ``{"type": …, "preview": …}`` with a preview of at
+            most some 120 characters. Empty when the values cannot be had within five seconds.
+        """
+        with self._busy("give its names"):
+            variables = self._engine.variables(self._reserved)
         return {
-            name: {"type": variable.type, "preview": variable.preview}
-            for name, variable in self._engine.variables().items()
-            if name not in self._reserved
+            name: {"type": value.type, "preview": value.preview} if isinstance(value, Variable) else value
+            for name, value in variables.items()
         }
 
     def get_result(self) -> Any:
@@ -270,16 +293,98 @@ class REPLSession:
         return self._final
 
     def reset(self) -> None:
-        """Forget every name, the answer, and the iterations counted by a session without a shared budget."""
-        self._engine.reset()
+        """Forget every name, the answer, and the iterations counted by a session without a shared budget.
+
+        Raises:
+            SessionBusy: a program runs; :meth:`cancel` ends it.
+        """
+        with self._busy("be reset"):
+            self._engine.reset()
         self._final = None
         self._reads.clear()
         self.last_step = None
         self._open_account()
 
     def close(self) -> None:
-        """Give the worker back; the answer stays readable."""
+        """End a running program and give the worker back; the answer stays readable.
+
+        From another thread the program ends at once with :class:`~rlm_mem.errors.SessionCancelled`. A closed session
+        can be used again: it starts empty, as after :meth:`reset`.
+
+        Raises:
+            SessionBusy: called by a host function of the running program itself.
+        """
+        if self._inside():
+            raise self._busy_error("be closed")
+        self._end("the session was closed while the program ran")
+        # The program's thread lets go of the engine once its worker is gone.
         self._engine.close()
+        self._calls.close()
+
+    def cancel(self) -> None:
+        """End the running program, from any thread; does nothing when none runs.
+
+        Its worker is killed, and a host function or a model that is being waited for is left behind. The program's
+        thread raises :class:`~rlm_mem.errors.SessionCancelled`; the session can be used again, with the names of
+        earlier programs.
+        """
+        self._end("the program was cancelled")
+
+    def _end(self, why: str) -> None:
+        with self._state:
+            if self._runner is None and not self._driving:
+                return
+            self._ended = errors.SessionCancelled(why)
+            inner = self._inner
+            self._printed.stopped = True
+        if inner is not None:
+            inner.cancel()
+        self._engine.interrupt()
+        self._calls.leave()
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        stop = stop_of_context()
+        with nullcontext() if stop is None else stop.ending(self.cancel):
+            yield
+
+    @contextmanager
+    def _busy(self, what: str) -> Iterator[None]:
+        """Have the session for oneself; whoever cannot have it is told at once, since waiting might be for good."""
+        if not self._running.acquire(blocking=False):
+            raise self._busy_error(what)
+        with self._state:
+            self._runner = threading.get_ident()
+            if not self._driving:
+                self._ended = None
+        try:
+            yield
+        finally:
+            with self._state:
+                self._runner = None
+            self._running.release()
+
+    def _inside(self) -> bool:
+        """Whether the caller is a host function, or a listener, of the program that runs."""
+        return self._calls.inside or self._runner == threading.get_ident()
+
+    def _busy_error(self, what: str) -> errors.SessionBusy:
+        if self._inside():
+            return errors.SessionBusy(
+                f"this session is running a program, so a function that the program called cannot make it {what}",
+                hint="Use another session inside host functions.",
+            )
+        return errors.SessionBusy(
+            f"this session is running a program already, so it cannot {what}",
+            hint="Use one session per thread, or cancel() the program first.",
+        )
+
+    def _apart(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        try:
+            return self._calls.call(function, self._deadline - time.monotonic(), *args, **keywords)
+        except errors.SessionCancelled:
+            self._check_ended()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -298,7 +403,7 @@ class REPLSession:
 
     def _perform(self, code: str, seconds: float) -> StepOutput:
         began = time.monotonic()
-        printed = Printed(self.config.sandbox.max_output_chars)
+        printed = self._printed = Printed(self.config.sandbox.max_output_chars)
         step = self.last_step = StepOutput()
         self._dispatcher.begin(step)
         self._reads = {}
@@ -307,13 +412,14 @@ class REPLSession:
             seconds = min(seconds, self.budget.remaining_seconds())
         self._deadline = began + seconds
         try:
+            self._check_ended()
             tree = check_program(
                 code,
                 importable=self._engine.importable,
                 reserved=self._reserved,
                 max_chars=MAX_PROGRAM_CHARS,
             )
-            step.value = self._engine.run(code, tree, self._names, self._dispatcher, printed, self._deadline)
+            step.value = self._engine.run(code, tree, self._names, self._answer, printed, self._deadline)
         except Finished:
             step.final = self._final
         except BudgetError:
@@ -324,6 +430,8 @@ class REPLSession:
                 # It may have been the run's time that was up, which is terminal.
                 self.budget.check()
         except (errors.SandboxViolation, errors.ProgramError, errors.SandboxCrashed) as error:
+            # The worker may have died because it was told to.
+            self._check_ended()
             step.error = bounded_error(error)
         finally:
             self._deadline = math.inf
@@ -334,6 +442,16 @@ class REPLSession:
         if self._on_event is not None:
             self._on_event("step", step)
         return step
+
+    def _answer(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        self._check_ended()
+        value = self._dispatcher(name, args, keywords)
+        self._check_ended()
+        return value
+
+    def _check_ended(self) -> None:
+        if self._ended is not None:
+            raise self._ended
 
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None
@@ -381,9 +499,12 @@ class REPLSession:
             config=self.config,
             on_step=self._on_step,
         )
+        self._inner = nested
         try:
+            self._check_ended()
             result = nested._drive(question)
         finally:
+            self._inner = None
             nested.close()
         for chunk_id in result.evidence:
             self._note_read(chunk_id)
@@ -399,7 +520,7 @@ class REPLSession:
         config = self.config
         return drive(
             self,
-            self._models.model,
+            StoppableModel(self._models.model, self._calls, self._check_ended),
             build_opening(self.chunk_store, question, limit=config.recall.first_hits),
             budget=self.budget,
             depth=self.depth,

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from rlm_mem.sandbox.wire import Described, Fields
+from rlm_mem.sandbox.wire import Described, Fields, Keys
 
 __all__ = ["Bounds", "Described", "Fields", "TooLarge", "clipped", "plain", "preview", "well_formed"]
 
@@ -59,6 +58,7 @@ class _Copier:
         self._bounds = bounds
         self._nodes = bounds.nodes
         self._text = bounds.text
+        self._keys = Keys(TooLarge)
 
     def copy(self, value: Any, depth: int = 0) -> Any:
         kind = type(value)
@@ -96,16 +96,14 @@ class _Copier:
                 return {str(name): copy(item, depth) for name, item in zip(fields, value, strict=True)}
             return tuple(copy(item, depth) for item in value)
         if isinstance(value, dict):
-            if len(value) == 1 and isinstance(text := value.get("_rlm_described"), str):
-                # How the prelude of the Monty engine hands over what is no plain data.
-                self._charge(len(text))
-                return Described(text)
             self._room(2 * len(value))
-            copied = {_key(copy(key, depth)): copy(item, depth) for key, item in value.items()}
+            copied = {
+                self._keys.admit(copy(key, depth)): copy(item, depth) for key, item in dict.items(value)
+            }
             return Fields(copied) if kind is Fields else copied
         if kind is set or kind is frozenset:
             self._room(len(value))
-            return {_key(copy(item, depth)) for item in value}
+            return {self._keys.admit(copy(item, depth)) for item in value}
         if isinstance(value, list):
             self._room(len(value))
             return [copy(item, depth) for item in value]
@@ -114,20 +112,6 @@ class _Copier:
             return value
         if isinstance(value, dt.date | dt.time | dt.timedelta):
             return value
-        return self._foreign(value, kind, depth)
-
-    def _foreign(self, value: Any, kind: type, depth: int) -> Any:
-        """Instances, functions, types: their fields when they have some, else a short text."""
-        attributes = (
-            getattr(value, "attributes", None) if kind.__module__.startswith("pydantic_monty") else None
-        )
-        if isinstance(attributes, Mapping):
-            if attributes:
-                self._room(len(attributes))
-                return Fields(
-                    {self.copy(str(name), depth): self.copy(item, depth) for name, item in attributes.items()}
-                )
-            return Described(f"<{clipped(str(getattr(value, 'name', 'object')), MAX_NAME_CHARS)} object>")
         return Described(_named(value))
 
     def _charge(self, characters: int) -> None:
@@ -149,15 +133,6 @@ def _named(value: Any) -> str:
         return f"<class {clipped(value.__name__, MAX_NAME_CHARS)!r}>"
     name = getattr(value, "name", None)
     return f"<{clipped(name if isinstance(name, str) else type(value).__name__, MAX_NAME_CHARS)}>"
-
-
-def _key(key: Any) -> Any:
-    """A key that can be hashed: containers that cannot become their preview."""
-    try:
-        hash(key)
-    except TypeError:
-        return preview(key, 200)
-    return key
 
 
 def plain(value: Any, bounds: Bounds | None = None) -> Any:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
+from decimal import Decimal
 from typing import Any
 
-__all__ = ["HEADER", "Described", "Fields", "Malformed", "decode", "encode", "frame_header"]
+__all__ = ["HEADER", "Described", "Fields", "Keys", "Malformed", "decode", "encode", "frame_header"]
 
 MAX_NODES = 60_000
 MAX_DEPTH = 60
@@ -23,6 +24,8 @@ HEADER = struct.Struct(">2sBIQ")
 _MAGIC = b"RM"
 _LENGTH = struct.Struct(">I")
 _FLOAT = struct.Struct(">d")
+_SCALARS = (str, bytes, bool, int, float, Decimal, dt.datetime, dt.date, dt.time, dt.timedelta)
+_EXACT = (type(None), bool, int, float, str, bytes, list, tuple, dict, set, frozenset)
 _DATES: dict[str, Any] = {"datetime": dt.datetime, "date": dt.date, "time": dt.time}
 
 
@@ -38,6 +41,52 @@ class Described(str):
 
 class Fields(dict[str, Any]):
     """Stands for an instance of a class: its fields."""
+
+
+class Keys:
+    """Admits keys of dicts and members of sets before anything hashes them.
+
+    The hash of text and bytes differs in every process, and small integers spread by themselves. Whatever else can
+    be made to share one hash with thousands of others, which makes a dict of them take minutes to build; so there
+    may be only a few of those in one value.
+
+    Args:
+        error: what is raised.
+    """
+
+    __slots__ = ("_error", "_left")
+
+    FEW = 500
+    LONGEST_TUPLE = 8
+    SMALL = 1 << 31
+
+    def __init__(self, error: type[ValueError] = Malformed) -> None:
+        self._error = error
+        self._left = self.FEW
+
+    def admit(self, key: Any) -> Any:
+        """Return the key.
+
+        Raises:
+            ValueError: it can be none, or too many keys of this value are neither text nor small integers.
+        """
+        kind = type(key)
+        if kind is str or kind is bytes or key is None or kind is bool:
+            return key
+        if kind is int and -self.SMALL < key < self.SMALL:
+            return key
+        parts = key if kind is tuple else (key,)
+        if len(parts) > self.LONGEST_TUPLE or not all(
+            part is None or type(part) in _SCALARS for part in parts
+        ):
+            raise self._error("keys and members of sets are text, numbers, dates, or short tuples of those")
+        self._left -= 1
+        if self._left < 0:
+            raise self._error(
+                f"the value has more than {self.FEW:,} keys or members that are neither text nor small integers; "
+                "use text keys, or pass on a list"
+            )
+        return key
 
 
 def frame_header(kind: int, request: int, length: int) -> bytes:
@@ -58,10 +107,34 @@ def parse_header(header: bytes | bytearray) -> tuple[int, int, int]:
 
 
 class _Writer:
-    def __init__(self, max_nodes: int, max_bytes: int) -> None:
+    def __init__(self, max_nodes: int, max_bytes: int, strict: bool) -> None:
         self.parts: list[bytes] = []
         self.nodes = max_nodes
         self.bytes = max_bytes
+        self.strict = strict
+        self.odd_keys = Keys.FEW
+
+    def key(self, key: Any, depth: int) -> None:
+        """A key or member, so that the reader will admit it."""
+        if type(key) is int:
+            odd = not -Keys.SMALL < key < Keys.SMALL
+        else:
+            odd = not (key is None or isinstance(key, str | bytes | bool))
+        if odd:
+            self.odd_keys -= 1
+            if self.odd_keys < 0:
+                raise Malformed(
+                    f"the value has more than {Keys.FEW:,} keys or members that are neither text nor small integers; "
+                    "use text keys, or pass on a list"
+                )
+            parts = key if type(key) is tuple else (key,)
+            if len(parts) > Keys.LONGEST_TUPLE or not all(
+                part is None or type(part) in _SCALARS for part in parts
+            ):
+                if self.strict:
+                    raise Malformed("no plain data")
+                key = _shown(key, 200)
+        self.value(key, depth)
 
     def put(self, tag: bytes, data: bytes) -> None:
         self.bytes -= len(data) + 5
@@ -84,6 +157,12 @@ class _Writer:
         if depth > MAX_DEPTH:
             raise Malformed("the value is nested too deep, or holds itself")
         kind = type(value)
+        if (
+            self.strict
+            and kind not in _EXACT
+            and kind.__module__ not in ("collections", "datetime", "decimal")
+        ):
+            raise Malformed("no plain data")
         if value is None:
             self.parts.append(b"N")
         elif kind is bool:
@@ -99,20 +178,26 @@ class _Writer:
         elif kind is bytes or kind is bytearray:
             self.put(b"b", bytes(value))
         elif isinstance(value, dict):
-            tag = b"e" if isinstance(value, set | frozenset) else b"t" if kind is tuple else b"l"
             self.start(b"d", len(value))
             for key, item in dict.items(value):
-                self.value(key, depth + 1)
+                self.key(key, depth + 1)
                 self.value(item, depth + 1)
         elif isinstance(value, tuple) and hasattr(kind, "_fields"):
             self.value(dict(zip(kind._fields, value, strict=False)), depth)
         elif isinstance(value, list | tuple | set | frozenset):
             tag = b"e" if isinstance(value, set | frozenset) else b"t" if kind is tuple else b"l"
             self.start(tag, len(value))
+            write = self.key if tag == b"e" else self.value
             for item in value:
-                self.value(item, depth + 1)
+                write(item, depth + 1)
         elif kind.__name__ in _DATES and kind.__module__ == "datetime":
             self.put(b"D", f"{kind.__name__} {value.isoformat()}".encode())
+        elif kind is dt.timedelta:
+            self.put(b"D", f"timedelta {value.days} {value.seconds} {value.microseconds}".encode())
+        elif kind is Decimal:
+            self.put(b"D", f"Decimal {value}"[:5_000].encode())
+        elif self.strict:
+            raise Malformed("no plain data")
         else:
             self.other(value, depth)
 
@@ -130,20 +215,25 @@ class _Writer:
                 raise Malformed("the value has too many parts; pass on fewer of them")
             self.value(list(value), depth)
         else:
-            try:
-                text = repr(value)[:1_000]
-            except Exception:  # noqa: BLE001 - the program's own __repr__ may raise anything
-                text = f"<{type(value).__name__} object>"
-            self.put(b"o", text.encode("utf-8", "surrogatepass"))
+            self.put(b"o", _shown(value, 1_000).encode("utf-8", "surrogatepass"))
 
 
-def encode(value: Any, *, max_nodes: int = MAX_NODES, max_bytes: int = MAX_BYTES - 1024) -> bytes:
-    """Return the bytes of ``value``.
+def _shown(value: Any, limit: int) -> str:
+    try:
+        return repr(value)[:limit]
+    except Exception:  # noqa: BLE001 - the program's own __repr__ may raise anything
+        return f"<{type(value).__name__} object>"
+
+
+def encode(
+    value: Any, *, max_nodes: int = MAX_NODES, max_bytes: int = MAX_BYTES - 1024, strict: bool = False
+) -> bytes:
+    """Return the bytes of ``value``; with ``strict``, only if all of it is plain data.
 
     Raises:
         Malformed: it exceeds the bounds; the message says what to do.
     """
-    writer = _Writer(max_nodes, max_bytes)
+    writer = _Writer(max_nodes, max_bytes, strict)
     writer.value(value, 0)
     return b"".join(writer.parts)
 
@@ -154,6 +244,7 @@ class _Reader:
         self.data = memoryview(data)
         self.at = 0
         self.nodes = max_nodes
+        self.keys = Keys()
 
     def take(self, count: int) -> memoryview:
         end = self.at + count
@@ -193,10 +284,14 @@ class _Reader:
         if tag == b"b":
             return bytes(self.take(self.length()))
         if tag in (b"l", b"t", b"e"):
+            if tag == b"e":
+                return {self.keys.admit(self.value(depth + 1)) for _ in range(self.count())}
             items = [self.value(depth + 1) for _ in range(self.count())]
-            return items if tag == b"l" else tuple(items) if tag == b"t" else set(items)
+            return items if tag == b"l" else tuple(items)
         if tag == b"d":
-            return {self.value(depth + 1): self.value(depth + 1) for _ in range(self.count())}
+            return {
+                self.keys.admit(self.value(depth + 1)): self.value(depth + 1) for _ in range(self.count())
+            }
         if tag == b"o":
             return Described(str(self.take(self.length()), "utf-8", "surrogatepass"))
         if tag == b"x":
@@ -205,7 +300,11 @@ class _Reader:
                 raise Malformed("fields that are no mapping")
             return Fields(fields)
         if tag == b"D":
-            name, _, text = bytes(self.take(self.length())).decode().partition(" ")
+            name, _, text = bytes(self.take(self.length())[:6_000]).decode().partition(" ")
+            if name == "timedelta":
+                return dt.timedelta(*[int(part) for part in text.split(" ")[:3]])
+            if name == "Decimal":
+                return Decimal(text)
             return _DATES[name].fromisoformat(text)
         raise Malformed("an unknown tag")
 
@@ -226,6 +325,7 @@ def decode(data: bytes | bytearray, *, max_nodes: int = MAX_NODES + 10_000) -> A
         TypeError,
         KeyError,
         OverflowError,
+        ArithmeticError,
         RecursionError,
         MemoryError,
         struct.error,

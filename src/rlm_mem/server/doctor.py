@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from rlm_mem.errors import RlmMemError
 
 if TYPE_CHECKING:
+    from rlm_mem.config import Config
     from rlm_mem.memory import Memory
+    from rlm_mem.sandbox.guarantees import Guarantees
 
 __all__ = ["FAIL", "OK", "WARN", "Finding", "examine"]
 
@@ -29,12 +31,16 @@ _NEEDED_WITH = {"server": FAIL}
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: `state` is ok, warning or wrong; `remedy` says what to do about it."""
+    """One thing looked at: `state` is ok, warning or wrong; `remedy` says what to do about it.
+
+    Of an engine of the sandbox `guarantees` has what was found out by trying.
+    """
 
     subject: str
     state: str
     message: str
     remedy: str | None = None
+    guarantees: Guarantees | None = None
 
 
 def examine(brain: Path | str | None = None, namespace: str | None = None) -> Iterator[Finding]:
@@ -53,7 +59,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
     yield from _extras()
     place = locate(brain)
     try:
-        Config.load(place)
+        config = Config.load(place)
     except RlmMemError as error:
         yield _failed("settings", error)
         return
@@ -66,6 +72,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
                 f"there is no memory at {place}",
                 "rlm-mem init makes one; so does the first rlm-mem remember.",
             )
+            yield from _engines(config)
             return
         writable = os.access(place / "memory", os.W_OK)
         yield Finding(
@@ -80,6 +87,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
         memory = Memory.open(place, namespace=namespace, read_only=not writable, actor="doctor")
     except RlmMemError as error:
         yield _failed("store", error)
+        yield from _engines(config)
         return
     with memory:
         looks: tuple[tuple[str, Callable[[Memory], Finding]], ...] = (
@@ -97,6 +105,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
                 yield Finding(
                     subject, FAIL, f"{type(error).__name__}: {error}", "RLM_MEM_DEBUG=1 tells more."
                 )
+    yield from _engines(config)
 
 
 def _failed(subject: str, error: RlmMemError) -> Finding:
@@ -173,3 +182,56 @@ def _sandbox(memory: Memory) -> Finding:
     if escaped.error is None:
         return Finding("sandbox", FAIL, f"{engine} let a program open a file", "Use the engine monty.")
     return Finding("sandbox", OK, f"{engine} runs programs and keeps them from files")
+
+
+def _engines(config: Config) -> Iterator[Finding]:
+    for name in ("monty", "cpython"):
+        yield _engine(config, name)
+
+
+def _engine(config: Config, name: str) -> Finding:
+    """What an engine guarantees here, found out by trying."""
+    from rlm_mem.sandbox.engine import EngineLimits
+    from rlm_mem.sandbox.guarantees import probe_engine
+
+    sandbox = config.sandbox
+    limits = EngineLimits(
+        seconds=sandbox.timeout_seconds,
+        memory_mb=sandbox.memory_mb,
+        allow_weaker_isolation=sandbox.allow_weaker_isolation,
+    )
+    subject = f"sandbox engine {name}"
+    try:
+        found = probe_engine(name, limits)
+    except RlmMemError as error:
+        return _failed(subject, error)
+    if not found.available:
+        # It refuses to start rather than run a program with less protection.
+        state = FAIL if name == sandbox.engine else OK
+        return Finding(subject, state, found.isolation, "Use sandbox.engine = monty.", found)
+    broken = [probe for probe in found.probes if not probe.held]
+    if broken:
+        tried = "; ".join(f"{probe.tried}: {probe.detail}" for probe in broken)
+        return Finding(
+            subject, FAIL, f"did not hold: {tried}", "Use the other engine, and report this.", found
+        )
+    loop = next(probe.detail for probe in found.probes if probe.tried == "loop without end")
+    parts = [
+        found.isolation,
+        "tried and refused: files, network",
+        f"memory ends at {found.memory_mb} MB",
+        f"time at {found.seconds:g} s a program (an endless loop with 0.3 s {loop}), kept by the host",
+    ]
+    if found.descriptors is not None:
+        parts.append(
+            f"the worker has {found.descriptors} open files and {found.variables} environment variables"
+        )
+    if name == "cpython" and found.system_call_filter:
+        parts.append("without the filter it would not start")
+    state = OK if found.system_call_filter or name == "monty" else WARN
+    remedy = (
+        None
+        if state == OK
+        else "Unset RLM_MEM_SANDBOX_ALLOW_WEAKER_ISOLATION, or use sandbox.engine = monty."
+    )
+    return Finding(subject, state, "; ".join(parts), remedy, found)

@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from rlm_mem import __version__
 from rlm_mem.errors import RlmMemError
+from rlm_mem.sandbox.stopping import Stop
 from rlm_mem.server import prompts, resources
 from rlm_mem.server.service import in_words
 from rlm_mem.server.tool import Tool, input_schema, object_schema
@@ -51,6 +52,7 @@ class McpServer:
         self.service = service
         self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem")
         self._closing = threading.Event()
+        self._open: set[_Given] = set()
         fixed = CacheHint(ttl_ms=3_600_000, scope="public")
         self.protocol: Server[dict[str, Any]] = Server(
             "rlm-mem",
@@ -71,6 +73,8 @@ class McpServer:
     def close(self) -> None:
         """End what runs, then the service."""
         self._closing.set()
+        for given_up in list(self._open):
+            given_up.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self.service.close()
 
@@ -87,6 +91,7 @@ class McpServer:
             known = ", ".join(self.service.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are: {known}")
         given_up = _Given(self._closing)
+        self._open.add(given_up)
         progress = self._progress(context, asyncio.get_running_loop())
         try:
             answer = await self._in_worker(
@@ -95,6 +100,8 @@ class McpServer:
         except asyncio.CancelledError:
             given_up.set()
             raise
+        finally:
+            self._open.discard(given_up)
         return types.CallToolResult(
             content=[types.TextContent(text=answer.text)],
             structured_content=answer.data,
@@ -201,7 +208,7 @@ class McpServer:
         return types.GetPromptResult(description=found.description, messages=[message])
 
 
-class _Given(threading.Event):
+class _Given(Stop):
     """Set when the client gave the call up, or the server ends."""
 
     def __init__(self, closing: threading.Event) -> None:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from rlm_mem.errors import ConflictError, NotFoundError, RlmMemError
+from rlm_mem.errors import ConflictError, NotFoundError, RlmMemError, SessionCancelled
+from rlm_mem.sandbox.stopping import Stop, stopped_by
 from rlm_mem.server.service import CallCancelled, storable
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class LiveRun:
         self.failure: BaseException | None = None
         self.error: dict[str, Any] | None = None
         self._guard = threading.Lock()
-        self._given_up = threading.Event()
+        self._given_up = Stop()
         self._ended = threading.Event()
         self._listeners: set[Callable[[], None]] = set()
         self._text: list[str] = []
@@ -85,7 +86,7 @@ class LiveRun:
     # --- looking ---------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        """End the run at its next turn; does nothing once it has ended."""
+        """End the run at once, with the program or the call of a model it waits for; does nothing once it has ended."""
         self._given_up.set()
 
     @property
@@ -132,13 +133,14 @@ class LiveRun:
             self._check()
             opened = memory()
             result: RecallResult | ReasoningResult
-            if self.operation == "recall":
-                result = opened.recall(
-                    self.question, limits=limits, on_step=self._on_step, on_text=self._on_text
-                )
-            else:
-                result = opened.reason(self.question, limits=limits, on_step=self._on_step)
-        except CallCancelled as error:
+            with stopped_by(self._given_up):
+                if self.operation == "recall":
+                    result = opened.recall(
+                        self.question, limits=limits, on_step=self._on_step, on_text=self._on_text
+                    )
+                else:
+                    result = opened.reason(self.question, limits=limits, on_step=self._on_step)
+        except (CallCancelled, SessionCancelled) as error:
             self._end("cancelled", error)
         except RlmMemError as error:
             self._end("failed", error)

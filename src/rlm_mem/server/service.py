@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.errors import NotFoundError, RlmMemError
+from rlm_mem.sandbox.stopping import Stop, stopped_by
 from rlm_mem.server.arguments import decode
 from rlm_mem.server.handles import Handles
 from rlm_mem.server.tool import Tool
@@ -72,7 +73,7 @@ class Call:
     handles: Handles
     settings: Settings
     progress: Callable[[float, float | None, str], None] = _silent
-    given_up: threading.Event = field(default_factory=threading.Event)
+    given_up: Stop = field(default_factory=Stop)
 
     def check(self) -> None:
         """Stop here when the client no longer waits.
@@ -139,7 +140,7 @@ class Service:
         arguments: Mapping[str, Any] | str | None,
         *,
         progress: Callable[[float, float | None, str], None] = _silent,
-        given_up: threading.Event | None = None,
+        given_up: Stop | None = None,
     ) -> Answer:
         """Run a tool. Whatever goes wrong with it is in the answer, so that the calling model can react.
 
@@ -150,7 +151,7 @@ class Service:
         if tool is None:
             raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"There are: {', '.join(self.tools)}.")
         with operation("tool", tool=name) as current:
-            answer = self._answer(tool, arguments, progress, given_up or threading.Event())
+            answer = self._answer(tool, arguments, progress, given_up or Stop())
             if answer.failed:
                 current.failed("refused")
             return answer
@@ -160,12 +161,13 @@ class Service:
         tool: Tool,
         arguments: Mapping[str, Any] | str | None,
         progress: Callable[[float, float | None, str], None],
-        given_up: threading.Event,
+        given_up: Stop,
     ) -> Answer:
         try:
             decoded = decode(tool.takes, tool.aliases, arguments)
             call = Call(self.memory, self.handles, self.settings, progress, given_up)
-            data = plain(tool.run(call, decoded))
+            with stopped_by(given_up):
+                data = plain(tool.run(call, decoded))
         except RlmMemError as error:
             return Answer(in_words(error))
         except CallCancelled as error:

@@ -303,7 +303,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "`Last-Event-ID` goes on where a connection broke.",
     ),
     Endpoint(
-        "POST", "/runs/{run_id}/cancel", "cancelRun", "End a run at its next turn.", _GROUP,
+        "POST", "/runs/{run_id}/cancel", "cancelRun", "End a run.", _GROUP,
         run=_cancel, gives=RunOut,
     ),
 )  # fmt: skip

@@ -75,7 +75,7 @@ async def run_events(run: LiveRun, after: int = 0, *, owned: bool) -> AsyncItera
 
     Args:
         after: number of the last event that the client has.
-        owned: the run was begun for this client alone: when it leaves, the run ends at its next turn.
+        owned: the run was begun for this client alone: when it leaves, the run ends.
     """
     try:
         async for one in run.follow(after):
@@ -86,7 +86,7 @@ async def run_events(run: LiveRun, after: int = 0, *, owned: bool) -> AsyncItera
 
 
 async def finished(run: LiveRun, request: Request) -> bool:
-    """Wait for the end of a run; False when the client left first, which ends the run at its next turn."""
+    """Wait for the end of a run; False when the client left first, which ends the run."""
 
     async def to_its_end() -> None:
         async for _ in run.follow():

@@ -1,0 +1,186 @@
+"""What the sandbox guarantees on this machine, found out by trying: programs that no check has seen, on each engine."""
+
+from __future__ import annotations
+
+import ast
+import socket
+import tempfile
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rlm_mem.errors import InvalidConfig, RlmMemError
+from rlm_mem.errors import TimeoutError as TimedOut
+from rlm_mem.sandbox import seccomp
+from rlm_mem.sandbox.engine import Engine, EngineLimits, Printed, open_engine
+
+__all__ = ["Guarantees", "Probe", "probe_engine"]
+
+LOOP_SECONDS = 0.3
+_SECRET = "rlm-mem-probe-8c1f"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One attempt: what was tried, whether the sandbox held, and what happened."""
+
+    tried: str
+    held: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    """What one engine guarantees here.
+
+    Attributes:
+        engine: ``monty`` or ``cpython``.
+        available: it can be used; otherwise ``isolation`` says why not.
+        isolation: what keeps a program inside, in words.
+        system_call_filter: the worker runs under seccomp, as the kernel says.
+        descriptors, variables: how many open files and environment variables the worker has; None: not known here.
+        memory_mb: heap of a program, in MB.
+        seconds: time of one program unless told otherwise.
+        probes: what was tried.
+    """
+
+    engine: str
+    available: bool
+    isolation: str
+    system_call_filter: bool = False
+    descriptors: int | None = None
+    variables: int | None = None
+    memory_mb: int = 0
+    seconds: float = 0.0
+    probes: list[Probe] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Every attempt was contained."""
+        return self.available and all(probe.held for probe in self.probes)
+
+
+def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
+    """Start the engine and try to get out of it, past the check of programs; takes about a second.
+
+    Args:
+        name: ``monty`` or ``cpython``.
+        limits: as a session would have them.
+    """
+    found = Guarantees(name, True, "", memory_mb=limits.memory_mb, seconds=limits.seconds)
+    try:
+        engine = open_engine(name, limits)
+    except InvalidConfig as error:
+        return replace(found, available=False, isolation=f"not available: {error}")
+    try:
+        probes = [_runs(engine)]
+        if not probes[0].held:
+            return replace(found, available=False, isolation=probes[0].detail, probes=probes)
+        filtered, descriptors, variables = _looked_at(_worker(engine))
+        probes += [_file(engine), _network(engine), _memory(engine), _loop(engine), _runs(engine)]
+    finally:
+        engine.close()
+    return replace(
+        found,
+        isolation=_words(name, filtered),
+        system_call_filter=filtered,
+        descriptors=descriptors,
+        variables=variables,
+        probes=probes,
+    )
+
+
+def _words(name: str, filtered: bool) -> str:
+    if name == "monty":
+        return "an interpreter without files, network or system calls for programs, in a process of its own"
+    if filtered:
+        return "CPython in a process of its own, under a system-call filter (seccomp) and resource limits"
+    if seccomp.supported():
+        return "CPython in a process of its own with resource limits"
+    return "CPython in a process of its own with resource limits and no system-call filter (the weaker isolation)"
+
+
+def _run(engine: Engine, code: str, seconds: float = 20.0) -> tuple[Any, RlmMemError | None]:
+    try:
+        value = engine.run(code, ast.parse(code), {}, _no_call, Printed(1_000), time.monotonic() + seconds)
+    except RlmMemError as error:
+        return None, error
+    return value, None
+
+
+def _no_call(name: str, _args: tuple[Any, ...], _keywords: dict[str, Any]) -> Any:
+    raise AssertionError(f"a probe called {name}")
+
+
+def _said(error: RlmMemError | None) -> str:
+    return "it went through" if error is None else str(error)[:160]
+
+
+def _runs(engine: Engine) -> Probe:
+    value, error = _run(engine, "6 * 7")
+    return Probe("run a program", value == 42, "42" if value == 42 else _said(error))
+
+
+def _file(engine: Engine) -> Probe:
+    with tempfile.TemporaryDirectory(prefix="rlm-mem-") as folder:
+        secret, mark = Path(folder) / "secret", Path(folder) / "mark"
+        secret.write_text(_SECRET)
+        said = []
+        for opener in ("open", "import io\nio.open"):
+            value, error = _run(engine, f"{opener}({str(secret)!r}).read()")
+            if value == _SECRET:
+                return Probe("read a file", False, "it was read")
+            said.append(_said(error))
+            _run(engine, f"{opener}({str(mark)!r}, 'w').write('x')")
+            if mark.exists():
+                return Probe("write a file", False, "it was written")
+    return Probe("read and write files", True, said[-1])
+
+
+def _network(engine: Engine) -> Probe:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.setblocking(False)
+        place = listener.getsockname()
+        _, error = _run(engine, f"import socket\nsocket.create_connection({place!r})")
+        try:
+            listener.accept()
+        except BlockingIOError:
+            return Probe("open a connection", error is not None, _said(error))
+    return Probe("open a connection", False, "the connection was made")
+
+
+def _memory(engine: Engine) -> Probe:
+    _, error = _run(engine, "kept = []\nwhile True:\n    kept.append('a' * 100_000 + str(len(kept)))")
+    held = error is not None and not isinstance(error, TimedOut)
+    return Probe("take memory without end", held, _said(error))
+
+
+def _loop(engine: Engine) -> Probe:
+    began = time.monotonic()
+    _, error = _run(engine, "while True:\n    pass", LOOP_SECONDS)
+    took = time.monotonic() - began
+    return Probe("loop without end", isinstance(error, TimedOut), f"ended after {took:.1f} s")
+
+
+def _worker(engine: Engine) -> int | None:
+    pid: int | None = getattr(engine, "worker_pid", None)
+    return pid
+
+
+def _looked_at(pid: int | None) -> tuple[bool, int | None, int | None]:
+    """Whether the kernel filters the worker's system calls, its open descriptors, its variables."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False, None, None
+    filtered = any(line.split() == ["Seccomp:", "2"] for line in status.splitlines())
+    try:
+        descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+        variables = Path(f"/proc/{pid}/environ").read_bytes().count(b"\0")
+    except OSError:
+        # A process that is not dumpable shows them to the super-user only.
+        return filtered, None, None
+    return filtered, descriptors, variables
