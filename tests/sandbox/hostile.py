@@ -384,5 +384,6 @@ _GROUPS: dict[str, dict[str, str]] = {
 
 PROGRAMS: list[tuple[str, str, str]] = [
     (group, name, f"M = 2 ** 61 - 1\n{code}" if group == "collisions" else code)
-    for group, programs in _GROUPS.items() for name, code in programs.items()
+    for group, programs in _GROUPS.items()
+    for name, code in programs.items()
 ]

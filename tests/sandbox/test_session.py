@@ -457,6 +457,32 @@ def test_the_cpython_engine_without_a_filter_needs_the_flag(
         REPLSession(store, engine="cpython")
 
 
+def test_a_cloned_brain_can_raise_limits_only_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file came from somebody else: it may lower every limit, and the user may do what they like."""
+    from rlm_mem.config import Config
+
+    for section, name, refused, fine in (
+        ("sandbox", "memory_mb", 4096, 64),
+        ("sandbox", "max_host_calls", 10_000_000, 100),
+        ("sandbox", "max_string_bytes", 1 << 30, 2048),
+        ("sandbox", "max_output_chars", 10_000_000, 200),
+        ("sandbox", "timeout_seconds", 86_400.0, 0.5),
+        ("recall", "max_seconds", 86_400.0, 90.0),
+        ("recall", "max_iterations", 1000, 20),
+        ("recall", "max_depth", 50, 1),
+        ("recall", "max_model_calls", 1_000_000, 5),
+    ):
+        file = tmp_path / "config.toml"
+        file.write_text(f"[{section}]\n{name} = {refused}\n")
+        with pytest.raises(errors.InvalidConfig, match=f"{section}.{name}") as caught:
+            Config.load(tmp_path)
+        assert "environment" in str(caught.value.hint)
+        file.write_text(f"[{section}]\n{name} = {fine}\n")
+        assert getattr(getattr(Config.load(tmp_path), section), name) == fine
+        monkeypatch.setenv(f"RLM_MEM_{section.upper()}_{name.upper()}", str(refused))
+        assert getattr(getattr(Config.load(tmp_path), section), name) == refused
+
+
 def test_a_cloned_brain_cannot_ask_for_the_weaker_isolation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

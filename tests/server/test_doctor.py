@@ -37,6 +37,43 @@ def test_without_a_memory_it_says_how_to_make_one_and_makes_none(run: Run, brain
 
 
 @pytest.mark.local_only("look at files")
+def test_it_tries_out_what_each_engine_of_the_sandbox_guarantees(run: Run, brain: Path) -> None:
+    """Also without a memory: it is about the machine. Each attempt stands in the answer with what happened."""
+    from rlm_mem.sandbox import seccomp
+
+    ran = run("doctor", "--json")
+    found = {one["subject"]: one for one in ran.json["findings"]}
+    for name in ("monty", "cpython"):
+        guarantees = found[f"sandbox engine {name}"]["guarantees"]
+        assert guarantees["engine"] == name
+        if name == "cpython" and not seccomp.supported():
+            assert not guarantees["available"]
+            continue
+        assert {probe["tried"]: probe["held"] for probe in guarantees["probes"]} == dict.fromkeys(
+            (
+                *("run a program", "read and write files", "open a connection"),
+                *("take memory without end", "loop without end"),
+            ),
+            True,
+        )
+        assert guarantees["memory_mb"] == 32 and guarantees["seconds"] == 60.0
+        assert guarantees["system_call_filter"] is (name == "cpython")
+
+
+@pytest.mark.local_only("look at files")
+def test_an_engine_that_cannot_be_confined_is_said_to_refuse(
+    run: Run, brain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rlm_mem.sandbox import seccomp
+
+    monkeypatch.setattr(seccomp, "supported", lambda: False)
+    found = {one["subject"]: one for one in run("doctor", "--json").json["findings"]}[
+        "sandbox engine cpython"
+    ]
+    assert not found["guarantees"]["available"] and "system-call filter" in found["message"]
+
+
+@pytest.mark.local_only("look at files")
 def test_a_wrong_setting_is_named(run: Run, brain: Path, memory: Memory) -> None:
     (brain / "config.toml").write_text("[recall]\nmax_iterations = 0\n", encoding="utf-8")
     ran = run("doctor", "--json")

@@ -241,13 +241,7 @@ class REPLSession:
             former, self.max_iterations = self.max_iterations, max_iterations or self.max_iterations
             self._open_account()
             self.max_iterations = former
-        with self._state:
-            self._driving, self._ended = True, None
-        try:
-            with self._stoppable():
-                return self._drive(question).answer
-        finally:
-            self._driving = False
+        return self._drive(question).answer
 
     def llm_query(self, prompt: str, context: dict[str, Any] | None = None) -> str:
         """Ask the model.
@@ -347,6 +341,17 @@ class REPLSession:
         stop = stop_of_context()
         with nullcontext() if stop is None else stop.ending(self.cancel):
             yield
+
+    @contextmanager
+    def _driven(self) -> Iterator[None]:
+        """While a model drives the session, it can be cancelled between programs, too."""
+        with self._state:
+            self._driving, self._ended = True, None
+        try:
+            with self._stoppable():
+                yield
+        finally:
+            self._driving = False
 
     @contextmanager
     def _busy(self, what: str) -> Iterator[None]:
@@ -518,18 +523,19 @@ class REPLSession:
         from rlm_mem.sandbox.prompts import build_opening
 
         config = self.config
-        return drive(
-            self,
-            StoppableModel(self._models.model, self._calls, self._check_ended),
-            build_opening(self.chunk_store, question, limit=config.recall.first_hits),
-            budget=self.budget,
-            depth=self.depth,
-            context_tokens=config.llm.context_tokens,
-            answer_tokens=config.llm.max_tokens,
-            output_chars=config.sandbox.max_output_chars,
-            timeout=config.llm.timeout_seconds,
-            on_step=self._on_step,
-        )
+        with self._driven():
+            return drive(
+                self,
+                StoppableModel(self._models.model, self._calls, self._check_ended),
+                build_opening(self.chunk_store, question, limit=config.recall.first_hits),
+                budget=self.budget,
+                depth=self.depth,
+                context_tokens=config.llm.context_tokens,
+                answer_tokens=config.llm.max_tokens,
+                output_chars=config.sandbox.max_output_chars,
+                timeout=config.llm.timeout_seconds,
+                on_step=self._on_step,
+            )
 
 
 def _stub(name: str) -> Callable[..., Any]:
