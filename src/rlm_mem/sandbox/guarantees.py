@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import socket
 import tempfile
 import time
@@ -14,6 +13,7 @@ from rlm_mem.errors import InvalidConfig, RlmMemError
 from rlm_mem.errors import TimeoutError as TimedOut
 from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.engine import Engine, EngineLimits, Printed, open_engine
+from rlm_mem.sandbox.names import syntax_tree
 
 __all__ = ["Guarantees", "Probe", "probe_engine"]
 
@@ -103,7 +103,7 @@ def _words(name: str, filtered: bool) -> str:
 
 def _run(engine: Engine, code: str, seconds: float = 20.0) -> tuple[Any, RlmMemError | None]:
     try:
-        value = engine.run(code, ast.parse(code), {}, _no_call, Printed(1_000), time.monotonic() + seconds)
+        value = engine.run(code, syntax_tree(code), {}, _no_call, Printed(1_000), time.monotonic() + seconds)
     except RlmMemError as error:
         return None, error
     return value, None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from rlm_mem.sandbox.idiom_rewriter import Rewriter, as_text
 from rlm_mem.sandbox.idiom_tables import QUIET_BUILTINS
+from rlm_mem.sandbox.names import syntax_tree
 from rlm_mem.sandbox.prelude import REQUIRES
 
 __all__ = ["Rewritten", "leaves_no_trace", "rewrite"]
@@ -57,7 +58,7 @@ def rewrite(code: str, tree: ast.Module) -> Rewritten:
         _guard(tree)
         ast.fix_missing_locations(tree)
         fresh = ast.unparse(tree)
-        lines = _line_map(tree, ast.parse(fresh))
+        lines = _line_map(tree, syntax_tree(fresh))
     except (RecursionError, ValueError, SyntaxError):
         # Nested too deep for the rewriter, or an f-string that cannot be written back: Monty sees the
         # program as it was, and its own error is the right answer.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from functools import cache
 
+from rlm_mem.sandbox.names import syntax_tree
 from rlm_mem.sandbox.prelude_modules import MODULES
 
 __all__ = ["BASE", "BUILTINS", "KEPT", "PIECES", "REQUIRES", "START", "source"]
@@ -418,4 +419,4 @@ class _Pristine(ast.NodeTransformer):
 def source(piece: str) -> str:
     """The source of a piece of the layer (``base``, or a key of ``PIECES`` or ``MODULES``), as it is fed."""
     text = BASE if piece == "base" else PIECES[piece] if piece in PIECES else MODULES[piece][1]
-    return ast.unparse(_Pristine().visit(ast.parse(text)))
+    return ast.unparse(_Pristine().visit(syntax_tree(text)))
