@@ -140,8 +140,8 @@ class LiveRun:
                     )
                 else:
                     result = opened.reason(self.question, limits=limits, on_step=self._on_step)
-        except (CallCancelled, SessionCancelled) as error:
-            self._end("cancelled", error)
+        except (CallCancelled, SessionCancelled):
+            self._end("cancelled", CallCancelled("the run was cancelled"))
         except RlmMemError as error:
             self._end("failed", error)
         except Exception as error:  # noqa: BLE001 - whatever it is, listeners must learn that the run has ended

@@ -6,13 +6,14 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.errors import NotFoundError, RlmMemError
+from rlm_mem.errors import NotFoundError, RlmMemError, SessionCancelled
 from rlm_mem.sandbox.stopping import Stop, stopped_by
 from rlm_mem.server.arguments import decode
 from rlm_mem.server.handles import Handles
@@ -73,7 +74,7 @@ class Call:
     handles: Handles
     settings: Settings
     progress: Callable[[float, float | None, str], None] = _silent
-    given_up: Stop = field(default_factory=Stop)
+    given_up: threading.Event = field(default_factory=threading.Event)
 
     def check(self) -> None:
         """Stop here when the client no longer waits.
@@ -140,7 +141,7 @@ class Service:
         arguments: Mapping[str, Any] | str | None,
         *,
         progress: Callable[[float, float | None, str], None] = _silent,
-        given_up: Stop | None = None,
+        given_up: threading.Event | None = None,
     ) -> Answer:
         """Run a tool. Whatever goes wrong with it is in the answer, so that the calling model can react.
 
@@ -151,7 +152,7 @@ class Service:
         if tool is None:
             raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"There are: {', '.join(self.tools)}.")
         with operation("tool", tool=name) as current:
-            answer = self._answer(tool, arguments, progress, given_up or Stop())
+            answer = self._answer(tool, arguments, progress, given_up or threading.Event())
             if answer.failed:
                 current.failed("refused")
             return answer
@@ -161,13 +162,15 @@ class Service:
         tool: Tool,
         arguments: Mapping[str, Any] | str | None,
         progress: Callable[[float, float | None, str], None],
-        given_up: Stop,
+        given_up: threading.Event,
     ) -> Answer:
         try:
             decoded = decode(tool.takes, tool.aliases, arguments)
             call = Call(self.memory, self.handles, self.settings, progress, given_up)
-            with stopped_by(given_up):
+            with stopped_by(given_up) if isinstance(given_up, Stop) else nullcontext():
                 data = plain(tool.run(call, decoded))
+        except SessionCancelled:
+            return Answer("the client no longer waits for this call")
         except RlmMemError as error:
             return Answer(in_words(error))
         except CallCancelled as error:
