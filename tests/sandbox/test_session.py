@@ -213,7 +213,7 @@ def test_run_reports_calls_reads_and_errors_without_raising(
 
 
 def test_get_state_gives_the_values_of_the_programs_own_names(session: REPLSession) -> None:
-    """Seed 004: the namespace; plain data as it is, anything else as its type and a preview."""
+    """The namespace: plain data as it is, anything else as its type and a preview."""
     session.execute(
         "n = 5\ntext = 'tea ' * 1000\nitems = [1, (2, None)]\nwords = {'a': {1, 2}, 3: b'x'}\ndef f(): pass\n"
         "class Note: pass\nnote = Note()\nlong = list(range(40_000))\nsum = 3\nsorted([1], key=lambda x: f())"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from rlm_mem.sandbox.idiom_rewriter import Rewriter, as_text
 from rlm_mem.sandbox.idiom_tables import QUIET_BUILTINS
-from rlm_mem.sandbox.names import syntax_tree
+from rlm_mem.sandbox.parsing import syntax_tree
 from rlm_mem.sandbox.prelude import REQUIRES
 
 __all__ = ["Rewritten", "leaves_no_trace", "rewrite"]

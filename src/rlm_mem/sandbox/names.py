@@ -7,10 +7,9 @@ parser knows it.
 from __future__ import annotations
 
 import ast
-import threading
 from collections.abc import Iterable, Iterator
 
-__all__ = ["BLOCKED_ATTRIBUTES", "SAFE_DUNDERS", "ProgramNames", "names_of", "reaches_inside", "syntax_tree"]
+__all__ = ["BLOCKED_ATTRIBUTES", "SAFE_DUNDERS", "ProgramNames", "names_of", "reaches_inside"]
 
 SAFE_DUNDERS = frozenset(
     {"__init__", "__name__", "__doc__", "__len__", "__str__", "__repr__", "__eq__", "__lt__", "__hash__"}
@@ -28,19 +27,6 @@ _BY_NAME = {"getattr": 1, "setattr": 1, "delattr": 1, "hasattr": 1, "attrgetter"
 """Functions that take the name of an attribute, and the place of that argument."""
 
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.keyword)
-
-
-_parsing = threading.Lock()
-
-
-def syntax_tree(code: str) -> ast.Module:
-    """``ast.parse`` for several threads: before Python 3.11.8 two of them parsing at once disturb each other."""
-    with _parsing:
-        try:
-            return ast.parse(code)
-        except SystemError:
-            # Somebody outside of this package parsed meanwhile.
-            return ast.parse(code)
 
 
 class ProgramNames:

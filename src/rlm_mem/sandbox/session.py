@@ -254,7 +254,7 @@ class REPLSession:
         return self._models.ask(prompt, context)
 
     def get_state(self) -> dict[str, Any]:
-        """The program's names with their values (seed 004, get_state).
+        """The program's names with their values as they are now.
 
         Returns:
             ``{name: value}`` where the value is plain data within the bounds of the sandbox; for anything else

@@ -60,7 +60,9 @@ class Shown:
         """
         tree = parsed(code)
         looks = frozenset(functions) - _SPENDING
-        harmless = _only_concludes(tree) or (_names_nothing(tree) and leaves_no_trace(tree, looks))
+        harmless = _only_concludes(tree) or (
+            tree is not None and _names_nothing(tree) and leaves_no_trace(tree, looks)
+        )
         if not harmless and self._stands(_squeezed(code)):
             return _refused("this program")
         lines = code.encode("utf-8", "replace").split(b"\n")
