@@ -9,6 +9,8 @@ import textwrap
 import threading
 from pathlib import Path
 
+import pytest
+
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from tests.stored import stored
@@ -31,33 +33,34 @@ def run_all(script: str, *arguments: list[str]) -> list[subprocess.CompletedProc
     return done
 
 
-def test_four_processes_remember_two_hundred_each_and_none_is_missing(
-    place: Path | str, base: Path | str
+@pytest.mark.parametrize("each", [50, pytest.param(200, marks=pytest.mark.slow)])
+def test_of_what_four_processes_remember_at_once_none_is_missing(
+    place: Path | str, base: Path | str, each: int
 ) -> None:
     script = """
         import sys
         from rlm_mem.memory import Memory
-        brain, who = sys.argv[1], sys.argv[2]
+        brain, who, each = sys.argv[1], sys.argv[2], int(sys.argv[3])
         with Memory.open(brain) as memory:
-            for number in range(200):
+            for number in range(each):
                 result = memory.remember(
                     f"Process {who} noted that item {number} weighs {number * 7} grams.",
                     conversation_id=f"conv-{who}", tags=["all", f"by-{who}"])
                 assert result["success"], result
                 print(*result["chunk_ids"])
     """
-    done = run_all(script, *[[str(place), str(who)] for who in range(4)])
+    done = run_all(script, *[[str(place), str(who), str(each)] for who in range(4)])
     acknowledged = [line for process in done for line in process.stdout.split()]
-    assert len(acknowledged) == len(set(acknowledged)) == 800
+    assert len(acknowledged) == len(set(acknowledged)) == 4 * each
     with ChunkStore(base) as store:
         assert sorted(store.list_chunks()) == sorted(acknowledged)
         assert sorted(store.list_chunks(tags=["all"])) == sorted(acknowledged)
         for who in range(4):
-            assert len(store.list_chunks(tags=[f"by-{who}"])) == 200
-            assert len(store.list_chunks(conversation_id=f"conv-{who}")) == 200
-        assert store.get_stats()["chunk_count"] == 800
-        assert len(store.get_many(acknowledged)) == 800
-        assert len(stored(base)) == 800
+            assert len(store.list_chunks(tags=[f"by-{who}"])) == each
+            assert len(store.list_chunks(conversation_id=f"conv-{who}")) == each
+        assert store.get_stats()["chunk_count"] == 4 * each
+        assert len(store.get_many(acknowledged)) == 4 * each
+        assert len(stored(base)) == 4 * each
         assert check(store) == []
 
 
