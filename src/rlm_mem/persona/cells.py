@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from rlm_mem.chunk.fields import normalise_unicode
+
 __all__ = ["cut", "left", "printable", "right", "steady", "width_of", "wrap"]
 
 _OVERRIDES = frozenset((*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C))
@@ -33,7 +35,7 @@ def steady(text: str) -> str:
     flat = " ".join(printable(text).split())
     if flat.isascii():
         return flat
-    flat = _SKIN.sub("", _JOINED.sub("", unicodedata.normalize("NFC", flat)))
+    flat = _SKIN.sub("", _JOINED.sub("", normalise_unicode("NFC", flat)))
     flat = _FLAG.sub(lambda match: chr(ord(match[0]) - 0x1F1E6 + ord("A")), flat)
     made: list[str] = []
     marks = 0

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from rlm_mem.chunk.fields import normalise_unicode
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.text.irregular import irregular_forms
 from rlm_mem.text.stopwords import stop_words
@@ -254,7 +255,7 @@ def fold(text: str) -> str:
     """Case-fold and strip the accents of Latin, Greek and Cyrillic letters; other scripts keep their marks."""
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text)
+    decomposed = normalise_unicode("NFKD", text)
     kept: list[str] = []
     base_is_plain = False
     for char in decomposed:
@@ -264,7 +265,7 @@ def fold(text: str) -> str:
             continue
         base_is_plain = char < "\u0530"
         kept.append(char)
-    return unicodedata.normalize("NFC", "".join(kept)).casefold()
+    return normalise_unicode("NFC", "".join(kept)).casefold()
 
 
 def words(text: str) -> Iterator[tuple[str, int, int]]:
