@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
-from rlm_mem.dsn import is_dsn, shown_dsn
+from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InvalidConfig
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
+
+_FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
 
 
 def _ranged(default: _T, low: float, high: float) -> _T:
@@ -213,8 +215,9 @@ class Config:
             InvalidConfig: unknown section or setting, wrong type, value out of range, unreadable file.
         """
         config = cls()
-        if brain is not None and not is_dsn(brain):
-            path = Path(brain) / "config.toml"
+        folder = checked_place(brain) if brain is not None else None
+        if isinstance(folder, Path):
+            path = folder / "config.toml"
             layer = _read_toml(path)
             _refuse_reaching_out(layer, str(path))
             config = _apply(config, layer, str(path))
@@ -434,21 +437,29 @@ def locate_brain(
     return place
 
 
+def _is_brain(folder: Path) -> bool:
+    """Whether a folder called brain is one of ours, and not just anybody's: told by what lies in it."""
+    return (folder / "config.toml").is_file() or any((folder / name).is_dir() for name in _FOLDERS_OF_BRAIN)
+
+
 def locate(
     path: Path | str | None = None,
     *,
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Path | str:
-    """As ``locate_brain``, where a database serves as well: a DSN (``postgresql://…``) stays the text that it is."""
+    """As ``locate_brain``, where a database serves as well: a DSN (``postgresql://…``) stays the text that it is.
+
+    Raises:
+        InvalidConfig: what is named is the address of something else, such as ``mysql://…``.
+    """
     env = os.environ if environ is None else environ
     named = path if path is not None else env.get("RLM_MEM_BRAIN") or None
     if named is not None:
-        return named if isinstance(named, str) and is_dsn(named) else Path(named)
+        return checked_place(named)
     start = cwd or Path.cwd()
     for folder in (start, *start.parents):
         candidate = folder / "brain"
-        # A folder called brain may be anything; one with memory/ or config.toml inside is ours.
-        if (candidate / "memory").is_dir() or (candidate / "config.toml").is_file():
+        if _is_brain(candidate):
             return candidate
     return user_data_brain(env)

@@ -1,13 +1,40 @@
-"""Names of databases: telling a DSN from a folder, and showing one without its password."""
+"""Names of places: telling a DSN from a folder and from a mistake, and showing a DSN without its password."""
 
 from __future__ import annotations
 
+import difflib
 import re
+from pathlib import Path
 
-__all__ = ["is_dsn", "shown_dsn"]
+from rlm_mem.errors import InputError, InvalidConfig
+
+__all__ = ["checked_path", "checked_place", "is_dsn", "shown_dsn"]
 
 _SCHEMES = ("postgresql://", "postgres://")
 _SECRET = re.compile(r"(?i)\b((?:ssl)?password|passfile)=[^&\s]*")
+_ACCEPTED = "name a folder, or postgresql://USER@HOST:PORT/DATABASE"
+
+# A scheme has two letters or more: C:/brain is a folder on Windows.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,40})(:|;?//)")
+_KEYWORDS = re.compile(r"(?:host|hostaddr|dbname|user|password|port|service)\s*=")
+_OTHERS = frozenset(
+    {
+        "http",
+        "https",
+        "ftp",
+        "file",
+        "s3",
+        "gs",
+        "ssh",
+        "git",
+        "jdbc",
+        "odbc",
+        "redis",
+        "duckdb",
+        "cockroachdb",
+    }
+    | {"sqlite", "sqlite3", "mysql", "mariadb", "mssql", "oracle", "mongodb"}
+)
 
 
 def is_dsn(place: object) -> bool:
@@ -15,9 +42,59 @@ def is_dsn(place: object) -> bool:
     return isinstance(place, str) and place.strip().lower().startswith(_SCHEMES)
 
 
+def checked_place(place: Path | str) -> Path | str:
+    """A brain or a store as it was named: a DSN as text, a folder as a path.
+
+    A text that looks like the address of something else would otherwise become a folder of that name.
+
+    Raises:
+        InvalidConfig: it is empty, or the address of something that cannot hold a memory.
+    """
+    if is_dsn(place):
+        return str(place).strip()
+    text = str(place)
+    if not text.strip() or "\0" in text:
+        raise InvalidConfig(f"{text!r:.80} names no place", hint=_ACCEPTED)
+    if _is_address(text.strip()):
+        raise InvalidConfig(
+            f"{shown_dsn(text)!r:.120} is neither a folder nor a PostgreSQL database",
+            hint=_ACCEPTED,
+        )
+    return Path(place)
+
+
+def checked_path(target: Path | str) -> Path:
+    """The path of a file or folder to write, where no database serves.
+
+    Raises:
+        InputError: it is empty, or an address.
+    """
+    text = str(target)
+    if not text.strip() or "\0" in text or _is_address(text.strip()):
+        raise InputError(
+            f"{shown_dsn(text)!r:.120} is no file or folder", hint="name a path, such as backups/brain.tar.gz"
+        )
+    return Path(target)
+
+
+def _is_address(text: str) -> bool:
+    if "://" in text or _KEYWORDS.match(text):
+        return True
+    found = _SCHEME.match(text)
+    if found is None:
+        return False
+    scheme = re.split(r"[+.]", found[1].lower())[0]
+    if difflib.get_close_matches(scheme, ("postgresql", "postgres"), 1, 0.75):
+        return True
+    # A path object has lost one of the two slashes: mysql:/server.
+    return found[2] == ":" and (scheme in _OTHERS or text.startswith("/", found.end()))
+
+
 def shown_dsn(dsn: str) -> str:
     """The DSN as messages may show it: without passwords."""
-    scheme, _, rest = dsn.strip().partition("://")
+    scheme, mark, rest = dsn.strip().partition("://")
+    if not mark:
+        return _SECRET.sub(r"\1=***", re.sub(r":[^:@/\s]*@", ":***@", dsn.strip()))
     place, slash, path = rest.partition("/")
     if "@" not in place and "@" in rest:  # a slash inside an unquoted password
         place, _, after = rest.rpartition("@")

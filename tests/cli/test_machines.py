@@ -82,7 +82,7 @@ def test_a_namespace_moves_between_databases(run: Run, databases: Databases) -> 
     [
         (("shards", "list"), "is a folder"),
         (("shards", "move", "a", "--to", "x"), "is a folder"),
-        (("shards", "purge", "a", "--from", "x"), "is no DSN"),
+        (("shards", "purge", "a", "--from", "x"), "is not the DSN of a PostgreSQL database"),
     ],
 )
 @pytest.mark.local_only("copy from a folder to a database")

@@ -163,3 +163,20 @@ def test_the_outcome_is_told_to_people(run: Run) -> None:
     out = run("remember", "A single note.").out
     assert "remembered 1 chunk, " in out
     assert "chunk-" in out
+
+
+@pytest.mark.parametrize("given", [[""], ["  \n"], ["-"], []])
+def test_nothing_is_said_to_be_nothing(run: Run, given: list[str], brain: Path | str) -> None:
+    for piped in ("", " \n"):
+        ran = run("remember", *given, stdin=piped)
+        assert ran.code == 2
+        assert "nothing to remember" in ran.err
+    if isinstance(brain, Path):
+        assert not brain.exists(), "and nothing is made for it"
+
+
+def test_an_empty_file_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("")
+    ran = run("remember", "--file", str(tmp_path / "empty.txt"))
+    assert ran.code == 2
+    assert "empty.txt is empty: there is nothing to remember" in " ".join(ran.err.split())

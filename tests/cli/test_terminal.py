@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
 
 from rlm_mem import Memory, __version__
 from rlm_mem.cli import main
-from rlm_mem.cli.terminal import amount, money, one_line, plain, safe
+from rlm_mem.cli.terminal import amount, money, one_line, plain, print_json, safe
 
 from .conftest import Run
 
+DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 Notes = dict[str, str]
 LOOKS = [
     ["list"],
@@ -56,6 +59,38 @@ def test_a_chunk_id_is_never_cut(run: Run, notes: Notes, monkeypatch: pytest.Mon
     for look in (["list"], ["search", "Ana"], ["links", notes["reason"]]):
         shown = re.findall(r"chunk-[\w-]+", run(*look).out)
         assert all(chunk_id in notes.values() for chunk_id in shown)
+
+
+def test_no_character_that_a_terminal_obeys_is_printed(
+    run: Run, memory: Memory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every control character, every mark of direction and every separator of lines, as text and as JSON."""
+    obeyed = [
+        character
+        for character in map(chr, range(0x110000))
+        if unicodedata.category(character) in ("Cc", "Zl", "Zp")
+        or unicodedata.bidirectional(character) in DIRECTIONS
+        or (unicodedata.category(character) == "Cf" and 0x2060 < ord(character) < 0x2070)
+        or character in "\u061c\u200e\u200f"
+    ]
+    assert len(obeyed) > 80
+    everything = "a".join(obeyed)
+    allowed = {"\n", "\t"}
+    assert not (set(safe(everything)) & set(obeyed)) - allowed
+    print_json({"text": everything, everything: [everything]})
+    shown = capsys.readouterr().out
+    assert not (set(shown) & set(obeyed)) - allowed
+    assert json.loads(shown) == {"text": everything, everything: [everything]}
+    stored = "herons " + "a".join(c for c in obeyed if c != "\0")
+    chunk = memory.store.create_chunk(stored).id
+    for command in (
+        ["show", chunk, "--json"],
+        ["search", "herons", "--json"],
+        ["list", "--json"],
+        ["show", chunk],
+    ):
+        printed = run(*command).out
+        assert not (set(printed) & set(obeyed)) - allowed, command
 
 
 def test_control_characters_of_a_memory_do_not_reach_the_terminal(run: Run, memory: Memory) -> None:

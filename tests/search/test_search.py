@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search import Filters, Hit, ranked_ids, search
+from rlm_mem.search import Filters, Hit, keyword_ids, ranked_ids, search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.local_backend import LocalBackend
@@ -286,3 +286,21 @@ def test_a_store_edited_by_hand_ranks_as_one_whose_index_is_made_anew(base: Path
         fresh = [[(h.chunk_id, h.score, h.start) for h in search(store, q)] for q in questions]
     assert edited == fresh
     assert all(edited)
+
+
+def test_a_keyword_search_gives_the_chunks_that_hold_a_word_of_the_query_and_no_others(
+    store: ChunkStore,
+) -> None:
+    said = [
+        "Carla: We went to the zoo.", "Ben: Look, zebras!", "Carla: They had stripes.", "Ben: I played the violin.",
+    ]  # fmt: skip
+    zoo, zebra, stripes, violin = (store.create_chunk(text, conversation_id="trip").id for text in said)
+    alone = store.create_chunk("A zebra crossing is a road marking.").id
+    assert set(keyword_ids(store, "zebra")) == {zebra, alone}
+    assert set(keyword_ids(store, "the zebra's stripe")) == {zebra, alone, stripes}
+    assert set(keyword_ids(store, "Carla")) == {zoo, stripes}, "who speaks is a word of the chunk"
+    assert keyword_ids(store, "instrument") == [], "nothing related"
+    assert keyword_ids(store, "zebar") == [], "nothing spelt nearly so"
+    assert keyword_ids(store, "nothing of this") == []
+    assert len(keyword_ids(store, "zebra", limit=1)) == 1
+    assert violin in {hit.chunk_id for hit in search(store, "zebra")}, "search brings what lies beside"

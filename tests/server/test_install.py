@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
+import shutil
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -89,8 +93,71 @@ def test_a_project_has_its_own_file(run: Run) -> None:
     assert run("install", "--client", "claude-code", "--project").code == 0
     assert "rlm-mem" in json.loads(Path(".mcp.json").read_text(encoding="utf-8"))["mcpServers"]
     assert not settings_file("claude-code").exists()
-    refused = run("install", "--client", "codex", "--project")
-    assert refused.code == 2
+    assert run("install", "--client", "codex", "--project").code == 0
+    assert "rlm-mem" in tomllib.loads(Path(".codex/config.toml").read_text(encoding="utf-8"))["mcp_servers"]
+    assert run("install", "--client", "claude-desktop", "--project").code == 2
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if client_named(name).project])
+@pytest.mark.parametrize("where", ["inside", "outside", "of the user"])
+def test_settings_of_a_project_hold_no_path_of_one_machine(
+    name: str, where: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "home" / "ada" / "project"
+    (project / "brain" / "memory").mkdir(parents=True)
+    if where != "inside":
+        shutil.rmtree(project / "brain")
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("RLM_MEM_BRAIN", str(tmp_path / "home" / "ada" / "secret-brain"))
+    ran = run("install", "--client", name, "--project")
+    assert ran.code == 0, ran.err
+    written = (project / str(client_named(name).project)).read_text(encoding="utf-8")
+    for personal in (str(tmp_path), "ada", str(Path.home()), str(Path(sys.executable).parent)):
+        assert personal not in written
+    entry = (tomllib if name == "codex" else json).loads(written)[client_named(name).table]["rlm-mem"]
+    assert entry["command"] == "rlm-mem"
+    assert ("--brain" in entry["args"]) == (where == "inside")
+    if where == "inside":
+        assert entry["args"][entry["args"].index("--brain") + 1] == client_named(name).folder + "brain"
+    if where == "outside":
+        for elsewhere in (str(tmp_path / "other"), "postgresql://ada:secret@db/brain"):
+            refused = run("install", "--client", name, "--project", "--brain", elsewhere)
+            assert refused.code == 2 and "--project" in refused.err and "secret@" not in refused.err
+        assert (project / str(client_named(name).project)).read_text(encoding="utf-8") == written
+
+
+def test_a_command_that_is_not_on_the_path_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    ran = run("install", "--client", "cursor", "--project")
+    assert ran.code == 0 and "not on the PATH" in ran.err
+
+
+def test_without_a_client_the_clients_and_the_commands_are_listed(run: Run) -> None:
+    settings_file("cursor").parent.mkdir(parents=True)
+    ran = run("install")
+    assert ran.code == 2 and "--client" in ran.err
+    for name in NAMES:
+        assert f"rlm-mem install --client {name}" in ran.out
+    listed = run("install", "--json")
+    assert {one["client"]: one["found"] for one in listed.json}["cursor"] is True
+    assert not any(settings_file(name).exists() for name in NAMES)
+
+
+def test_on_a_terminal_the_client_is_asked_for(tmp_path: Path) -> None:
+    environ = os.environ | {"HOME": str(tmp_path), "COLUMNS": "100", "RLM_MEM_BRAIN": str(tmp_path / "brain")}
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, [sys.executable, "-m", "rlm_mem", "install"], environ)
+    shown = b""
+    while b"number or name" not in shown:
+        shown += os.read(terminal, 4096)
+    os.write(terminal, b"cursor\n")
+    with contextlib.suppress(OSError):  # the terminal is gone when the command is
+        while more := os.read(terminal, 4096):
+            shown += more
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, shown
+    assert b"claude-desktop" in shown
+    assert "rlm-mem" in json.loads((tmp_path / ".cursor" / "mcp.json").read_text())["mcpServers"]
 
 
 def test_a_file_that_cannot_be_edited_safely_stays_as_it_is(run: Run) -> None:

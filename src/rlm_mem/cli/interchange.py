@@ -10,7 +10,7 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.open import open_memory
-from rlm_mem.cli.terminal import amount, note, one_line, pairs, print_json, progress, screen, text
+from rlm_mem.cli.terminal import amount, note, one_line, pairs, print_json, progress, safe, screen, text
 from rlm_mem.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
     if target is None or target == "-":
         import sys
 
-        sys.stdout.write(made)
+        sys.stdout.write(safe(made) if sys.stdout.isatty() else made)
         return
     path = Path(target)
     if path.is_dir():
@@ -166,9 +166,7 @@ def import_(
                 progress=lambda done, total: tell(done // 1024, max(1, total // 1024)),
             )
     _printer(as_json)(report)
-    if report.problem_count and not (
-        report.created or report.updated or report.known or report.unchanged_files
-    ):
+    if report.problem_count and not report.read_anything:
         raise typer.Exit(1)
 
 

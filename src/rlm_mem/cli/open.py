@@ -32,10 +32,10 @@ def brain_place(ctx: typer.Context, brain: Path | str | None) -> Path | str:
 
 def named_brain(ctx: typer.Context, brain: Path | str | None) -> Path | str | None:
     """The folder or the DSN that the options name, or None when they name none."""
-    from rlm_mem.dsn import is_dsn
+    from rlm_mem.dsn import checked_place
 
     named = brain or _before(ctx).brain
-    return named if named is None or is_dsn(named) else Path(named)
+    return None if named is None else checked_place(named)
 
 
 def named_namespace(ctx: typer.Context, namespace: str | None) -> str | None:

@@ -66,7 +66,16 @@ def remember(
     texts = _texts(words, file, folder)
     paths = [path for one in folder or () for path in sources.files_below(one, pattern or ())]
     if not texts and not paths and not folder:
-        raise InputError("nothing to remember", hint="Give a text, --file, --folder, or pipe something in.")
+        raise InputError(
+            "there is nothing to remember", hint="Give a text, --file, --folder, or pipe something in."
+        )
+    for source in texts:
+        if not source.text.strip():
+            where = f"{source.path} is empty" if source.path is not None else "the text is empty"
+            raise InputError(
+                f"{where}: there is nothing to remember",
+                hint="Give a text of at least one visible character.",
+            )
 
     started = time.perf_counter()
     with open_memory(ctx, brain, namespace, create=True) as memory:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.open import Where, brain_place, named_brain, open_memory
 from rlm_mem.errors import InputError, RlmMemError
+
+if TYPE_CHECKING:
+    from rlm_mem.server.clients import Client
 
 PANEL = "Agents"
 
@@ -140,16 +145,19 @@ def _namespace(ctx: typer.Context, namespace: str | None) -> str | None:
 def install(
     ctx: typer.Context,
     client: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--client",
             metavar="NAME",
-            help="claude-code, claude-desktop, cursor, vscode or codex.",
+            help="claude-code, claude-desktop, cursor, vscode or codex. Without it: asks, or lists them.",
             show_default=False,
         ),
-    ],
+    ] = None,
     project: Annotated[
-        bool, options.flag("--project", help="In the settings of the project here, not in the user's.")
+        bool,
+        options.flag(
+            "--project", help="In the settings of the project here, for all who use it, not in the user's."
+        ),
     ] = False,
     remove: Annotated[bool, options.flag("--remove", help="Take the entry out again.")] = False,
     show: Annotated[
@@ -168,12 +176,16 @@ def install(
     from rlm_mem.server import clients
     from rlm_mem.server.client_files import write_with_backup
 
-    known = clients.client_named(client)
+    known = clients.client_named(client) if client is not None else _chosen_client(as_json)
     if project and known.project is None:
-        raise InputError(f"{client} has no settings of a project", hint="Leave --project out.")
+        raise InputError(f"{known.name} has no settings of a project", hint="Leave --project out.")
     path = Path.cwd() / known.project if project and known.project else known.user(Path.home(), os.environ)
-    command = [*clients.launcher(), *_server_arguments(ctx, brain, namespace, tools, read_only)]
-    entry = clients.entry_of(known, command)
+    if project:
+        launcher, named = clients.shared_launcher(), _shared_brain(ctx, brain, known)
+    else:
+        launcher, named = clients.launcher(), _own_brain(ctx, brain)
+    arguments = _server_arguments(ctx, named, namespace, tools, read_only)
+    entry = clients.entry_of(known, [*launcher, *arguments])
     if show:
         wanted = clients.planned(known, Path(os.devnull), entry) or ""
         if as_json:
@@ -195,15 +207,83 @@ def install(
     if backup is not None:
         console.print(text(f"what was there before: {backup}", "dim"), soft_wrap=True)
     console.print(text(known.next_step))
+    if project and not remove:
+        if named is None:
+            note("every user of the project has a memory of their own: --brain names one inside the project")
+        if shutil.which(launcher[0]) is None:
+            note(
+                f"{launcher[0]} is not on the PATH here: whoever uses the project installs it, for example with "
+                "pipx install 'rlm-mem[server]'"
+            )
+
+
+def _chosen_client(as_json: bool) -> Client:
+    """The client that the user chooses from a list; off a terminal the list is all there is."""
+    from rlm_mem.cli.terminal import print_json, screen, table, text
+    from rlm_mem.server import clients
+
+    here = {client.name: clients.is_here(client, Path.home(), os.environ) for client in clients.CLIENTS}
+    asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    if as_json:
+        print_json([{"client": name, "found": found} for name, found in here.items()])
+    else:
+        rows = table(*(("",) if asks else ()), "client", "found", "command")
+        for number, (name, found) in enumerate(here.items(), 1):
+            cells = [name, "yes" if found else "no", f"rlm-mem install --client {name}"]
+            rows.add_row(*map(text, [str(number), *cells] if asks else cells))
+        screen().print(rows)
+    if not asks:
+        raise InputError("into which client?", hint="Name one with --client NAME.")
+    first = next((number for number, found in enumerate(here.values(), 1) if found), None)
+    chosen = typer.prompt("into which one (number or name)", default=first, type=str).strip()
+    names = list(here)
+    if chosen.isdecimal() and 1 <= int(chosen) <= len(names):
+        chosen = names[int(chosen) - 1]
+    return clients.client_named(chosen)
+
+
+def _own_brain(ctx: typer.Context, brain: str | None) -> str:
+    """The brain by its full path, since clients start the server anywhere."""
+    place = brain_place(ctx, brain)
+    return place if isinstance(place, str) else str(place.expanduser().absolute())
+
+
+def _shared_brain(ctx: typer.Context, brain: str | None, client: Client) -> str | None:
+    """The brain as a committed file may name it: inside the project; None: each user's own.
+
+    Raises:
+        InputError: one was named that says nothing to others, or more than they may know.
+    """
+    from rlm_mem.cli.open import shown_place
+    from rlm_mem.config import locate
+    from rlm_mem.dsn import shown_dsn
+    from rlm_mem.server import clients
+
+    named = named_brain(ctx, brain)
+    if isinstance(named, str):
+        if shown_dsn(named) != named.strip() or "@" in named:
+            raise InputError(
+                f"{shown_place(named)} names a user or a password, and the settings of a project are committed",
+                hint="Name the database without them (PGUSER, PGPASSFILE), or leave --project out.",
+            )
+        return named
+    if named is not None:
+        inside = clients.place_in_project(client, named, Path.cwd())
+        if inside is None:
+            raise InputError(
+                f"{named} lies outside of the project, and the settings of a project are committed",
+                hint="Leave --brain out, so that everybody's own memory is used; or leave --project out.",
+            )
+        return inside
+    place = locate(environ={**os.environ, "RLM_MEM_BRAIN": ""})
+    return clients.place_in_project(client, place, Path.cwd()) if isinstance(place, Path) else None
 
 
 def _server_arguments(
     ctx: typer.Context, brain: str | None, namespace: str | None, tools: str, read_only: bool
 ) -> list[str]:
-    """The arguments of the server; the brain always by its full path, since clients start it anywhere."""
-    place = brain_place(ctx, brain)
-    named = place if isinstance(place, str) else str(place.expanduser().absolute())
-    arguments = ["mcp", "--brain", named]
+    """The arguments of the server."""
+    arguments = ["mcp", *(("--brain", brain) if brain is not None else ())]
     chosen = _namespace(ctx, namespace)
     if chosen:
         arguments += ["--namespace", chosen]

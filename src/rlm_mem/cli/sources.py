@@ -34,7 +34,7 @@ class Skipped:
 def typed(words: Sequence[str]) -> str:
     """The text given as arguments; a lone word that names a file is refused, for its content may be meant."""
     said = " ".join(words)
-    if len(words) == 1 and len(said) < 1024 and not said.isspace() and Path(said).exists():
+    if len(words) == 1 and len(said) < 1024 and said.strip() and Path(said).exists():
         option = "--folder" if Path(said).is_dir() else "--file"
         raise InputError(
             f"{said!r} is the name of a {option[2:]} here",

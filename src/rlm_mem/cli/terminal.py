@@ -24,8 +24,16 @@ if TYPE_CHECKING:
 # Remembered text is data from anywhere: an escape sequence in it must not reach the terminal as one.
 _VISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
 _VISIBLE |= {0x7F: "␡"} | dict.fromkeys(range(0x80, 0xA0), "�") | dict.fromkeys(range(0xD800, 0xE000), "�")
-# Direction overrides could make a line read as something else than it is.
-_VISIBLE |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
+# Marks and overrides of direction could make a line read as something else than it is; the separators of lines and
+# paragraphs, and what encloses annotations, are obeyed by some terminals.
+_FORMATTING = (
+    *(0x061C, 0x200E, 0x200F, 0x2028, 0x2029),
+    *range(0x202A, 0x202F),
+    *range(0x2060, 0x2070),
+    *range(0xFFF9, 0xFFFC),
+)
+_VISIBLE |= dict.fromkeys(_FORMATTING, "�")
+_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *_FORMATTING)}
 
 
 MAX_SHOWN_CHARS = 20_000
@@ -135,8 +143,12 @@ def plain(value: Any) -> Any:
 
 
 def print_json(value: Any) -> None:
-    """Print the value as JSON on stdout: UTF-8, indented by 2; text that UTF-8 cannot hold is escaped."""
-    made = json.dumps(plain(value), ensure_ascii=False, indent=2)
+    """Print the value as JSON on stdout: UTF-8, indented by 2.
+
+    Control characters, those that change the direction of writing, and text that UTF-8 cannot hold are escaped.
+    """
+    # They can only stand within strings, where the escape means the same.
+    made = json.dumps(plain(value), ensure_ascii=False, indent=2).translate(_ESCAPED)
     try:
         made.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:

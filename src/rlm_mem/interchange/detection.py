@@ -16,7 +16,7 @@ from rlm_mem.interchange.markdown import is_chunk_markdown
 from rlm_mem.interchange.records import Record
 from rlm_mem.interchange.source_file import SourceFile
 
-__all__ = ["FORMATS", "HEAD", "detect", "reader_of"]
+__all__ = ["FORMATS", "HEAD", "detect", "reader_of", "unknown_because"]
 
 HEAD = 65_536
 """Bytes of a file that are looked at."""
@@ -51,6 +51,7 @@ _INDEXES = {
     "graph.json",
     "manifest.json",
 }
+_DERIVED = ("tags", "versions", "index", "trajectories", "log")
 _MERIDIAN = re.compile(r"^\*\*(?:Created|Category):\*\*", re.MULTILINE)
 _PERSONA = re.compile(
     r"^> (?:Slider Range|Activated when):|^## (?:Slider Adjustments|Calibration Levels)"
@@ -104,6 +105,36 @@ def detect(name: str, head: bytes) -> str | None:
     if _MERIDIAN.search(text[:4096]):
         return "meridian"
     return "notes"
+
+
+def unknown_because(name: str, head: bytes) -> str | None:
+    """Why a file whose name promises memories has no known format; None for one that promises none.
+
+    Args:
+        name: its path within the place.
+        head: its first HEAD bytes.
+    """
+    path = PurePosixPath(name)
+    suffix = path.suffix.lower()
+    if suffix == ".zip":
+        return "an archive within: import it by itself"
+    if suffix not in (".json", ".jsonl", ".ndjson") or _is_derived(path):
+        return None
+    if not head.strip():
+        return "empty"
+    if b"\0" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        return "binary, not JSON"
+    if len(head) < HEAD:
+        try:
+            json.loads(head)
+        except (ValueError, RecursionError) as error:
+            return f"not valid JSON: {error}" if isinstance(error, ValueError) else "JSON nested too deeply"
+    return "JSON of a shape that no importer knows: no memories, messages or conversations in it"
+
+
+def _is_derived(path: PurePosixPath) -> bool:
+    """Whether a file of this name is an index or a log of a memory, which is made anew and never imported."""
+    return path.name in (*_INDEXES, "trajectories.jsonl") or path.parent.name in _DERIVED
 
 
 def _json(path: PurePosixPath, text: str) -> str | None:

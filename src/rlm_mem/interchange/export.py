@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE, SCHEMA_VERSION, Chunk
 from rlm_mem.config import locate
+from rlm_mem.dsn import checked_path
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.interchange.brain_files import (
     EXPORT_MARKER,
@@ -114,7 +115,7 @@ def export_store(
     Raises:
         InputError: the target is there already, or the format is unknown. StorageError: it cannot be written.
     """
-    target = Path(target)
+    target = checked_path(target)
     kind = format or {".jsonl": "jsonl", ".ndjson": "jsonl", ".zip": "zip"}.get(
         target.suffix.lower(), "markdown"
     )

@@ -14,7 +14,7 @@ from rlm_mem.config import locate
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
-from rlm_mem.interchange.detection import HEAD, detect, reader_of
+from rlm_mem.interchange.detection import HEAD, detect, reader_of, unknown_because
 from rlm_mem.interchange.history import FOLDER, HistoryAdopter
 from rlm_mem.interchange.ledger import Ledger
 from rlm_mem.interchange.places import Entry, Labelled, Place, Unreadable, open_place
@@ -117,7 +117,7 @@ def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None
         with open_store(locate(), actor="import") as opened:
             return import_from_markdown(md_path, store=opened)
     report = import_source(store, md_path)
-    if report.problems and not (report.created or report.updated or report.known or report.unchanged_files):
+    if report.problems and not report.read_anything:
         raise InputError(f"{report.problems[0].where}: {report.problems[0].reason}")
     written: dict[str, Chunk] = {}
     for namespace, _ in store.namespaces():  # the file may name other namespaces than the store's own
@@ -191,6 +191,8 @@ class _Import:
         if self._history is not None:
             self._history.flush()
         self._ledger.flush()
+        if not (self.report.files or self.report.unchanged_files or self.report.problem_count):
+            self.report.problem(self.report.source, "holds nothing that can be imported")
         self.report.finished = True
 
     def _file(self, entry: Entry, names: frozenset[str], format_name: str | None) -> None:
@@ -202,9 +204,14 @@ class _Import:
         if name is None:
             name = detect(entry.name, self._head(entry))
         if name in (None, PASSED_OVER) or (name == "history" and self._history is None):
-            self.report.passed_over += 1
-            if entry.name.lower().endswith(".zip"):
-                self.report.problem(self._place.name(entry), "an archive within: import it by itself")
+            reason = unknown_because(entry.name, self._head(entry)) if name is None else None
+            # Pictures and programs between notes are no mistake; a file that somebody names is meant to be read.
+            if reason is None and name is None and len(names) == 1:
+                reason = "of no format that is imported"
+            if reason is None:
+                self.report.passed_over += 1
+            else:
+                self.report.problem(self._place.name(entry), reason)
             return
         self.report.files += 1
         self.report.formats[name] = self.report.formats.get(name, 0) + 1
@@ -217,9 +224,13 @@ class _Import:
             moved=self._moved,
         )
         problems = self.report.problem_count
+        records = 0
         for record in reader_of(name)(source):
+            records += 1
             self._take(record)
         self._flush()
+        if not records:
+            self.report.problem(source.where, "nothing to remember in it" if entry.size else "empty")
         if self.report.problem_count == problems:  # what has problems is looked at, and reported, again
             self._ledger.note(unit, entry.mark)
 

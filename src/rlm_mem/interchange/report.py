@@ -48,6 +48,13 @@ class ImportReport:
     problem_count: int = 0
     finished: bool = False
 
+    @property
+    def read_anything(self) -> bool:
+        """Whether anything of the source was usable, now or at an import before."""
+        chunks = self.created or self.updated or self.known or self.kept or self.archived
+        files = self.persona_files or self.brain_files or self.unchanged_files
+        return bool(chunks or files or self.versions or self.events)
+
     def problem(self, where: str, reason: str) -> None:
         """Note something that could not be read or stored."""
         self.problem_count += 1

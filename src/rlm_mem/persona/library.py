@@ -13,7 +13,7 @@ from typing import Any
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.config import locate
-from rlm_mem.dsn import is_dsn, shown_dsn
+from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InvalidConfig, NotFoundError
 from rlm_mem.persona.documents import document_text
 from rlm_mem.persona.gauges import Gauge, parse_gauge
@@ -68,12 +68,13 @@ class Library:
     def __init__(self, brain: BrainFiles | Path | str | None = None) -> None:
         self.brain: BrainFiles | None
         if isinstance(brain, str | Path):
-            if is_dsn(brain):
+            place = checked_place(brain)
+            if isinstance(place, str):
                 raise InvalidConfig(
-                    f"{shown_dsn(str(brain))} is a database: its persona comes from an open memory",
+                    f"{shown_dsn(place)} is a database: its persona comes from an open memory",
                     hint="use Memory.open(dsn).persona(), or located_files",
                 )
-            self.brain = _local(Path(brain))
+            self.brain = _local(place)
         else:
             self.brain = brain
         self._sliders: dict[str, Slider] | None = None

@@ -74,13 +74,11 @@ class StoreFunctions:
         return None if chunk is None else self._shown(chunk)
 
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
-        """Ids of the best chunks for ``query``, best first."""
-        from rlm_mem.search import ranked_ids
+        """Ids of the chunks that hold a word of ``query``, in any form of it, best first."""
+        from rlm_mem.search import keyword_ids
 
         words = _words("search_chunks", query)
-        # Ids alone need no chunk file.
-        ranked = ranked_ids(self._store, words, limit=_count("limit", limit, 1, MAX_RESULTS)) if words else []
-        return [chunk_id for chunk_id, _ in ranked]
+        return keyword_ids(self._store, words, limit=_count("limit", limit, 1, MAX_RESULTS)) if words else []
 
     def list_chunks_by_tag(self, tag: Any) -> list[str]:
         """Ids of the chunks with this tag, or with all of these tags."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["MAX_LIMIT", "Filters", "Hit", "ranked_ids", "search"]
+__all__ = ["MAX_LIMIT", "Filters", "Hit", "keyword_ids", "ranked_ids", "search"]
 
 #: Most hits that one search returns.
 MAX_LIMIT = 1_000
@@ -93,11 +93,17 @@ def search(
     now = store.clock() if as_of is None else _moment(as_of)
     if as_of is not None:
         wanted = replace(wanted, valid_at=now.timestamp())
-    source: CandidateSource = store.candidate_source()
-    if not query.strip():
-        return [] if wanted == Filters() else _newest(store, source, wanted, limit)
-    question = question_for(source, query, store.config.search.language, now)
-    return list(_hits(store, question, _ranked(store, source, question, wanted, limit, by), limit, explain))
+
+    def found() -> list[Hit]:
+        source = store.candidate_source()
+        if not query.strip():
+            return [] if wanted == Filters() else _newest(store, source, wanted, limit)
+        question = question_for(source, query, store.config.search.language, now)
+        return list(
+            _hits(store, question, _ranked(store, source, question, wanted, limit, by), limit, explain)
+        )
+
+    return store.backend.retried(found)
 
 
 def ranked_ids(
@@ -111,10 +117,44 @@ def ranked_ids(
     _check(query, limit, "chunk")
     if not query.strip():
         return []
-    source: CandidateSource = store.candidate_source()
-    question = question_for(source, query, store.config.search.language, store.clock())
-    results = _ranked(store, source, question, _filters(filters), limit, "chunk")
-    return [(result.chunk_id, result.score) for result, _ in zip(results, range(limit), strict=False)]
+
+    def found() -> list[tuple[str, float]]:
+        source = store.candidate_source()
+        question = question_for(source, query, store.config.search.language, store.clock())
+        results = _ranked(store, source, question, _filters(filters), limit, "chunk")
+        return [(result.chunk_id, result.score) for result in islice(results, limit)]
+
+    return store.backend.retried(found)
+
+
+def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
+    """Ids of the chunks that hold a word of the query, in whatever form of it, best first; from the index alone.
+
+    Where `search` also brings in what lies beside a match, names a related thing or is spelt nearly so, this returns
+    none of it. Names of people are words like any other.
+
+    Raises:
+        InvalidQuery: an argument of the wrong type or out of range.
+    """
+    from rlm_mem.search.candidates import gather
+    from rlm_mem.search.query import analyse_query, with_authors
+    from rlm_mem.search.ranked import ranked
+    from rlm_mem.text.analysis import get_analyser
+
+    _check(query, limit, "chunk")
+    if not query.strip():
+        return []
+    words = analyse_query(query, get_analyser(store.config.search.language))
+
+    def found() -> list[str]:
+        source = store.candidate_source()
+        wanted = with_authors(words, source.authors())
+        candidates = gather(source, wanted, Filters(), max(store.config.search.candidates, 2 * limit))
+        return [
+            result.chunk_id for result in islice(ranked(wanted, candidates, "chunk", with_word=True), limit)
+        ]
+
+    return store.backend.retried(found)
 
 
 def question_for(source: CandidateSource, query: str, language: str, now: datetime | None) -> Query:

@@ -267,7 +267,11 @@ def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.
     hit = np.flatnonzero(wanted[place] == decoded.terms)
     segment = np.searchsorted(decoded.term_start, hit, side="right") - 1
     cells = np.bincount(segment * count + order[place[hit]], minlength=segments * count)
-    return cells.reshape(segments, count).astype(np.float32)
+    spoken = decoded.author[:, None] == terms[None, :]  # a term that is an author: who speaks the segment
+    frequencies: npt.NDArray[np.float32] = (cells.reshape(segments, count) + (spoken & (terms >= 0))).astype(
+        np.float32
+    )
+    return frequencies
 
 
 def _conversations(given: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
+from rlm_mem.store.core.segments import AUTHOR_PREFIX
 from rlm_mem.text.analysis import Analyser, fold, words
 from rlm_mem.text.dates import DateMention, find_dates
 
@@ -232,6 +233,24 @@ def with_related(query: Query, analyser: Analyser) -> Query:
         for member in related_terms(term, analyser)
     ]
     return with_alternatives(query, found)
+
+
+def with_authors(query: Query, known_authors: Collection[str]) -> Query:
+    """Add the people and agents that the question names to its terms: what they say is found by their names.
+
+    The index keeps who speaks a segment apart from the words of the segment.
+    """
+    names = [AUTHOR_PREFIX + name for name in _named_authors(query.text, known_authors)[0]]
+    if not names:
+        return query
+    first = len(query.terms)
+    return replace(
+        query,
+        terms=(*query.terms, *names),
+        weights=query.weights + (1.0,) * len(names),
+        concepts=(*query.concepts, *range(first, first + len(names))),
+        roles=query.roles + (WORD,) * len(names),
+    )
 
 
 @lru_cache(maxsize=16)

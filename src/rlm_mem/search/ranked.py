@@ -32,12 +32,21 @@ class Ranked:
     parts: dict[str, float]
 
 
-def ranked(query: Query, candidates: CandidateSet, by: str) -> Iterator[Ranked]:
-    """Results, best first; equal scores by chunk id. `by` is "chunk", "segment" or "conversation"."""
+def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool = False) -> Iterator[Ranked]:
+    """Results, best first; equal scores by chunk id.
+
+    Args:
+        by: "chunk", "segment" or "conversation".
+        with_word: only chunks that hold a term of the query themselves, not those beside one that does.
+    """
     if not len(candidates.chunk_index):
         return
     scores = in_succession(candidates, score_segments(query, candidates))
     counted = candidates.eligible & scores.relevant
+    if with_word:
+        holds = np.zeros(len(candidates.chunk_ids), np.bool_)
+        holds[candidates.chunk_index[candidates.tf.any(axis=1)]] = True
+        counted &= holds[candidates.chunk_index]
     eligible = np.flatnonzero(counted)
     if not len(eligible):
         return

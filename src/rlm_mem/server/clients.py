@@ -13,7 +13,18 @@ from typing import Any
 from rlm_mem.errors import InputError
 from rlm_mem.server.client_files import Edit, json_with, read_text, toml_with
 
-__all__ = ["CLIENTS", "ENTRY_NAME", "Client", "client_named", "entry_of", "launcher", "planned"]
+__all__ = [
+    "CLIENTS",
+    "ENTRY_NAME",
+    "Client",
+    "client_named",
+    "entry_of",
+    "is_here",
+    "launcher",
+    "place_in_project",
+    "planned",
+    "shared_launcher",
+]
 
 ENTRY_NAME = "rlm-mem"
 
@@ -30,6 +41,8 @@ class Client:
         project: where the settings of a project are, below its folder; None: it has none.
         table: the object or table that holds the servers.
         form: json or toml.
+        folder: how an entry names the project's folder, with a slash at its end; empty: by paths relative to it.
+        program: the command that a user of it has.
         typed: an entry says `"type": "stdio"`.
         next_step: what the user does then.
     """
@@ -39,6 +52,8 @@ class Client:
     project: str | None
     table: str
     form: str = "json"
+    folder: str = ""
+    program: str = ""
     typed: bool = False
     next_step: str = "Restart the client."
 
@@ -68,19 +83,37 @@ CLIENTS: tuple[Client, ...] = (
         ),
         ".mcp.json",
         "mcpServers",
+        folder="${CLAUDE_PROJECT_DIR:-.}/",
+        program="claude",
         typed=True,
         next_step="Start a new session; /mcp lists the servers.",
     ),
     Client("claude-desktop", _application("Claude", "claude_desktop_config.json"), None, "mcpServers"),
-    Client("cursor", lambda home, _: home / ".cursor" / "mcp.json", ".cursor/mcp.json", "mcpServers"),
-    Client("vscode", _application("Code/User", "mcp.json"), ".vscode/mcp.json", "servers", typed=True),
+    Client(
+        "cursor",
+        lambda home, _: home / ".cursor" / "mcp.json",
+        ".cursor/mcp.json",
+        "mcpServers",
+        folder="${workspaceFolder}/",
+        program="cursor",
+    ),
+    Client(
+        "vscode",
+        _application("Code/User", "mcp.json"),
+        ".vscode/mcp.json",
+        "servers",
+        folder="${workspaceFolder}/",
+        program="code",
+        typed=True,
+    ),
     Client(
         "codex",
         lambda home, env: Path(env.get("CODEX_HOME") or home / ".codex") / "config.toml",
-        None,
+        ".codex/config.toml",
         "mcp_servers",
         form="toml",
-        next_step="Start a new session.",
+        program="codex",
+        next_step="Start a new session. Codex reads the settings of a project only where you trust it.",
     ),
 )
 
@@ -107,6 +140,28 @@ def launcher() -> list[str]:
         return [shutil.which("uvx") or "uvx", "--from", "rlm-mem[server]", "rlm-mem"]
     script = Path(sys.executable).with_name("rlm-mem.exe" if os.name == "nt" else "rlm-mem")
     return [str(script)] if script.is_file() else [sys.executable, "-m", "rlm_mem"]
+
+
+def shared_launcher() -> list[str]:
+    """How a client starts the server on whichever machine a committed file comes to: by name, never by path."""
+    own = launcher()
+    return ["uvx", *own[1:]] if "--from" in own else ["rlm-mem"]
+
+
+def place_in_project(client: Client, brain: Path, project: Path) -> str | None:
+    """How a committed file names a brain inside the project; None for one that lies elsewhere."""
+    try:
+        inside = brain.expanduser().resolve().relative_to(project.resolve())
+    except ValueError:
+        return None
+    return f"{client.folder}{inside.as_posix()}"
+
+
+def is_here(client: Client, home: Path, environ: Mapping[str, str]) -> bool:
+    """Whether the client seems to be installed: its command is on the PATH, or it has left settings."""
+    settings = client.user(home, environ)
+    own_folder = settings.parent if settings.parent != home else home / f".{client.program}"
+    return bool((client.program and shutil.which(client.program)) or settings.exists() or own_folder.is_dir())
 
 
 def entry_of(client: Client, command: list[str]) -> dict[str, Any]:

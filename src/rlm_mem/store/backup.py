@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from rlm_mem.dsn import checked_path
 from rlm_mem.errors import CorruptStore, InputError
 from rlm_mem.store.core.answers import Vacuumed
 from rlm_mem.store.core.backup_archive import BackupInfo
@@ -33,7 +34,7 @@ def back_up(
         InputError: there is a file of that name; or two namespaces of a database have a chunk of the same id.
         StorageError: something cannot be read or written.
     """
-    return store.backend.back_up(store, target, only=only, progress=progress)
+    return store.backend.back_up(store, checked_path(target), only=only, progress=progress)
 
 
 def bring_back(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rlm_mem.store.core.rows import ACTIVE
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.rows import Row
 
 __all__ = ["Backend", "IndexQueries", "Progress", "WriteTransaction"]
+
+_T = TypeVar("_T")
 
 Progress = Callable[[int, int], None]
 """Called with (done, in all)."""
@@ -236,6 +238,10 @@ class Backend(Protocol):
 
     def candidate_source(self, namespace: str) -> CandidateSource:
         """What search asks, at this moment."""
+        ...
+
+    def retried(self, ask: Callable[[], _T]) -> _T:
+        """What ``ask`` returns; asked again where a derived index turns out to be damaged in the middle of it."""
         ...
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from rlm_mem.chunk import (
     normalised_hash,
 )
 from rlm_mem.config import Config
-from rlm_mem.dsn import is_dsn
+from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
 from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, ListFilter, Summary, Version
 from rlm_mem.store.core.arguments import after, list_filter, page, query_time
@@ -73,8 +73,8 @@ class ChunkReader:
         link_types: Mapping[str, str] | None = None,
         confined: bool = False,
     ) -> None:
-        dsn = base_path if isinstance(base_path, str) and is_dsn(base_path) else None
-        folder = None if dsn else Path(base_path)
+        place = checked_place(base_path)
+        folder = place if isinstance(place, Path) else None
         self._folder = folder
         self.config = config or Config.load(folder.absolute().parent if folder else None)
         self.namespace = check_namespace(self.config.store.namespace if namespace is None else namespace)
@@ -87,7 +87,7 @@ class ChunkReader:
             self.types.register_link_type(name, description)
         self._clock = clock
         telemetry.start(self.config.telemetry)
-        self.backend: Backend = open_backend(dsn or Path(base_path), self.config, read_only)
+        self.backend: Backend = open_backend(place, self.config, read_only)
         self._writer = Writer(self.backend, self.namespace, self.types, self.clock, actor)
 
     def __repr__(self) -> str:

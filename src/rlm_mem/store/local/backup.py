@@ -20,6 +20,7 @@ from rlm_mem.errors import InputError, StorageError, StoreReadOnly
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, packing, read_backup
 from rlm_mem.store.core.brain_files import OF_BRAIN
+from rlm_mem.store.local.schema import in_pages
 from rlm_mem.text.secrets import find_secrets, hide
 
 if TYPE_CHECKING:
@@ -160,8 +161,8 @@ class _Stage:
         The index is what tells a finished write from one that is under way or was taken back.
         """
         count, here = 0, set()
-        for chunk_id, path, size, mtime_ns, inode in self._backend.connection.execute(
-            "SELECT id, path, size, mtime_ns, inode FROM chunks"
+        for chunk_id, path, size, mtime_ns, inode in in_pages(
+            self._backend.connection, "SELECT doc, id, path, size, mtime_ns, inode FROM chunks"
         ):
             here.add(chunk_id)
             # More than one place: it was moved, to the archive or back, while the folders were walked.

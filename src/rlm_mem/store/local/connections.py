@@ -110,9 +110,10 @@ class Connections:
         return schema.connect(self.database, wait_seconds=self._wait_seconds)
 
     def same_file(self) -> bool:
-        """Whether the index file is still the one that was opened."""
+        """Whether the index file is still the one that was opened, and was not emptied since."""
         try:
-            return os.stat(self.database).st_ino == self._inode
+            status = os.stat(self.database)
+            return status.st_ino == self._inode and status.st_size > 0
         except FileNotFoundError:
             return False
 

@@ -30,7 +30,7 @@ _BATCH = 10_000
 _COLUMNS = (
     "SELECT c.doc, c.conversation, c.at, c.type, c.superseded_by, c.valid_from, c.valid_to, s.data FROM"
 )
-_ALL = f"{_COLUMNS} chunks c LEFT JOIN segments s ON s.doc = c.doc WHERE c.ns = ? AND c.status = 0"
+_ALL = "SELECT doc FROM chunks WHERE ns = ? AND status = 0"
 #: CROSS JOIN: look the docs up one by one; SQLite would rather walk the whole namespace.
 _SOME = (
     f"{_COLUMNS} json_each(?) j CROSS JOIN chunks c ON c.doc = j.value LEFT JOIN segments s ON s.doc = c.doc"
@@ -128,10 +128,8 @@ def load_rows(
 ) -> Iterator[tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]]:
     """The active chunks of a namespace, or those among `docs`, in batches: columns, postings and authors."""
     if docs is None:
-        cursor = connection.execute(_ALL, (ns,))
-        while rows := cursor.fetchmany(batch):
-            yield columns_of(rows)
-        return
+        # Their numbers first, and never one open cursor: a reader keeps writers from committing.
+        docs = np.sort(np.fromiter((row[0] for row in connection.execute(_ALL, (ns,))), np.int64))
     for part in _parts(docs, batch):
         rows = connection.execute(_SOME, (select_docs(part), ns)).fetchall()
         yield columns_of(rows)

@@ -13,11 +13,17 @@ from rlm_mem.store.local import schema
 if TYPE_CHECKING:
     from rlm_mem.store.local.local_index import LocalIndex
 
-__all__ = ["Healed", "healed", "shows_damage"]
+__all__ = ["DamagedSnapshot", "Healed", "again", "healed", "shows_damage"]
+
+_ATTEMPTS = 3
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _B = TypeVar("_B", bound="LocalIndex")
+
+
+class DamagedSnapshot(Exception):
+    """Files of postings are missing or do not fit together; internal: they are made anew, nobody sees this."""
 
 
 def shows_damage(error: BaseException) -> bool:
@@ -34,7 +40,7 @@ def healed(
 
     @functools.wraps(method)
     def call(self: _B, /, *args: _P.args, **named: _P.kwargs) -> _T:
-        return _again(self, lambda: method(self, *args, **named))
+        return again(self, lambda: method(self, *args, **named))
 
     return call
 
@@ -48,18 +54,27 @@ class Healed:
 
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any, **named: Any) -> Any:
-            return _again(self._backend, lambda: getattr(self._make(), name)(*args, **named))
+            return again(self._backend, lambda: getattr(self._make(), name)(*args, **named))
 
         return call
 
 
-def _again(backend: LocalIndex, ask: Callable[[], _T]) -> _T:
-    known = backend.index_generation
+def again(backend: LocalIndex, ask: Callable[[], _T]) -> _T:
+    """What ``ask`` returns, asked again where what it reads turns out to be damaged."""
+    for _ in range(_ATTEMPTS):
+        known = backend.index_generation
+        try:
+            return ask()
+        except DamagedSnapshot:
+            backend.forget_postings()
+        except (sqlite3.Error, CorruptStore) as error:
+            if not backend.heal(error, known):
+                if isinstance(error, CorruptStore):
+                    raise
+                raise schema.sqlite_error(error, str(backend.layout.database)) from error
     try:
         return ask()
-    except (sqlite3.Error, CorruptStore) as error:
-        if not backend.heal(error, known):
-            if isinstance(error, CorruptStore):
-                raise
-            raise schema.sqlite_error(error, str(backend.layout.database)) from error
-    return ask()
+    except (sqlite3.Error, DamagedSnapshot) as error:  # somebody damages it again and again
+        raise CorruptStore(
+            f"{backend.layout.database} is damaged: {error}", hint="repeat the question"
+        ) from error

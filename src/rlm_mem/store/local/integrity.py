@@ -18,6 +18,7 @@ from rlm_mem.store.core.rows import ACTIVE, ARCHIVED
 from rlm_mem.store.local.healing import shows_damage
 from rlm_mem.store.local.history import former_versions
 from rlm_mem.store.local.row_writer import find_row
+from rlm_mem.store.local.schema import in_pages
 from rlm_mem.store.local.sync import read_chunk_file
 from rlm_mem.store.local.workers import examined
 
@@ -34,20 +35,13 @@ def check_folder(
     store: ChunkStore, backend: LocalBackend, progress: Callable[[int, int], None] | None
 ) -> list[Finding]:
     """Look at every file, every link and the whole index; ``progress`` is called with (files looked at, in all)."""
-    connection = backend.connection
-    # One snapshot of the index for the whole check, so that writers at work are no findings.
-    own_read = not connection.in_transaction
-    if own_read:
-        connection.execute("BEGIN")
     try:
-        findings = list(_findings(store, backend, connection, progress))
+        findings = list(_findings(store, backend, backend.connection, progress))
     except (sqlite3.DatabaseError, CorruptStore) as error:
         if not shows_damage(error):
             raise
         return [Finding("index-damaged", f"the index cannot be read: {error}")]
-    finally:
-        if own_read and connection.in_transaction:
-            connection.execute("COMMIT")
+    # Others may have written meanwhile, which makes no findings: those are looked at again.
     leftovers = _orphans(backend, [finding for finding in findings if finding.code == "leftover-file"])
     return [
         finding
@@ -106,13 +100,13 @@ def _findings(
             )
         if progress is not None and (done % 100 == 0 or done == total):
             progress(done, max(done, total))
-    for chunk_id, path in connection.execute("SELECT id, path FROM chunks"):
+    for chunk_id, path in in_pages(connection, "SELECT doc, id, path FROM chunks"):
         if not layout.absolute(path).exists():
             yield Finding("index-missing-file", f"{path} is gone, the index lists {chunk_id}", path, chunk_id)
     for doc_id in connection.execute(
         "SELECT id FROM chunks LEFT JOIN segments USING(doc) WHERE status = ? AND segments.doc IS NULL",
         (ACTIVE,),
-    ):
+    ).fetchall():
         yield Finding("index-terms", f"{doc_id[0]} has no search terms in the index", None, doc_id[0])
     yield from _cycles(connection)
     yield from _leftovers(layout.unfinished)

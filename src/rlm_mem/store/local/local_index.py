@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, StorageError
@@ -18,7 +18,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import SyncReport
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.connections import Connections
-from rlm_mem.store.local.healing import Healed, healed, shows_damage
+from rlm_mem.store.local.healing import Healed, again, healed, shows_damage
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.namespace_postings import NamespacePostings
 from rlm_mem.store.local.queries import Queries
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from rlm_mem.store.local.postings import PostingsIndex
 
 __all__ = ["LocalIndex"]
+
+_T = TypeVar("_T")
 
 _logger = logging.getLogger("rlm_mem.store")
 
@@ -102,7 +104,8 @@ class LocalIndex:
         _logger.warning("%s; rebuilding it from the files", error)
         self._drop_connections()
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
+        # The journal first: SQLite would apply one that stays behind to the index that comes next.
+        for name in ("index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite"):
             damaged = self.layout.index / name
             if damaged.exists():
                 os.replace(damaged, self.layout.index / f"{name}.damaged-{stamp}")
@@ -179,6 +182,14 @@ class LocalIndex:
     def queries(self) -> Queries:
         """Questions that the index alone answers."""
         return cast("Queries", Healed(self, lambda: Queries(self.connection)))
+
+    def retried(self, ask: Callable[[], _T]) -> _T:
+        """What ``ask`` returns; asked again where the index turns out to be damaged in the middle of it."""
+        return again(self, ask)
+
+    def forget_postings(self) -> None:
+        """Read the files of postings anew at the next search, and make them anew where they are damaged."""
+        self._postings.close()
 
     @healed
     def candidate_source(self, namespace: str) -> CandidateSource:

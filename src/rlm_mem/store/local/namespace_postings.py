@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlm_mem.store.local.healing import DamagedSnapshot
+
 if TYPE_CHECKING:
     from rlm_mem.store.local.postings import PostingsIndex
 
@@ -52,7 +54,11 @@ class NamespacePostings:
             try:
                 if merge_is_due(connection, self._folder, ns):
                     self.of(ns).maintain(connection)
-            except (sqlite3.Error, OSError) as error:  # a derived thing: the next process maintains it
+            except (
+                sqlite3.Error,
+                OSError,
+                DamagedSnapshot,
+            ) as error:  # a derived thing: the next process maintains it
                 _logger.info("postings not maintained: %s", error)
 
     def close(self) -> None:

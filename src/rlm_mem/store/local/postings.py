@@ -1,4 +1,4 @@
-"""The postings of one namespace: a memory-mapped snapshot plus what was written since, current at every search.
+"""The postings of one namespace: a snapshot in files plus what was written since, current at every search.
 
 `PostingsIndex.view` compares the number of the latest change with the one it has seen: one short query when nothing
 was written, whoever wrote. New changes are decoded from the segment blobs into the delta and the chunks they concern
@@ -26,6 +26,7 @@ from rlm_mem.store.core.arrays import union
 from rlm_mem.store.core.lookup import CandidateSource
 from rlm_mem.store.core.segments import DocumentTerms
 from rlm_mem.store.local.delta import Delta, empty_delta, load_rows
+from rlm_mem.store.local.healing import DamagedSnapshot
 from rlm_mem.store.local.postings_state import (
     State,
     last_change,
@@ -37,7 +38,6 @@ from rlm_mem.store.local.postings_state import (
 )
 from rlm_mem.store.local.snapshot import (
     NO_CONVERSATION,
-    DamagedSnapshot,
     Snapshot,
     empty_snapshot,
     open_snapshot,
@@ -192,7 +192,13 @@ class PostingsIndex:
         if view.generation is not None and not view.waiting:
             return False
         with self._folder_lock(wait=False) as held:
-            return held and self._write(connection, view, progress)
+            if not held:
+                return False
+            try:
+                return self._write(connection, view, progress)
+            except DamagedSnapshot:  # what was to be merged with is no more
+                self._outdated = True
+                return self._rebuilt(connection, last_change(connection), progress)
 
     def rebuild(self, connection: sqlite3.Connection, progress: Progress | None = None) -> None:
         """Make the snapshot anew from the segment blobs, whatever is there."""
@@ -307,7 +313,7 @@ class PostingsIndex:
     def _merge_apart(self, view: View, connect: Callable[[], sqlite3.Connection]) -> None:
         # A failure here (disk full, the folder gone) costs nothing but speed: the view stays right without the new
         # snapshot, and maintain() meets the same failure in the open.
-        with contextlib.suppress(OSError, sqlite3.Error, CorruptStore, _Stopped):
+        with contextlib.suppress(OSError, sqlite3.Error, CorruptStore, DamagedSnapshot, _Stopped):
             connection = connect()
             try:
                 with self._folder_lock(wait=False) as held:
@@ -357,7 +363,7 @@ class PostingsIndex:
             shutil.rmtree(folder, ignore_errors=True)
             return False
         self._outdated = True
-        # Processes that have older files mapped keep them until they look again. Where the system does not allow
+        # Processes that have older files open keep them until they look again. Where the system does not allow
         # their removal yet, a later merge does it.
         for other in folder.parent.iterdir():
             if other.is_dir() and other != folder:

@@ -37,7 +37,7 @@ def unsaved_reads(connection: sqlite3.Connection, layout: Layout) -> Reads:
     reads: Reads = {}
     for chunk_id, path, count, when in connection.execute(
         "SELECT id, path, access_count, accessed_at FROM chunks WHERE access_unsaved = 1"
-    ):
+    ).fetchall():
         try:
             chunk, _ = read_chunk_file(layout.absolute(path))
         except (InvalidChunk, OSError):

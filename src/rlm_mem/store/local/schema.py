@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
 
@@ -17,6 +18,8 @@ __all__ = [
     "analysis_changed",
     "begin",
     "connect",
+    "in_pages",
+    "is_damage",
     "migrate",
     "sqlite_error",
     "translated",
@@ -151,14 +154,21 @@ END;
 MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES)
 INDEX_VERSION = len(MIGRATIONS)
 
+_SPILL_PAGES = (
+    131_072  # of 4 KiB: a change beyond 512 MB makes readers wait from there on, not only at its end
+)
 _TRY_EVERY = 0.003  # seconds between two tries for the write lock
 
 
 def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqlite3.Connection:
     """Open the index file with the settings that every connection shares.
 
-    ``synchronous=NORMAL``: after a power cut the index may be a few commits behind the files, which the next open
-    notices and adopts; the files themselves are synced before a write is acknowledged.
+    A rollback journal, and no write-ahead log: the shared memory file of the latter is mapped, and a process that has
+    it mapped ends (SIGBUS) when another program cuts it short. Readers go on while a writer prepares its change, and
+    wait for the moment in which it is committed.
+
+    ``synchronous=NORMAL``: after a power cut the index may be behind the files, which the next open notices and
+    adopts; the files themselves are synced before a write is acknowledged.
     """
     try:
         if read_only:
@@ -168,13 +178,23 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
             connection = sqlite3.connect(path, timeout=wait_seconds, check_same_thread=False)
         connection.isolation_level = None
         if not read_only:
-            connection.execute("PRAGMA journal_mode=WAL")
+            _use_journal(connection)
+            connection.execute(f"PRAGMA cache_spill={_SPILL_PAGES}")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA temp_store=MEMORY")
         connection.execute("PRAGMA cache_size=-16000")
         return connection
     except sqlite3.Error as error:
         raise sqlite_error(error, str(path)) from error
+
+
+def _use_journal(connection: sqlite3.Connection) -> None:
+    """Leave the write-ahead log of former versions behind, unless one of those has the index open just now."""
+    try:
+        connection.execute("PRAGMA journal_mode=TRUNCATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise
 
 
 def _quoted(path: Path) -> str:
@@ -209,6 +229,9 @@ def migrate(connection: sqlite3.Connection) -> bool:
     return bool(version == 0)
 
 
+_EMPTIED = "the index was emptied by another program: nothing was changed"
+
+
 def begin(connection: sqlite3.Connection) -> None:
     """Take the write lock, unless a newer program has taken the index over since it was opened here.
 
@@ -220,6 +243,9 @@ def begin(connection: sqlite3.Connection) -> None:
     if version > INDEX_VERSION:
         connection.execute("ROLLBACK")
         raise _too_new(version)
+    if version < INDEX_VERSION:
+        connection.execute("ROLLBACK")
+        raise CorruptStore(_EMPTIED, hint="run: rlm-mem index rebuild")
 
 
 def _take_lock(connection: sqlite3.Connection) -> None:
@@ -262,6 +288,18 @@ def _statements(script: str) -> list[str]:
     return statements
 
 
+def in_pages(connection: sqlite3.Connection, query: str, *, size: int = 5_000) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query whose first column, ``doc``, is left out; read in parts, so that writers get their turn.
+
+    Args:
+        query: without a condition, on a table with ``doc`` as its key.
+    """
+    last = -1
+    while rows := connection.execute(f"{query} WHERE doc > ? ORDER BY doc LIMIT ?", (last, size)).fetchall():
+        last = rows[-1][0]
+        yield from (row[1:] for row in rows)
+
+
 def analysis_changed(connection: sqlite3.Connection, wanted: str) -> bool:
     """Whether terms in the index were made by another analyser than today's; records it for an empty index."""
     found = connection.execute("SELECT value FROM meta WHERE key = 'analysis'").fetchone()
@@ -283,9 +321,24 @@ def translated(what: Path) -> Iterator[None]:
         raise sqlite_error(error, str(what)) from error
 
 
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether SQLite says that the index is not what it was: overwritten, cut short, or emptied."""
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
+    code = getattr(error, "sqlite_errorcode", 0)  # errors of the module itself have none
+    if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return True
+    # All statements are the package's own: a table that is missing was there.
+    return code == sqlite3.SQLITE_IOERR_SHORT_READ or str(error).startswith("no such table")
+
+
 def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:
     """The project's own exception for an SQLite error."""
     text = str(error)
+    if is_damage(error):
+        return CorruptStore(
+            f"{what} is damaged: {text}: nothing was changed", hint="run: rlm-mem index rebuild"
+        )
     if "locked" in text or "busy" in text:
         return StoreLocked(f"{what}: another process holds the write lock", hint="retry in a moment")
     if "readonly" in text or "unable to open" in text:
@@ -294,6 +347,4 @@ def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:
         )
     if "disk is full" in text or "disk I/O" in text:
         return StorageError(f"{what}: {text}: nothing was changed", hint="free some space and retry")
-    if isinstance(error, sqlite3.DatabaseError) and ("malformed" in text or "not a database" in text):
-        return CorruptStore(f"{what} is damaged: {text}", hint="run: rlm-mem index rebuild")
     return StorageError(f"{what}: {text}")

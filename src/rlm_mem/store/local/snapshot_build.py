@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rlm_mem.store.core.arrays import contained, distinct
 from rlm_mem.store.core.segments import DocumentTerms
 from rlm_mem.store.local.delta import Columns, columns_of
-from rlm_mem.store.local.snapshot import NO_CONVERSATION, Snapshot
+from rlm_mem.store.local.snapshot import NO_CONVERSATION, ArrayWriter, Snapshot
 
 __all__ = ["make_snapshot"]
 
@@ -224,14 +224,14 @@ class _Postings:
         self._max_frequency = np.zeros(len(term), np.uint8)
 
     def add(self, first: int, last: int, keys: npt.NDArray[np.int64], group: npt.NDArray[np.int64]) -> None:
-        """Write the lists of the terms number `first` to `last` (excluded) from their ordered keys."""
-        lo, hi = int(self._offsets[first]), int(self._offsets[last])
+        """Write the lists of the terms number `first` to `last` (excluded), the next ones, from their ordered keys."""
+        lo = int(self._offsets[first])
         ordinal = (keys >> 16) & (_MAX_CHUNKS - 1)
         frequency = ((keys >> 8) & 0xFF).astype(np.uint8)
         segments = (keys & 0xFF).astype(np.uint8)
-        self._ordinal[lo:hi] = ordinal
-        self._frequency[lo:hi] = frequency
-        self._segments[lo:hi] = segments
+        self._ordinal.add(ordinal)
+        self._frequency.add(frequency)
+        self._segments.add(segments)
         starts = self._offsets[first:last] - lo
         self._segment_df[first:last] = np.add.reduceat(segments, starts, dtype=np.int64)
         self._max_frequency[first:last] = np.maximum.reduceat(frequency, starts)
@@ -251,9 +251,6 @@ class _Postings:
         seq: int,
     ) -> Snapshot:
         """Everything together."""
-        for array in (self._ordinal, self._frequency, self._segments):
-            if isinstance(array, np.memmap):
-                array.flush()
         length_before = np.concatenate([[0], np.cumsum(columns.length, dtype=np.int64)]).astype(np.int64)
         return Snapshot(
             doc=columns.doc,
@@ -274,9 +271,9 @@ class _Postings:
             conversation_df=self._conversation_df,
             max_frequency=self._max_frequency,
             author_terms=authors[contained(authors, self._term)].astype(np.uint32),
-            ordinal=np.asarray(self._ordinal),
-            frequency=np.asarray(self._frequency),
-            segments=np.asarray(self._segments),
+            ordinal=self._ordinal.finish(),
+            frequency=self._frequency.finish(),
+            segments=self._segments.finish(),
             types=types,
             seq=seq,
             conversations=int(numbering.group[-1]) if len(numbering.group) else 0,
@@ -285,13 +282,24 @@ class _Postings:
         )
 
 
-def _new_array(folder: Path | None, name: str, dtype: type[np.generic], size: int) -> npt.NDArray[Any]:
-    if folder is None or not size:
-        return np.zeros(size, dtype)
-    mapped: npt.NDArray[Any] = np.lib.format.open_memmap(
-        folder / f"{name}.npy", mode="w+", dtype=np.dtype(dtype), shape=(size,)
-    )
-    return mapped
+class _InMemory:
+    """Collects an array where there is no folder to write it to."""
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self._parts: list[npt.NDArray[Any]] = [np.zeros(0, dtype)]
+        self._dtype = dtype
+
+    def add(self, values: npt.NDArray[Any]) -> None:
+        """Append `values`."""
+        self._parts.append(values.astype(self._dtype, copy=False))
+
+    def finish(self) -> npt.NDArray[Any]:
+        """Everything together."""
+        return np.concatenate(self._parts)
+
+
+def _new_array(folder: Path | None, name: str, dtype: type[np.generic], size: int) -> ArrayWriter | _InMemory:
+    return _InMemory(dtype) if folder is None else ArrayWriter(folder / f"{name}.npy", dtype, size)
 
 
 def _changes(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

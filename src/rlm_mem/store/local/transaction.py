@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_mem.chunk import Chunk, encode_chunk
-from rlm_mem.errors import StorageError
+from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.store.core import files
 from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, Row
 from rlm_mem.store.local import redo
@@ -68,6 +68,7 @@ class Transaction:
         self._layout = layout
         self._durable = durable
         self._keep_versions = keep_versions
+        self._index = files.signature(layout.database)
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}
         self._moves: list[tuple[Path, Path]] = []
@@ -189,6 +190,7 @@ class Transaction:
                 redo.forget(self._record, durable=self._durable)
                 self._record = None
             self._record_folders()
+            self._check_index()
             self.connection.execute("COMMIT")
         except sqlite3.Error as error:
             self.rollback()
@@ -231,6 +233,18 @@ class Transaction:
         with contextlib.suppress(sqlite3.Error):  # a failed statement may have ended the transaction already
             self.connection.execute("ROLLBACK")
         self.rows.forget()
+
+    def _check_index(self) -> None:
+        """Refuse to commit into an index that another program replaced or cut short under this transaction.
+
+        SQLite would fill what is missing with zeros.
+        """
+        before, now = self._index, files.signature(self._layout.database)
+        if before is None or now is None or now.inode != before.inode or now.size < before.size:
+            raise CorruptStore(
+                f"{self._layout.database} was replaced or cut short by another program: nothing was changed",
+                hint="repeat the change",
+            )
 
     def _namings(self, publishes: list[_Publish]) -> list[redo.Naming]:
         def name(path: Path) -> str:

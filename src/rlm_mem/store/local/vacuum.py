@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]
 def vacuum_folder(backend: LocalBackend, *, progress: Progress | None = None) -> Vacuumed:
     """Merge what waits beside the postings, remove what nobody uses any more, and pack the SQLite index.
 
-    Others may read meanwhile; writers wait for as long as SQLite copies the index (about a second per 100 MB).
+    Others wait for as long as SQLite copies the index (about a second per 100 MB).
 
     Args:
         progress: called with (steps done, steps in all).
@@ -51,8 +51,6 @@ def vacuum_folder(backend: LocalBackend, *, progress: Progress | None = None) ->
         tell(steps - 2)
         connection.execute("VACUUM")
         tell(steps - 1)
-        # Readers that are at it just now keep the log from being cut; the next writer reuses it then.
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     tell(steps)
     result.after = _sizes(backend.layout.index)
     return result

@@ -251,7 +251,10 @@ class _Databases:
 
 def _check_dsn(dsn: str) -> None:
     if not is_dsn(dsn):
-        raise InputError(f"{dsn!r:.80} is no DSN", hint="write postgresql://USER@HOST:PORT/DATABASE")
+        raise InputError(
+            f"{shown_dsn(dsn)!r:.120} is not the DSN of a PostgreSQL database",
+            hint="write postgresql://USER@HOST:PORT/DATABASE",
+        )
 
 
 def _store(dsn: str, namespace: str, config: Config, *, pinned: bool = True) -> ChunkStore:
