@@ -71,6 +71,7 @@ def test_no_process_dies_of_a_damaged_index_and_no_acknowledged_memory_is_lost(
         subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(USER), str(base), name, str(stop)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=os.environ | {"RLM_MEM_STORE_LOCK_WAIT_SECONDS": "2"},
         )
         for name in ("Ada", "Ben")
     ]  # fmt: skip
