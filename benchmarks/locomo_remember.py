@@ -31,10 +31,7 @@ def remember_session(memory: Memory, session: Session, tags: list[str]) -> list[
         occurred_at=lambda position: session.turn_at(position).at,
         provenance={"dataset": "locomo", "session": session.number},
     )
-    if not result["success"]:
-        raise RuntimeError(f"{session.conversation_id}: {result['error']}")
-    ids: list[str] = result["chunk_ids"]
-    return ids
+    return result.chunk_ids
 
 
 def turns_of(session: Session, chunk: Chunk) -> list[str]:

@@ -71,9 +71,7 @@ class RlmMem(Peer):
 
     def add(self, note: dict[str, str]) -> str:
         kept = self.memory.remember(note["text"], tags=[note["tag"]])
-        if not kept["success"]:
-            raise RuntimeError(kept["error"])
-        return str(kept["chunk_ids"][0])
+        return kept.chunk_ids[0]
 
     def fill(self, notes: list[dict[str, str]]) -> list[str]:
         keys = []

@@ -83,9 +83,7 @@ class Worker:
             conversation_id=f"shift-{self.chance.randrange(40)}",
             tags=[self.chance.choice(NOUNS), "soak"],
         )
-        if not result["success"]:
-            raise RuntimeError(result["error"])
-        for chunk_id in result["chunk_ids"]:
+        for chunk_id in result.chunk_ids:
             self.mine.append(chunk_id)
             self.note("made", chunk_id, text)
 

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 from rlm_mem.dsn import checked_place, shown_dsn
@@ -27,6 +27,7 @@ __all__ = [
     "RecallConfig",
     "SandboxConfig",
     "SearchConfig",
+    "SecretAction",
     "SecretsConfig",
     "StoreConfig",
     "TelemetryConfig",
@@ -145,12 +146,18 @@ class ContinuumConfig:
     task_types: tuple[str, ...] = ()  # accepted beside research, development, creative and analysis
 
 
+SecretAction = Literal["redact", "keep", "refuse"]
+"""What a call asks for: ``[redacted:RULE]`` in place of a secret, the text as it is, or an error."""
+
+
 @dataclass(frozen=True)
 class SecretsConfig:
-    """What becomes of keys, passwords, e-mail addresses and telephone numbers in what is written and imported."""
+    """What becomes of keys, passwords and other secrets in what is written and imported."""
 
-    action: str = _one_of("warn", "off", "warn", "redact", "refuse")
-    pii: bool = True  # e-mail addresses and telephone numbers too
+    action: str = _one_of(
+        "redact", "redact", "keep", "warn", "refuse", "off"
+    )  # warn: the former name of keep
+    pii: bool = False  # e-mail addresses and telephone numbers too
 
 
 @dataclass(frozen=True)

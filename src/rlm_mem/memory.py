@@ -14,13 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.config import Config, locate
+from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.system import Continuum
-    from rlm_mem.ingest.remember import When
+    from rlm_mem.ingest.remember import RememberResult, When
     from rlm_mem.models.base import LLM
     from rlm_mem.models.budget import Limits
     from rlm_mem.persona import Persona
@@ -149,33 +149,39 @@ class Memory:
         text: str,
         *,
         conversation_id: str | None = None,
-        tags: Sequence[str] | None = None,
+        tags: Sequence[str] | str | None = None,
         confidence: float = 0.7,
         chunk_type: str | None = None,
         source: str = "interaction",
         occurred_at: When | None = None,
         metadata: Mapping[str, Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
+        secrets: SecretAction | None = None,
         progress: Progress | None = None,
-    ) -> dict[str, Any]:
+    ) -> RememberResult:
         """Store text of any length: chunked, typed, linked, deduplicated, in one commit.
 
-        Returns:
-            ``{"success", "chunk_ids", "total_tokens", "chunks_created", "duplicates", …}``; with
-            ``success: False`` and ``error`` for content that cannot be stored. Nothing is raised for bad content.
-        """
-        from rlm_mem.ingest.remember import RememberOperation
+        The arguments are those of :func:`rlm_mem.ingest.remember.remember`; a single text given as ``tags`` is one tag,
+        ``secrets`` is ``redact``, ``keep`` or ``refuse`` (None: as configured, by default ``redact``).
 
-        return RememberOperation(self.store).remember(
+        Raises:
+            InvalidChunk: there is nothing to remember, or an argument is wrong; nothing was changed.
+            StorageError: it could not be written; nothing was changed.
+        """
+        from rlm_mem.ingest.remember import remember
+
+        return remember(
+            self.store,
             text,
-            conversation_id,
-            tags=list(tags) if tags is not None else None,
+            conversation_id=conversation_id,
+            tags=tags,
             confidence=confidence,
             chunk_type=chunk_type,
             source=source,
             occurred_at=occurred_at,
             metadata=metadata,
             provenance=provenance,
+            secrets=secrets,
             progress=progress,
         )
 

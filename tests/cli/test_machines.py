@@ -39,7 +39,7 @@ def test_copying_again_carries_what_is_missing_and_says_so(
 ) -> None:
     target = str(tmp_path / "copy")
     assert run("copy", target).code == 0
-    new = memory.remember("Ben left the team.")["chunk_ids"]
+    new = memory.remember("Ben left the team.").chunk_ids
     result = run("copy", target, "--json").json[0]
     assert result["copied"]["chunks"] == len(new) and result["copied"]["already_there"] == len(notes)
     assert result["equal"] is True

@@ -69,7 +69,7 @@ def test_an_empty_memory_has_figures_too(memory: Memory) -> None:
 
 
 def test_the_memory_protocol_tells_real_recalls_and_writes(memory: Memory, clock: Clock) -> None:
-    ids = memory.remember("Ana drinks green tea in the morning and coffee never.")["chunk_ids"]
+    ids = memory.remember("Ana drinks green tea in the morning and coffee never.").chunk_ids
     memory.store.create_chunk("Ana visits the dentist.", occurred_at="2026-03-05T09:00:00Z")
     memory.recall("What does Ana drink?")
     clock.advance(hours=1)

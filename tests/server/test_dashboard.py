@@ -28,9 +28,7 @@ def site(place: Path | str) -> Iterator[Site]:
 def ids(site: Site) -> list[str]:
     """Three memories of one conversation, one of them linked by hand."""
     made = [
-        site.memory.remember(text, conversation_id="notes", tags=["team", tag], occurred_at=day)["chunk_ids"][
-            0
-        ]
+        site.memory.remember(text, conversation_id="notes", tags=["team", tag], occurred_at=day).chunk_ids[0]
         for text, tag, day in (
             ("Ana: We chose PostgreSQL for the ledger because of row-level security.", "db", "2026-02-01"),
             ("Ben drinks green tea in the morning.", "people", "2026-02-02"),
@@ -351,7 +349,7 @@ def test_a_browser_that_has_not_logged_in_sees_the_door_only(site: Site, ids: li
 
 def test_a_server_that_only_reads_offers_nothing_that_writes(place: Path | str) -> None:
     with opened(place) as writing:
-        one = writing.memory.remember("Ben drinks tea.")["chunk_ids"][0]
+        one = writing.memory.remember("Ben drinks tea.").chunk_ids[0]
     with opened(place, read_only=True) as site:
         page = site.get(f"/memories/{one}")
         assert "Ben drinks tea." in page

@@ -24,7 +24,7 @@ def site(place: Path | str) -> Iterator[Site]:
 def one(site: Site) -> str:
     """The id of a memory."""
     made = site.memory.remember("Ben drinks green tea.", conversation_id="notes", tags=["people"])
-    return str(made["chunk_ids"][0])
+    return made.chunk_ids[0]
 
 
 def fields_of(page: str) -> dict[str, str]:
@@ -143,7 +143,7 @@ def test_removing_for_good_is_offered_for_what_is_archived_and_asks_first(site: 
 
 
 def test_links_are_made_and_removed(site: Site, one: str) -> None:
-    other = site.memory.remember("Tea grows in Assam.")["chunk_ids"][0]
+    other = site.memory.remember("Tea grows in Assam.").chunk_ids[0]
     site.post(
         f"/memories/{one}", do="link", target=other, type="supports", strength="0.7", reasoning="both tea"
     )

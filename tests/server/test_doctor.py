@@ -95,7 +95,7 @@ def test_a_model_that_is_not_set_up_is_named(
 @pytest.mark.local_only("look at files")
 def test_a_file_that_cannot_be_read_is_named(run: Run, brain: Path) -> None:
     with Memory.open(brain) as memory:
-        made = memory.remember("Something.")["chunk_ids"][0]
+        made = memory.remember("Something.").chunk_ids[0]
     file = next(path for path in (brain / "memory").rglob(f"{made}*.json"))
     file.write_text("{", encoding="utf-8")
     ran = run("doctor", "--json")

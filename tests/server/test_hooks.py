@@ -80,9 +80,9 @@ def test_a_second_compaction_adds_only_what_is_new(run: Run, brain: Path, transc
 
 
 def test_a_session_starts_with_what_fits_its_folder(run: Run, memory: Memory) -> None:
-    ours = memory.remember("The ledger service runs on the heron server.")["chunk_ids"][0]
+    ours = memory.remember("The ledger service runs on the heron server.").chunk_ids[0]
     choice = memory.store.create_chunk("We decided for trains.", chunk_type="decision").id
-    other = memory.remember("There is cake in the kitchen on Fridays.", chunk_type="note")["chunk_ids"][0]
+    other = memory.remember("There is cake in the kitchen on Fridays.", chunk_type="note").chunk_ids[0]
     ran = run("hook", "session-start", stdin=json.dumps({"cwd": "/home/dana/ledger", "source": "startup"}))
     told = ran.json["hookSpecificOutput"]
     assert told["hookEventName"] == "SessionStart"

@@ -22,7 +22,7 @@ SECRET = "The vault of the other namespace opens with a heron feather."
 def secret(tmp_path: Path) -> dict[str, str]:
     """A memory and a recorded recall of another namespace."""
     with Memory.open(tmp_path / "brain", namespace="other") as memory:
-        chunk = memory.remember(SECRET, conversation_id="vault", tags=["vault"])["chunk_ids"][0]
+        chunk = memory.remember(SECRET, conversation_id="vault", tags=["vault"]).chunk_ids[0]
         return {"chunk": chunk, "trajectory": memory.recall("What opens the vault?").trajectory.id}
 
 

@@ -376,7 +376,7 @@ def test_a_backup_with_chunks_of_older_shapes_is_restored(brain: Path, tmp_path:
 def test_a_brain_that_is_there_is_replaced_only_when_asked_and_kept(brain: Path, tmp_path: Path) -> None:
     file = backed_up(brain, tmp_path / "backup.tar.gz")
     with Memory.open(brain) as memory:
-        later = memory.remember("Written after the backup.")["chunk_ids"][0]
+        later = memory.remember("Written after the backup.").chunk_ids[0]
     with pytest.raises(InputError) as caught:
         restore_folder(file, brain)
     assert "--replace" in str(caught.value.hint)
@@ -393,11 +393,11 @@ def test_a_store_that_is_open_while_it_is_replaced_sees_what_was_restored(
     with Memory.open(brain) as memory:
         back_up(memory.store, tmp_path / "backup.tar.gz")
         before = memory.list_chunks()
-        later = memory.remember("Written after the backup.")["chunk_ids"][0]
+        later = memory.remember("Written after the backup.").chunk_ids[0]
         restore_folder(tmp_path / "backup.tar.gz", brain, replace=True)
         assert memory.list_chunks() == before
         assert memory.get(later) is None
-        new = memory.remember("Written after the restore.")["chunk_ids"][0]
+        new = memory.remember("Written after the restore.").chunk_ids[0]
     with Memory.open(brain) as memory:
         assert memory.get(new) is not None
 

@@ -78,7 +78,7 @@ def test_memories_in_a_database_are_replaced_only_when_asked_and_kept(dsn: str, 
     file = made(dsn, tmp_path / "b.tar.gz")
     with Memory.open(dsn) as memory:
         before = memory.list_chunks()
-        later = memory.remember("Written after the backup.")["chunk_ids"][0]
+        later = memory.remember("Written after the backup.").chunk_ids[0]
     with pytest.raises(InputError):
         bring_back(file, dsn)
     restored = bring_back(file, dsn, replace=True)

@@ -22,7 +22,7 @@ from pytest_httpserver import HTTPServer
 
 from rlm_mem import Memory, telemetry
 from rlm_mem.config import Config, TelemetryConfig
-from rlm_mem.errors import InvalidConfig, ModelTimeout
+from rlm_mem.errors import InvalidChunk, InvalidConfig, ModelTimeout
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.telemetry.names import ATTRIBUTES, METRICS, OPERATIONS
@@ -167,7 +167,8 @@ def test_remember_tells_what_it_stored_and_how_long_it_waited_for_the_lock(
 def test_what_was_refused_and_what_failed_is_marked_without_its_words(
     watched: Watched, memory: Memory, tmp_path: Path
 ) -> None:
-    assert not memory.remember("")["success"]
+    with pytest.raises(InvalidChunk):
+        memory.remember("")
     with pytest.raises(ValueError, match="limit"):
         memory.search(SECRET, limit=0)
     failing = ScriptedLLM([ModelTimeout("heronblue took too long")])
@@ -183,7 +184,7 @@ def test_what_was_refused_and_what_failed_is_marked_without_its_words(
         if span.attributes and span.status.status_code is StatusCode.ERROR
     }
     assert kinds == {
-        "rlm_mem.remember": "refused",
+        "rlm_mem.remember": "InvalidChunk",
         "rlm_mem.search": "InvalidQuery",
         "rlm_mem.recall": "ModelTimeout",
         "chat scripted": "ModelTimeout",
@@ -331,7 +332,7 @@ def test_what_cannot_be_sent_as_asked_is_said_and_the_memory_works(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     with Memory.open(tmp_path / "brain") as memory:
-        assert memory.remember(SECRET)["success"]
+        assert memory.remember(SECRET).created == 1
     assert not telemetry.is_on()
     assert "telemetry stays off" in caplog.text
 
@@ -366,7 +367,7 @@ def test_a_missing_extra_is_said_once_and_the_memory_works(tmp_path: Path) -> No
     ran = script(
         "import sys\nsys.modules['opentelemetry'] = None\nfrom rlm_mem import Memory\n"
         f"for _ in range(2):\n    with Memory.open({str(tmp_path / 'brain')!r}) as memory:\n"
-        "        print(memory.remember('A note.')['success'])",
+        "        print(bool(memory.remember('A note.').chunk_ids))",
         OTEL_EXPORTER_OTLP_ENDPOINT="http://localhost:1",
     )
     assert ran.stdout.split() == ["True", "True"], ran.stderr

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_mem.config import Config, SecretsConfig
-from rlm_mem.errors import InvalidChunk
+from rlm_mem import Memory
+from rlm_mem.config import Config, SecretAction, SecretsConfig
+from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.ingest.remember import RememberOperation
+from rlm_mem.interchange import import_source
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.secret_rules import KEY_RULES, PII_RULES
-from rlm_mem.text.secrets import find_secrets, hide, screen
+from rlm_mem.text.secrets import SecretsFound, find_secrets, hide, screen
 
 HEX = "0123456789abcdef"
 ALNUM = "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
@@ -160,7 +162,7 @@ def test_a_private_key_is_found_as_a_whole() -> None:
 
 @given(st.text(max_size=200))
 def test_hiding_leaves_nothing_to_find_and_nothing_else_changed(text: str) -> None:
-    screened = screen(text, SecretsConfig(action="redact"))
+    screened = screen(text, SecretsConfig(pii=True))
     assert find_secrets(screened.text) == []
     if not screened.found:
         assert screened.text == text
@@ -168,9 +170,9 @@ def test_hiding_leaves_nothing_to_find_and_nothing_else_changed(text: str) -> No
 
 @pytest.mark.parametrize("secret", EXAMPLES.values(), ids=list(EXAMPLES))
 def test_what_was_hidden_is_not_found_again(secret: str) -> None:
-    once = screen(f"see {secret} here", SecretsConfig(action="redact"))
+    once = screen(f"see {secret} here", SecretsConfig(pii=True))
     assert once.hidden
-    assert screen(once.text, SecretsConfig(action="redact")).found == []
+    assert screen(once.text, SecretsConfig(pii=True)).found == []
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_the_work_grows_linearly(part: str) -> None:
 def test_positions_behind_what_was_hidden_are_those_of_the_original() -> None:
     key = EXAMPLES["github-token"]
     text = f"one {key} two {key} three"
-    screened = screen(text, SecretsConfig(action="redact"))
+    screened = screen(text, SecretsConfig(pii=True))
     for word in ("one", "two", "three"):
         assert screened.original(screened.text.index(word)) == text.index(word)
 
@@ -202,31 +204,94 @@ def opened(folder: Path, **settings: Any) -> ChunkStore:
     return ChunkStore(folder / "memory", config=Config.load(None, environ={}, secrets=settings))
 
 
-def test_by_default_a_key_is_stored_with_a_warning_that_does_not_repeat_it(
+def test_by_default_a_key_is_hidden_with_a_warning_that_does_not_repeat_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = EXAMPLES["github-token"]
     with opened(tmp_path) as store, caplog.at_level(logging.INFO, "rlm_mem.secrets"):
         chunk = store.create_chunk(f"The deploy token is {key}")
-        assert key in chunk.content
-        store.update_chunk(chunk.id, content="Write to ada@example.org")
+        assert chunk.content == "The deploy token is [redacted:github-token]"
+        changed = store.update_chunk(chunk.id, content="Write to ada@example.org")
+        assert changed is not None
+        assert changed.content == "Write to ada@example.org"
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("WARNING", f"what looks like a GitHub token stands in {chunk.id}"),
-        ("INFO", f"what looks like an e-mail address stands in {chunk.id}"),
+        ("WARNING", f"what looks like a GitHub token was hidden in {chunk.id}")
     ]
+    assert not any(key in file.read_text("utf-8", "replace") for file in tmp_path.rglob("*.json"))
 
 
-def test_redacted_on_every_way_in(tmp_path: Path) -> None:
+def everything_below(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file())
+
+
+@pytest.mark.parametrize(("settings", "action"), [({}, None), ({"action": "keep"}, "redact")])
+def test_hidden_on_every_way_in(
+    tmp_path: Path, settings: dict[str, str], action: SecretAction | None
+) -> None:
     key = EXAMPLES["aws-access-key"]
-    with opened(tmp_path, action="redact") as store:
-        chunk = store.create_chunk(f"Key {key}.")
+    source = tmp_path / "notes.md"
+    source.write_text(f"# Notes\n\nImported {key}.\n")
+    with opened(tmp_path / "brain", pii=True, **settings) as store:
+        memory = Memory(store)
+        chunk = store.create_chunk(
+            f"Key {key}.", metadata={"note": [key]}, tags=[key, "x"], provenance={"said": key}, secrets=action
+        )
         assert chunk.content == "Key [redacted:aws-access-key]."
-        assert store.update_chunk(chunk.id, content=f"New {key}").content == "New [redacted:aws-access-key]"  # type: ignore[union-attr]
-        result = RememberOperation(store).remember(f"Remember {key} and ada@example.org.")
-        assert result["secrets"] == {"aws-access-key": 1, "e-mail-address": 1}
+        assert chunk.metadata.extra == {"note": ["[redacted:aws-access-key]"]}
+        other = store.create_chunk("another one")
+        link = {"target_id": other.id, "type": "supports", "strength": 0.5, "reasoning": f"see {key}"}
+        changed = memory.update(chunk.id, content=f"New {key}", links=[link], secrets=action)
+        assert changed is not None
+        assert changed.content == "New [redacted:aws-access-key]"
+        assert changed.links[0].reasoning == "see [redacted:aws-access-key]"
+        with memory.batch():
+            made = memory.remember(
+                f"Remember {key} and ada@example.org.", metadata={"a": key}, tags=key, secrets=action
+            )
+        assert made.secrets == SecretsFound({"aws-access-key": 3, "e-mail-address": 1}, hidden=True)
+        assert made.secrets.count == 4
+        asked = RememberOperation(store).remember(f"Also {key}.", secrets=action)
+        assert (asked["secrets"], asked["secrets_hidden"]) == ({"aws-access-key": 1}, 1)
         chunk.content, chunk.id = f"Adopted {key}", "chunk-other"
-        assert store.adopt(chunk).content == "Adopted [redacted:aws-access-key]"
-        assert all(key not in found.content for found in store.iter_chunks())
+        assert store.adopt(chunk, secrets=action).content == "Adopted [redacted:aws-access-key]"
+        report = import_source(store, source, secrets=action)
+        assert (report.secrets, report.secrets_hidden) == ({"aws-access-key": 1}, 1)
+        if not settings:  # without an argument of their own: as configured
+            store.add_link(other.id, chunk.id, "supports", reasoning=key)
+            entry = memory.continuum.traces.record(
+                f"deploy with {key}", [{"tool": "sh", "call": f"login {key}"}], notes=key
+            )
+            memory.continuum.traces.use(entry.key, False, error=f"denied: {key}")
+            memory.continuum.workspace.after_tool_call("sh", f"login {key}", variables={"token": key})
+    assert key.encode() not in everything_below(tmp_path / "brain")
+
+
+@pytest.mark.parametrize(
+    ("settings", "action"), [({"action": "keep"}, None), ({"action": "warn"}, None), ({}, "keep")]
+)
+def test_what_is_kept_is_never_said_to_be_hidden(
+    tmp_path: Path, settings: dict[str, str], action: SecretAction | None
+) -> None:
+    key = EXAMPLES["aws-access-key"]
+    with opened(tmp_path, **settings) as store:
+        made = Memory(store).remember(f"Remember {key}.", secrets=action)
+        assert made.secrets == SecretsFound({"aws-access-key": 1}, hidden=False)
+        assert "in clear" in str(made)
+        assert key in store.get_chunk(made.chunk_ids[0]).content  # type: ignore[union-attr]
+        asked = RememberOperation(store).remember(f"Also {key}.", secrets=action)
+        assert (asked["secrets"], asked["secrets_hidden"]) == ({"aws-access-key": 1}, 0)
+
+
+def test_a_call_that_refuses_stores_nothing(tmp_path: Path) -> None:
+    key = EXAMPLES["aws-access-key"]
+    with opened(tmp_path) as store:
+        for given in ({"text": key}, {"text": "fine", "metadata": {"a": {"b": key}}}):
+            with pytest.raises(InvalidChunk, match="secrets are refused") as caught:
+                Memory(store).remember(**given, secrets="refuse")  # type: ignore[arg-type]
+            assert key not in str(caught.value)
+        with pytest.raises(InputError, match="secrets must be one of redact, keep, refuse"):
+            Memory(store).remember("x", secrets="hide")  # type: ignore[arg-type]
+        assert store.list_chunks() == []
 
 
 def test_a_private_key_longer_than_a_chunk_is_redacted_whole(tmp_path: Path) -> None:

@@ -93,11 +93,18 @@ def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
     return value
 
 
+def several(value: Iterable[str] | str) -> list[str]:
+    """A list of texts; a single text is a list of one, never of its characters."""
+    return [value] if isinstance(value, str) else list(value)
+
+
 def check_tags(value: object) -> list[str]:
-    """Return the tags, stripped, in order, without repeats; raises InvalidChunk."""
+    """Return the tags, stripped, in order, without repeats; a single text is one tag. Raises InvalidChunk."""
     if value is None:
         return []
-    if isinstance(value, str) or not isinstance(value, Iterable) or isinstance(value, Mapping):
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes | bytearray):
         raise InvalidChunk(f"tags must be a list of words, not {shown(value)}")
     tags: dict[str, None] = {}
     for tag in value:

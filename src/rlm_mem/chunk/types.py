@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_mem.chunk.fields import check_type_name, shown
+from rlm_mem.chunk.fields import check_type_name, several, shown
 from rlm_mem.errors import InvalidChunk, InvalidLink
 
 __all__ = [
@@ -71,13 +71,13 @@ class TypeRegistry:
         self,
         name: str,
         description: str = "",
-        required_fields: Sequence[str] = (),
-        optional_fields: Sequence[str] = (),
+        required_fields: Sequence[str] | str = (),
+        optional_fields: Sequence[str] | str = (),
     ) -> None:
         """Accept chunks of a new type; ``required_fields`` must then be present in their metadata."""
         check_type_name(name)
         self.chunk_types[name] = ChunkTypeSpec(
-            name, description, tuple(required_fields), tuple(optional_fields)
+            name, description, tuple(several(required_fields)), tuple(several(optional_fields))
         )
 
     def register_link_type(self, name: str, description: str = "") -> None:

@@ -82,7 +82,7 @@ def remember_team(memory: Memory, tell: Callable[[int, int], None]) -> int:
                 occurred_at=row["at"],
                 source="import",
             )
-            ids[row["key"]] = result["chunk_ids"][0]
+            ids[row["key"]] = result.chunk_ids[0]
         for row in rows:
             for link in row["links"]:
                 memory.link(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,11 @@ from rlm_mem.cli import options, sources
 from rlm_mem.cli.backup import restore_backup
 from rlm_mem.cli.open import open_memory
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
+from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
+
+if TYPE_CHECKING:
+    from rlm_mem.text.secrets import Screened
 
 PANEL = "Change"
 
@@ -117,6 +121,7 @@ def update(
             "--expect", metavar="REVISION", help="Refuse when somebody changed it since this revision."
         ),
     ] = None,
+    secrets: options.Secrets = None,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
@@ -135,7 +140,7 @@ def update(
         raise InputError(
             "nothing to change", hint="Give --content, --tag, --no-tags, --type or --confidence."
         )
-    _update(ctx, chunk_id, changes, revision, as_json, brain, namespace)
+    _update(ctx, chunk_id, changes, revision, as_json, brain, namespace, secrets)
 
 
 def edit(
@@ -165,15 +170,21 @@ def _update(
     as_json: bool,
     brain: str | None,
     namespace: str | None,
+    secrets: SecretAction | None = None,
 ) -> None:
+    found: list[Screened] = []
     with open_memory(ctx, brain, namespace) as memory:
-        changed = memory.update(chunk_id, expected_revision=revision, **changes)
+        changed = memory.store.update_chunk(
+            chunk_id, expected_revision=revision, secrets=secrets, on_secret=found.append, **changes
+        )
     if changed is None:
         raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
     if as_json:
         print_json(changed.to_dict())
     else:
         screen().print(text(f"{chunk_id} is at revision {changed.revision}"))
+        if found:
+            screen().print(text(str(found[0].report()), "yellow"))
 
 
 def _in_editor(content: str) -> str:

@@ -133,6 +133,7 @@ def import_(
             "--history", help="Take over former versions and the audit log, too: trust who made it."
         ),
     ] = False,
+    secrets: options.Secrets = None,
     watch: Annotated[
         bool, options.flag("--watch", help="Stay, and import what is new or changed in a folder.")
     ] = False,
@@ -144,8 +145,10 @@ def import_(
     namespace: options.Namespace = None,
 ) -> None:
     """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""
-    if watch and (dry_run or replace or again or format or history):
-        raise InputError("--watch goes with none of --dry-run, --format, --replace, --again, --history")
+    if watch and (dry_run or replace or again or format or history or secrets):
+        raise InputError(
+            "--watch goes with none of --dry-run, --format, --replace, --again, --history, --secrets"
+        )
     with open_memory(ctx, brain, namespace, create=not dry_run) as memory:
         if watch:
             _watch(memory, source, every, _printer(as_json))
@@ -163,6 +166,7 @@ def import_(
                 replace=replace,
                 again=again,
                 history=history,
+                secrets=secrets,
                 progress=lambda done, total: tell(done // 1024, max(1, total // 1024)),
             )
     _printer(as_json)(report)
@@ -208,8 +212,16 @@ def _show(report: ImportReport) -> None:
         shown += [(f"  into {name}", f"{count:,}") for name, count in sorted(report.namespaces.items())]
     if shown:
         console.print(pairs(shown))
-    for rule, count in sorted(report.secrets.items()):
-        console.print(text(f"secret: {rule}: {count:,}", "yellow"))
+    if report.secrets:
+        named = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(report.secrets.items()))
+        total = sum(report.secrets.values())
+        hidden = "would be hidden" if report.dry_run else "hidden"
+        console.print(
+            text(
+                f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} in clear ({named})",
+                "yellow",
+            )
+        )
     for name, entries, total in (
         ("kept", report.conflicts, report.kept),
         ("not read", report.problems, report.problem_count),

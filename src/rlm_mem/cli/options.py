@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from rlm_mem.config import SecretAction
+
 
 def flag(*names: str, **more: Any) -> Any:
     """An option that is given or not; no value is shown beside it in the help."""
@@ -53,6 +55,16 @@ Confidence = Annotated[
 ]
 Conversation = Annotated[
     str | None, typer.Option("--conversation", "-c", metavar="ID", help="The conversation it belongs to.")
+]
+
+Secrets = Annotated[
+    SecretAction | None,
+    typer.Option(
+        "--secrets",
+        metavar="ACTION",
+        help="Keys and passwords: redact, keep or refuse. Default: secrets.action, which is redact.",
+        show_default=False,
+    ),
 ]
 
 WithTags = Annotated[

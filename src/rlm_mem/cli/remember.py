@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from rlm_mem.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.memory import Memory
 
 PANEL = "Remember and recall"
@@ -56,12 +58,19 @@ def remember(
             "--at", metavar="TIME", help="When it was said or happened, where that is not now (ISO 8601)."
         ),
     ] = None,
+    secrets: options.Secrets = None,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
 ) -> None:
     """Remember a text: it is split into chunks, and linked with what is there."""
-    given = {"tags": tags, "confidence": confidence, "chunk_type": kind, "occurred_at": at}
+    given = {
+        "tags": tags,
+        "confidence": confidence,
+        "chunk_type": kind,
+        "occurred_at": at,
+        "secrets": secrets,
+    }
     named = {name: value for name, value in given.items() if value is not None}
     texts = _texts(words, file, folder)
     paths = [path for one in folder or () for path in sources.files_below(one, pattern or ())]
@@ -100,12 +109,16 @@ class _Outcome:
         self.texts = 0
         self.skipped: list[sources.Skipped] = []
         self.failed: list[sources.Skipped] = []
+        self.secrets: Counter[str] = Counter()
+        self.hidden = False
 
-    def add(self, result: dict[str, Any]) -> None:
+    def add(self, result: RememberResult) -> None:
         self.texts += 1
-        self.chunk_ids += result["chunk_ids"]
-        self.tokens += result["total_tokens"]
-        self.created += result["chunks_created"]
+        self.chunk_ids += result.chunk_ids
+        self.tokens += result.tokens
+        self.created += result.created
+        self.secrets.update(result.secrets.rules)
+        self.hidden = self.hidden or result.secrets.hidden  # one command has one action
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -116,6 +129,8 @@ class _Outcome:
             "texts": self.texts,
             "skipped": self.skipped,
             "failed": self.failed,
+            "secrets": dict(self.secrets),
+            "secrets_hidden": self.secrets.total() if self.hidden else 0,
         }
 
 
@@ -175,17 +190,14 @@ def _remember(
     named: dict[str, Any],
     conversation: str | None,
     tell: Callable[[int, int], None] | None,
-) -> dict[str, Any]:
+) -> RememberResult:
     """One text. The chunks of a file belong together: its path is their conversation unless one is named."""
     more = dict(named)
     if source.path is not None:
         more["source"] = "import"
         more["provenance"] = {"path": str(source.path)}
         conversation = conversation or f"file:{source.path}"
-    result = memory.remember(source.text, conversation_id=conversation, progress=tell, **more)
-    if not result["success"]:
-        raise InputError(result.get("error") or "the text was not remembered", hint=result.get("hint"))
-    return result
+    return memory.remember(source.text, conversation_id=conversation, progress=tell, **more)
 
 
 def _show(outcome: _Outcome, seconds: float) -> None:
@@ -201,6 +213,10 @@ def _show(outcome: _Outcome, seconds: float) -> None:
         console.print(text(f"  {chunk_id}", "cyan"))
     if len(outcome.chunk_ids) > 20:
         console.print(text(f"  … and {len(outcome.chunk_ids) - 20:,} more (--json names all)", "dim"))
+    if outcome.secrets:
+        from rlm_mem.text.secrets import SecretsFound
+
+        console.print(text(str(SecretsFound(outcome.secrets, outcome.hidden)), "yellow"))
     for title, rows in (("skipped", outcome.skipped), ("failed", outcome.failed)):
         for row in rows[:10]:
             console.print(text(f"{title}: {row.path}: {one_line(row.reason)}", "yellow"))

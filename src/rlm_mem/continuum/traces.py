@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem.chunk.fields import several
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, archive_name
 from rlm_mem.continuum.files import Entry, MemoryFiles, new_text
@@ -17,6 +18,7 @@ from rlm_mem.continuum.rules import after_use
 from rlm_mem.continuum.runs import Run, Step, as_step, write_run
 from rlm_mem.continuum.schema import TIERS, Frontmatter, stamp, tier_fields
 from rlm_mem.errors import InvalidMemory, NotFoundError
+from rlm_mem.text.secrets import screen, screen_data
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -75,9 +77,9 @@ class Traces:
         steps: Iterable[Step | Mapping[str, Any]] = (),
         *,
         success: bool | None = None,
-        indicators: Sequence[str] = (),
-        preconditions: Sequence[str] = (),
-        postconditions: Sequence[str] = (),
+        indicators: Sequence[str] | str = (),
+        preconditions: Sequence[str] | str = (),
+        postconditions: Sequence[str] | str = (),
         project: str | None = None,
         context_fingerprint: str | None = None,
         task_type: str | None = None,
@@ -90,7 +92,7 @@ class Traces:
 
         Args:
             success: how it went; None when that is not known yet (record it later with ``use``).
-            indicators: what showed that it went well.
+            indicators: what showed that it went well; a single text is one of them, as in the other lists.
             project, context_fingerprint: the context that uses are counted by.
             confidence: 0-1; by default from the execution: 0.8 for a success with indicators and no failed step,
                 0.7 without, 0.3 for a failure.
@@ -100,6 +102,9 @@ class Traces:
         """
         if not isinstance(goal, str) or not goal.strip():
             raise InvalidMemory("a log needs a goal")
+        indicators, preconditions, postconditions = (
+            several(given) for given in (indicators, preconditions, postconditions)
+        )
         run = Run(
             goal=goal,
             steps=tuple(as_step(number, step) for number, step in enumerate(steps, 1)),
@@ -119,7 +124,7 @@ class Traces:
             "consolidation_threshold": TIERS["high"].threshold,
             "usage_count": 0,
             "created_at": stamp(now),
-            "goal_signature": goal_signature(goal, self._store.config.search.language),
+            "goal_signature": goal_signature(self._clean(goal), self._store.config.search.language),
             "task_type": task_type,
             "context_fingerprint": context_fingerprint,
             "learning_source": "execution",
@@ -129,9 +134,18 @@ class Traces:
             if context:
                 fields["contexts"] = {context: [1, int(success)]}
             if not success:
-                fields["failures"] = [{"at": stamp(now), "error": (error or "")[:300], "context": context}]
-        body = write_run(run)
+                fields["failures"] = [
+                    {"at": stamp(now), "error": self._clean(error or "")[:300], "context": context}
+                ]
+        body = self._clean(write_run(run), report=True)
         return self._add_session(now, fields, body) if session else self._add_interaction(now, fields, body)
+
+    def _clean(self, text: str, *, report: bool = False) -> str:
+        """The text after ``config.secrets`` was applied; ``report`` says in the log what was found."""
+        screened = screen(text, self._store.config.secrets)
+        if screened.found and report:
+            self._store.on_secret("a tiered memory", screened)
+        return screened.text
 
     def _add_interaction(self, now: datetime, fields: dict[str, Any], body: str) -> Entry:
         file = ""
@@ -168,6 +182,7 @@ class Traces:
 
     def add_pattern(self, name: str, body: str, *, confidence: float = 0.75, **fields: Any) -> Entry:
         """Write ``pattern_{name}.md`` by hand: a mid-tier memory; raises ConflictError if there is one."""
+        name, body = self._clean(name), self._clean(body, report=True)
         file = places.pattern_file(places.slug(name))
         data = self._manual("mid", confidence, name, fields)
         self._changes.apply(
@@ -195,6 +210,7 @@ class Traces:
         if not places.is_multi(file):
             raise InvalidMemory(f"{file} holds one memory, not entries")
         tier = places.tiers_of(places.kind_of(file))[0]
+        title, body = self._clean(title), self._clean(body, report=True)
         data = self._manual(tier, confidence, title, fields)
         return self._add_block(
             file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", "record", tier
@@ -217,7 +233,7 @@ class Traces:
             "transition_timestamps": [now],
             "goal_signature": goal_signature(goal, self._store.config.search.language),
             "learning_source": "manual",
-            **fields,
+            **screen_data(fields, self._store.config.secrets)[0],
         }
 
     def _add_block(
@@ -297,7 +313,7 @@ class Traces:
         how: dict[str, Any] = {
             "context": context_key(project, context_fingerprint),
             "validated": validated,
-            "error": error,
+            "error": None if error is None else self._clean(error, report=True),
             "step": step,
         }
         if key.startswith("chunk-"):
@@ -312,7 +328,7 @@ class Traces:
                 raise InvalidMemory(f"{entry.key} is working state: it has no uses")
             at = stamp(self._store.clock())
             fields = after_use(entry.meta, success, at, **how) | self.accesses(entry)
-            reason = "went well" if success else f"failed: {error or 'no reason given'}"
+            reason = "went well" if success else f"failed: {how['error'] or 'no reason given'}"
             edit = self._changes.replaced(entry, entry.changed(fields))
             details = {"success": success, "context": how["context"], "tier": entry.meta.tier}
             return self._changes.draft("use", entry.key, reason, [edit], details=details)

@@ -16,6 +16,7 @@ from rlm_mem.continuum.changes import Changes
 from rlm_mem.continuum.files import Entry, MemoryFiles, new_text
 from rlm_mem.continuum.schema import stamp, tier_fields
 from rlm_mem.errors import InvalidMemory
+from rlm_mem.text.secrets import screen, screen_data
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -123,12 +124,18 @@ class Workspace:
 
     def _put_text(self, name: str, text: str) -> None:
         file = f"{places.STATE}/{name}.md"
-        self._files.write(file, new_text(self._fields(file), text))
+        screened = screen(text, self._store.config.secrets)
+        if screened.found:
+            self._store.on_secret(file, screened)
+        self._files.write(file, new_text(self._fields(file), screened.text))
 
     def _put_variables(self, variables: Mapping[str, Any]) -> None:
         file = f"{places.STATE}/variables.json"
         if "_memory" in variables:
             raise InvalidMemory(f"{file}: _memory: this name is taken by the frontmatter")
+        variables, found = screen_data(variables, self._store.config.secrets, where=file)
+        if found.found:
+            self._store.on_secret(file, found)
         try:
             data = msgspec.json.encode({"_memory": self._fields(file), **variables})
         except (TypeError, msgspec.MsgspecError) as error:

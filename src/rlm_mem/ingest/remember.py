@@ -1,4 +1,4 @@
-"""RememberOperation: text becomes typed, linked chunks in one commit (docs/spec/operations.md, REMEMBER)."""
+"""REMEMBER: text of any length becomes typed, linked chunks in one commit (docs/spec/operations.md)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,54 @@ from rlm_mem.chunk import (
     check_time,
     format_time,
 )
-from rlm_mem.config import Config
+from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.telemetry import Operation, count, observed
-from rlm_mem.text.secrets import Screened, screen
+from rlm_mem.text.secrets import Screened, SecretsFound, screen, screen_data
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Progress", "RememberOperation", "When"]
+__all__ = ["Progress", "RememberOperation", "RememberResult", "When", "remember"]
 
 Progress = Callable[[int, int], None]
 """Called with (chunks done, chunks in all)."""
 
 When = str | datetime | Callable[[int], "str | datetime | None"]
 """A time, or a function from a character position of the text to the time when that was said."""
+
+
+@dataclass(frozen=True)
+class RememberResult:
+    """What one ``remember`` stored; ``print`` shows it in a line or two.
+
+    Attributes:
+        chunk_ids: every chunk that holds the text, in its order; those that were there already are among them.
+        created: how many of them are new.
+        duplicates: ids of those that were there already, word for word, in the same conversation.
+        tokens: o200k tokens of the new ones.
+        secrets: what looks like a key or password, and whether it was hidden; false when there is none.
+    """
+
+    chunk_ids: list[str]
+    created: int
+    duplicates: list[str]
+    tokens: int
+    secrets: SecretsFound = field(default_factory=SecretsFound)
+
+    def __str__(self) -> str:
+        ids = ", ".join(self.chunk_ids[:5]) + (", …" if len(self.chunk_ids) > 5 else "")
+        said = f"remembered {_amount(self.created, 'chunk')}, {_amount(self.tokens, 'token')}"
+        if self.duplicates:
+            said += f"; {_amount(len(self.duplicates), 'chunk')} already known"
+        said += f": {ids}"
+        return f"{said}\n{self.secrets}" if self.secrets else said
+
+
+def _amount(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @dataclass
@@ -47,7 +78,6 @@ class _Said:
     occurred_at: When | None
     metadata: Mapping[str, Any] | None
     provenance: dict[str, Any]
-    screened: bool = False  # the whole text was, and holds no secret
 
 
 @dataclass
@@ -57,156 +87,158 @@ class _Outcome:
     created: int = 0
     tokens: int = 0
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "success": True,
-            "chunk_ids": list(dict.fromkeys(self.chunk_ids)),
-            "total_tokens": self.tokens,
-            "chunks_created": self.created,
-            "duplicates": list(dict.fromkeys(self.duplicates)),
-        }
+
+def _figures(current: Operation, result: RememberResult) -> None:
+    current.set("rlm_mem.chunks", result.created)
+    count("rlm_mem.chunks.created", result.created)
+    count("rlm_mem.chunks.repeated", len(result.duplicates))
 
 
-def _figures(current: Operation, result: dict[str, Any]) -> None:
-    if not result["success"]:
-        current.failed("refused")
-        return
-    current.set("rlm_mem.chunks", result["chunks_created"])
-    count("rlm_mem.chunks.created", result["chunks_created"])
-    count("rlm_mem.chunks.repeated", len(result["duplicates"]))
+@observed("remember", _figures)
+def remember(
+    store: ChunkStore,
+    text: str,
+    *,
+    conversation_id: str | None = None,
+    tags: Sequence[str] | str | None = None,
+    confidence: float = 0.7,
+    chunk_type: str | None = None,
+    source: str = "interaction",
+    occurred_at: When | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    secrets: SecretAction | None = None,
+    progress: Progress | None = None,
+    config: Config | None = None,
+) -> RememberResult:
+    """Store a text with automatic chunking, typing and linking, all or nothing.
 
-
-class RememberOperation:
-    """Stores content as memory, chunked and linked.
+    A chunk that its conversation holds already, word for word, is not stored again: its id is returned and the
+    repetition is recorded. Each chunk's ``metadata.provenance`` tells where it comes from: ``span`` (characters
+    of the text), ``overlap`` (how many of its first characters repeat the chunk before), ``part`` of ``parts``.
 
     Args:
         store: where to.
+        text: at most ``ingest.max_content_bytes`` bytes of UTF-8.
+        conversation_id: the conversation it belongs to; None for none.
+        tags: words to find it by; a single text is one tag.
+        confidence: 0-1.
+        chunk_type: preference, fact, pattern, decision, note or a registered type; None detects it per chunk.
+        source: how it came to be: interaction, import, derived, …
+        occurred_at: when it was said, if that is not now; for a text that spans time, a function from a
+            character position to the time there.
+        metadata: further fields for every chunk, kept in ``metadata.extra``.
+        provenance: further facts about the origin, such as a path.
+        secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``; None:
+            ``config.secrets.action``.
+        progress: called after each chunk with (done, total).
         config: settings; None takes the store's.
-        on_progress: called after each chunk, unless a call brings its own.
-    """
 
-    def __init__(
-        self, store: ChunkStore, config: Config | None = None, on_progress: Progress | None = None
-    ) -> None:
+    Raises:
+        InvalidChunk: there is nothing to remember, or an argument is wrong, or there is a secret and secrets are
+            refused. Nothing was changed.
+        InputError: ``secrets`` is none of the three.
+        StorageError: it could not be written; nothing was changed.
+    """
+    return _Remembering(store, config or store.config, secrets).remember(
+        _checked_text(text, (config or store.config).ingest.max_content_bytes),
+        _checked(
+            store, conversation_id, tags, confidence, chunk_type, source, occurred_at, metadata, provenance
+        ),
+        progress,
+    )
+
+
+def _checked_text(text: object, limit: int) -> str:
+    if isinstance(text, bytes | bytearray):
+        raise InvalidChunk(
+            f"the text to remember must be str, not {type(text).__name__}",
+            hint="decode it first: data.decode('utf-8')",
+        )
+    if not isinstance(text, str):
+        raise InvalidChunk(f"the text to remember must be str, not {type(text).__name__}")
+    if not text.strip():
+        raise InvalidChunk("there is nothing to remember: the text is empty")
+    # Counting characters first: a text of many gigabytes is refused without encoding it.
+    if len(text) > limit or len(check_content(text).encode()) > limit:
+        raise InvalidChunk(
+            f"content of {len(text):,} characters is larger than the {limit:,} bytes that one remember takes",
+            hint="split it, or raise ingest.max_content_bytes",
+        )
+    return text
+
+
+def _checked(
+    store: ChunkStore,
+    conversation_id: object,
+    tags: object,
+    confidence: object,
+    chunk_type: str | None,
+    source: object,
+    occurred_at: Any,
+    metadata: Any,
+    provenance: Any,
+) -> _Said:
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidChunk(f"metadata must be a dict, not {type(metadata).__name__}")
+    if provenance is not None and not isinstance(provenance, Mapping):
+        raise InvalidChunk(f"provenance must be a dict, not {type(provenance).__name__}")
+    if occurred_at is not None and not callable(occurred_at):
+        occurred_at = check_time(occurred_at, "occurred_at")
+    if chunk_type is not None:
+        store.types.check_chunk(chunk_type, metadata or {})
+    return _Said(
+        conversation_id=None if conversation_id is None else check_text(conversation_id, "conversation_id"),
+        tags=check_tags(tags),
+        confidence=check_confidence(confidence),
+        chunk_type=chunk_type,
+        source=check_text(source, "source"),
+        occurred_at=occurred_at,
+        metadata=metadata,
+        provenance=dict(provenance or {}),
+    )
+
+
+class _Remembering:
+    """One call."""
+
+    def __init__(self, store: ChunkStore, config: Config, secrets: SecretAction | None) -> None:
         self._store = store
-        self._config = (config or store.config).ingest
-        self._secrets = (config or store.config).secrets
-        self._on_progress = on_progress
+        self._config = config.ingest
+        self._screening = config.secrets
+        self._action = secrets
         self._linker = AutoLinker(store, self._config)
 
-    @observed("remember", _figures)
-    def remember(
-        self,
-        content: str,
-        conversation_id: str | None = None,
-        tags: Sequence[str] | None = None,
-        confidence: float = 0.7,
-        chunk_type: str | None = None,
-        *,
-        source: str = "interaction",
-        occurred_at: When | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        provenance: Mapping[str, Any] | None = None,
-        progress: Progress | None = None,
-    ) -> dict[str, Any]:
-        """Store content as memory with automatic chunking, typing and linking, all or nothing.
-
-        A chunk that its conversation holds already, word for word, is not stored again: its id is returned and the
-        repetition is recorded. Each chunk's ``metadata.provenance`` tells where it comes from: ``span`` (characters
-        of ``content``), ``overlap`` (how many of its first characters repeat the chunk before), ``part`` of ``parts``.
-
-        Args:
-            content: text, at most ``ingest.max_content_bytes`` bytes of UTF-8.
-            conversation_id: the conversation it belongs to; None for none.
-            tags: words to find it by.
-            confidence: 0-1.
-            chunk_type: preference, fact, pattern, decision, note or a registered type; None detects it per chunk.
-            source: how it came to be: interaction, import, derived, …
-            occurred_at: when it was said, if that is not now; for a text that spans time, a function from a
-                character position to the time there.
-            metadata: further fields for every chunk, kept in ``metadata.extra``.
-            provenance: further facts about the origin, such as a path.
-            progress: called after each chunk with (done, total).
-
-        Returns:
-            ``{"success": True, "chunk_ids": [str], "total_tokens": int, "chunks_created": int, "duplicates": [str]}``,
-            the tokens being those of the chunks created, and ``"secrets": {rule: int}`` where ``config.secrets`` found
-            any; or, when it cannot be stored, ``"success": False`` with
-            ``"error"``, one sentence, and ``"hint"`` where there is a remedy. Then nothing was changed.
-        """
-        try:
-            said = self._checked(
-                conversation_id, tags, confidence, chunk_type, source, occurred_at, metadata, provenance
-            )
-            screened = self._screened(content)
-            if screened.hidden and callable(said.occurred_at):
-                moment = said.occurred_at
-                said.occurred_at = lambda position: moment(screened.original(position))
-            pieces = self._pieces(screened.text, said)
-            said.screened = not screened.found
-            outcome = self._store_all(pieces, said, progress or self._on_progress)
-        except RlmMemError as error:  # the documented contract: a sentence, no traceback
-            return _failure(error)
-        result = outcome.as_dict()
-        if screened.found:
-            result["secrets"] = screened.counts()
-        return result
-
-    def _screened(self, content: object) -> Screened:
-        """The whole text is screened, since a private key may be cut in two; a text refused later passes as it is."""
-        if not isinstance(content, str) or len(content) > self._config.max_content_bytes:
-            return Screened(content)  # type: ignore[arg-type]  # _pieces says what is wrong with it
-        return screen(content, self._secrets)
-
-    def _checked(
-        self,
-        conversation_id: object,
-        tags: object,
-        confidence: object,
-        chunk_type: str | None,
-        source: object,
-        occurred_at: Any,
-        metadata: Any,
-        provenance: Any,
-    ) -> _Said:
-        if metadata is not None and not isinstance(metadata, Mapping):
-            raise InvalidChunk(f"metadata must be a dict, not {type(metadata).__name__}")
-        if provenance is not None and not isinstance(provenance, Mapping):
-            raise InvalidChunk(f"provenance must be a dict, not {type(provenance).__name__}")
-        if occurred_at is not None and not callable(occurred_at):
-            occurred_at = check_time(occurred_at, "occurred_at")
-        if chunk_type is not None:
-            self._store.types.check_chunk(chunk_type, metadata or {})
-        return _Said(
-            conversation_id=None
-            if conversation_id is None
-            else check_text(conversation_id, "conversation_id"),
-            tags=check_tags(tags),
-            confidence=check_confidence(confidence),
-            chunk_type=chunk_type,
-            source=check_text(source, "source"),
-            occurred_at=occurred_at,
-            metadata=metadata,
-            provenance=dict(provenance or {}),
+    def remember(self, text: str, said: _Said, progress: Progress | None) -> RememberResult:
+        # The whole text at once, since a private key may be cut in two.
+        screened = screen(text, self._screening, self._action)
+        fields = (said.metadata, said.provenance, said.tags)
+        (said.metadata, said.provenance, said.tags), more = screen_data(
+            fields, self._screening, self._action, where="what is stored with the text"
+        )
+        if screened.hidden and callable(said.occurred_at):
+            moment = said.occurred_at
+            said.occurred_at = lambda position: moment(screened.original(position))
+        outcome = self._store_all(self._pieces(screened.text, said), said, progress)
+        found = Screened("", [*screened.found, *more.found], screened.hidden or more.hidden)
+        if found.found:
+            self._store.on_secret(outcome.chunk_ids[0], found)
+        return RememberResult(
+            chunk_ids=list(dict.fromkeys(outcome.chunk_ids)),
+            created=outcome.created,
+            duplicates=list(dict.fromkeys(outcome.duplicates)),
+            tokens=outcome.tokens,
+            secrets=found.report(),
         )
 
-    def _pieces(self, content: str, said: _Said) -> list[ChunkResult]:
-        limit = self._config.max_content_bytes
-        # Counting characters first: a text of many gigabytes is refused without encoding it.
-        if isinstance(content, str) and (
-            len(content) > limit or len(check_content(content).encode()) > limit
-        ):
-            raise InvalidChunk(
-                f"content of {len(content):,} characters is larger than the {limit:,} bytes that one remember takes",
-                hint="split it, or raise ingest.max_content_bytes",
-            )
+    def _pieces(self, text: str, said: _Said) -> list[ChunkResult]:
         engine = ChunkingEngine(
             self._config.min_tokens,
             self._config.max_tokens,
             target_tokens=self._config.target_tokens,
             overlap_tokens=self._config.overlap_tokens,
         )
-        return engine.chunk(check_content(content), said.conversation_id, said.tags)
+        return engine.chunk(text, said.conversation_id, said.tags)
 
     def _store_all(self, pieces: list[ChunkResult], said: _Said, progress: Progress | None) -> _Outcome:
         outcome = _Outcome()
@@ -254,9 +286,79 @@ class RememberOperation:
             source=said.source,
             occurred_at=occurred_at,
             provenance=provenance,
-            screened=said.screened,
+            screened=True,  # the whole text was
             check_targets=False,  # every target was read from the index within this very transaction
         )
+
+
+class RememberOperation:
+    """Stores content as memory, chunked and linked: :func:`remember` with its answer as a dictionary.
+
+    Args:
+        store: where to.
+        config: settings; None takes the store's.
+        on_progress: called after each chunk, unless a call brings its own.
+    """
+
+    def __init__(
+        self, store: ChunkStore, config: Config | None = None, on_progress: Progress | None = None
+    ) -> None:
+        self._store = store
+        self._config = config
+        self._on_progress = on_progress
+
+    def remember(
+        self,
+        content: str,
+        conversation_id: str | None = None,
+        tags: Sequence[str] | str | None = None,
+        confidence: float = 0.7,
+        chunk_type: str | None = None,
+        *,
+        source: str = "interaction",
+        occurred_at: When | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        secrets: SecretAction | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """As :func:`remember`, with the answer and the failures as a dictionary.
+
+        Returns:
+            ``{"success": True, "chunk_ids": [str], "total_tokens": int, "chunks_created": int, "duplicates": [str]}``,
+            and where secrets were found ``"secrets": {rule: int}`` and ``"secrets_hidden": int``; or, when it cannot be
+            stored, ``"success": False`` with ``"error"``, one sentence, and ``"hint"`` where there is a remedy. Then
+            nothing was changed.
+        """
+        try:
+            made = remember(
+                self._store,
+                content,
+                conversation_id=conversation_id,
+                tags=tags,
+                confidence=confidence,
+                chunk_type=chunk_type,
+                source=source,
+                occurred_at=occurred_at,
+                metadata=metadata,
+                provenance=provenance,
+                secrets=secrets,
+                progress=progress or self._on_progress,
+                config=self._config,
+            )
+        except RlmMemError as error:  # the documented contract: a sentence, no traceback
+            return _failure(error)
+        answer: dict[str, Any] = {
+            "success": True,
+            "chunk_ids": made.chunk_ids,
+            "total_tokens": made.tokens,
+            "chunks_created": made.created,
+            "duplicates": made.duplicates,
+        }
+        if made.secrets:
+            answer["secrets"] = dict(made.secrets.rules)
+            answer["secrets_hidden"] = made.secrets.count if made.secrets.hidden else 0
+        return answer
 
 
 def _failure(error: RlmMemError) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import Chunk, content_hash, format_time
+from rlm_mem.chunk import Chunk, format_time
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import Memory, mapped_id
 from rlm_mem.interchange.report import ImportReport
-from rlm_mem.text.secrets import screen
+from rlm_mem.store.core.drafts import screened_chunk
 
 if TYPE_CHECKING:
+    from rlm_mem.config import SecretAction
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Adopter"]
@@ -29,11 +30,20 @@ class Adopter:
         dry_run: decide and count, write nothing.
         keep_namespaces: False puts everything into the namespace of the store.
         replace: what comes in replaces what is there, whatever the revisions.
+        secrets: what becomes of secrets; None: as configured.
     """
 
     def __init__(
-        self, store: ChunkStore, report: ImportReport, *, dry_run: bool, keep_namespaces: bool, replace: bool
+        self,
+        store: ChunkStore,
+        report: ImportReport,
+        *,
+        dry_run: bool,
+        keep_namespaces: bool,
+        replace: bool,
+        secrets: SecretAction | None = None,
     ) -> None:
+        self._secrets = secrets
         self._store = store
         self._report = report
         self._dry_run = dry_run
@@ -55,7 +65,7 @@ class Adopter:
             chunk.namespace = self._store.namespace
         if memory.original_id is not None:
             self._report.renamed(memory.original_id, chunk.id)
-        self._screen(chunk)
+        chunk = memory.chunk = self._screened(chunk)
         found = self._there(chunk)
         foreign = found is None and self._store.backend.held_elsewhere(chunk.namespace, chunk.id)
         if foreign or (found is not None and self._is_another(found[0], memory)):
@@ -103,22 +113,17 @@ class Adopter:
             and there.metadata.content_hash != chunk.metadata.content_hash
         )
 
-    def _screen(self, chunk: Chunk) -> None:
-        screened = screen(chunk.content, self._store.config.secrets)
-        self._report.found(screened.counts())
-        if screened.hidden:
-            from rlm_mem.text.tokens import count_tokens
-
-            chunk.content = screened.text
-            chunk.tokens = count_tokens(chunk.content)
-            chunk.metadata.content_hash = content_hash(chunk.content)
+    def _screened(self, chunk: Chunk) -> Chunk:
+        screened, found = screened_chunk(chunk, self._store.config.secrets, self._secrets)
+        self._report.found(found)
+        return screened
 
     def _write(self, memory: Memory, *, new: bool = False, over: Chunk | None = None) -> str:
         chunk = memory.chunk
         if over is not None:
             chunk = _as_revision_of(over, chunk, format_time(self._store.clock()), merge=memory.derived)
         if not self._dry_run:
-            self._store.adopt(chunk, archived=memory.archived)
+            self._store.adopt(chunk, archived=memory.archived, secrets=self._secrets)
         elif chunk.id in self._planned:  # a second one in the source: what it does depends on the first
             self._report.known += 1
             return chunk.id

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.chunk import Chunk, check_namespace, content_hash
+from rlm_mem.chunk import Chunk, check_namespace
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import json_lines
 from rlm_mem.interchange.records import Former, Problem, Record, Step
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.source_file import SourceFile, moment
-from rlm_mem.text.secrets import screen
+from rlm_mem.store.core.drafts import screened_chunk
 
 if TYPE_CHECKING:
+    from rlm_mem.config import SecretAction
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["FOLDER", "HistoryAdopter", "exported_events", "exported_versions", "read_history", "record_of"]
@@ -92,8 +93,15 @@ class HistoryAdopter:
     """
 
     def __init__(
-        self, store: ChunkStore, report: ImportReport, *, dry_run: bool, keep_namespaces: bool
+        self,
+        store: ChunkStore,
+        report: ImportReport,
+        *,
+        dry_run: bool,
+        keep_namespaces: bool,
+        secrets: SecretAction | None = None,
     ) -> None:
+        self._secrets = secrets
         self._store = store
         self._report = report
         self._dry_run = dry_run
@@ -113,17 +121,11 @@ class HistoryAdopter:
         if any(version.revision == chunk.revision for version in there):
             return
         try:
-            screened = screen(chunk.content, self._store.config.secrets)
+            chunk, found = screened_chunk(chunk, self._store.config.secrets, self._secrets)
         except InputError as error:
             self._report.problem(former.where, str(error))
             return
-        self._report.found(screened.counts())
-        if screened.hidden:
-            from rlm_mem.text.tokens import count_tokens
-
-            chunk.content = screened.text
-            chunk.tokens = count_tokens(chunk.content)
-            chunk.metadata.content_hash = content_hash(chunk.content)
+        self._report.found(found)
         self._report.versions += 1
         if not self._dry_run:
             with self._store.backend.transaction(chunk.namespace) as transaction:

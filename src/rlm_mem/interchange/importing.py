@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.config import locate
+from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
@@ -49,6 +49,7 @@ def import_source(
     again: bool = False,
     history: bool = False,
     label: str | None = None,
+    secrets: SecretAction | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Import a file, a folder or a zip archive; every file is read by what it is (``detection.FORMATS``).
@@ -65,6 +66,7 @@ def import_source(
         again: read what was imported before and has not changed since, too.
         history: take over former versions of chunks and the audit log, where an export has them.
         label: what to call the source where its path says nothing, as that of an upload.
+        secrets: ``redact``, ``keep`` or ``refuse`` keys and passwords; None: ``config.secrets.action``.
         progress: called as the source is read.
 
     Returns:
@@ -86,6 +88,7 @@ def import_source(
         replace=replace,
         again=again,
         history=history,
+        secrets=secrets,
         progress=progress,
     )
     told = store.on_secret
@@ -140,6 +143,7 @@ class _Import:
         replace: bool,
         again: bool,
         history: bool,
+        secrets: SecretAction | None,
         progress: Progress | None,
     ) -> None:
         self.report = ImportReport(place.label if isinstance(place, Labelled) else str(place.path), dry_run)
@@ -148,14 +152,22 @@ class _Import:
         self._dry_run = dry_run
         self._again = again
         self._progress = progress
+        self._secrets = secrets
         self._adopter = Adopter(
-            store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces, replace=replace
+            store,
+            self.report,
+            dry_run=dry_run,
+            keep_namespaces=keep_namespaces,
+            replace=replace,
+            secrets=secrets,
         )
         self._files = FileAdopter(
             store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces, replace=replace
         )
         self._history = (
-            HistoryAdopter(store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces)
+            HistoryAdopter(
+                store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces, secrets=secrets
+            )
             if history
             else None
         )
@@ -332,32 +344,33 @@ class _Import:
         if self._dry_run:
             self._plan(record, text)
             return
-        from rlm_mem.ingest.remember import RememberOperation
+        from rlm_mem.ingest.remember import remember
 
-        result = RememberOperation(self._store).remember(
-            text,
-            record.conversation_id,
-            tags=record.tags,
-            source="import",
-            occurred_at=when,
-            metadata=record.extra,
-            provenance={"path": record.where},
-        )
-        if not result["success"]:
-            self.report.problem(record.where, result["error"])
+        try:
+            result = remember(
+                self._store,
+                text,
+                conversation_id=record.conversation_id,
+                tags=record.tags,
+                source="import",
+                occurred_at=when,
+                metadata=record.extra,
+                provenance={"path": record.where},
+                secrets=self._secrets,
+            )
+        except InputError as error:
+            self.report.problem(record.where, error.message)
             return
-        self.report.created += result["chunks_created"]
-        self.report.known += len(result["duplicates"])
-        self.report.tokens += result["total_tokens"]
-        self.report.found(result.get("secrets", {}))
-        known = set(result["duplicates"])
-        for chunk_id in result["chunk_ids"]:
+        self.report.created += result.created
+        self.report.known += len(result.duplicates)
+        self.report.tokens += result.tokens
+        self.report.found(result.secrets)
+        known = set(result.duplicates)
+        for chunk_id in result.chunk_ids:
             if chunk_id not in known:
                 self.report.chunk(chunk_id, self._store.namespace)
-        self._retire(
-            record, [item for item in former if item not in result["chunk_ids"]], result["chunk_ids"]
-        )
-        self._ledger.note(unit, mark, result["chunk_ids"])
+        self._retire(record, [item for item in former if item not in result.chunk_ids], result.chunk_ids)
+        self._ledger.note(unit, mark, result.chunk_ids)
 
     def _retire(self, record: Dialogue | Note, former: list[str], present: list[str]) -> None:
         """Archive what was replaced: of a note, what it does not say any more; of a conversation, a chunk that grew.
@@ -380,7 +393,7 @@ class _Import:
 
         settings = self._store.config.ingest
         try:
-            screened = screen(text, self._store.config.secrets)
+            screened = screen(text, self._store.config.secrets, self._secrets)
             pieces = ChunkingEngine(
                 settings.min_tokens,
                 settings.max_tokens,
@@ -390,7 +403,7 @@ class _Import:
         except InputError as error:
             self.report.problem(record.where, str(error))
             return
-        self.report.found(screened.counts())
+        self.report.found(screened)
         for piece in pieces:
             if self._store.find_same(piece.content, record.conversation_id):
                 self.report.known += 1

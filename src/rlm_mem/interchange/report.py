@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlm_mem.interchange.records import Problem
+from rlm_mem.text.secrets import Screened, SecretsFound
 
 __all__ = ["ImportReport"]
 
@@ -19,7 +20,8 @@ class ImportReport:
     ``created`` are new, ``updated`` replaced what was there, ``known`` were there already, ``kept`` differ from what
     is there, which was kept (``conflicts`` says why), ``archived`` went to the archive: their source dropped them.
     ``persona_files`` and ``brain_files`` (tiered memories and records) are files that were written as they are,
-    ``versions`` former ones of chunks, ``events`` lines of the audit log.
+    ``versions`` former ones of chunks, ``events`` lines of the audit log. ``secrets`` counts by rule what looks like a
+    key or password; ``secrets_hidden`` of them were, or would be, stored as ``[redacted:RULE]``, the others in clear.
     """
 
     source: str
@@ -41,6 +43,7 @@ class ImportReport:
     tokens: int = 0
     namespaces: dict[str, int] = field(default_factory=dict)
     secrets: dict[str, int] = field(default_factory=dict)
+    secrets_hidden: int = 0
     chunk_ids: list[str] = field(default_factory=list)
     mapped: dict[str, str] = field(default_factory=dict)
     conflicts: list[Problem] = field(default_factory=list)
@@ -78,10 +81,13 @@ class ImportReport:
         if len(self.mapped) < _LISTED:
             self.mapped[original] = chunk_id
 
-    def found(self, counts: dict[str, int]) -> None:
-        """Note secrets by rule."""
-        for rule, count in counts.items():
+    def found(self, screened: Screened | SecretsFound) -> None:
+        """Note secrets by rule, and whether they were hidden."""
+        report = screened.report() if isinstance(screened, Screened) else screened
+        for rule, count in report.rules.items():
             self.secrets[rule] = self.secrets.get(rule, 0) + count
+        if report.hidden:
+            self.secrets_hidden += report.count
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""

@@ -182,7 +182,7 @@ class RecallSession:
             )
 
     def finish(
-        self, answer: Any = None, chunk_ids: Iterable[str] = (), confidence: float | None = None
+        self, answer: Any = None, chunk_ids: Iterable[str] | str = (), confidence: float | None = None
     ) -> RecallResult:
         """End the session with the agent's answer; None says that the memory does not hold it.
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from rlm_mem.config import SecretAction
+
 __all__ = [
     "ChunkId",
     "ChunkIds",
@@ -15,6 +17,7 @@ __all__ = [
     "MaybeIds",
     "MaybeText",
     "Question",
+    "Secrets",
     "Tags",
     "Text",
     "Time",
@@ -36,6 +39,7 @@ Tags = Annotated[list[_Word], Meta(max_length=50)] | None
 Conversation = Annotated[str, Meta(max_length=500)] | None
 TypeName = Annotated[str, Meta(max_length=100)] | None
 Time = Annotated[str, Meta(max_length=40)] | None
+Secrets = SecretAction | None
 Confidence = Annotated[float, Meta(ge=0, le=1)]
 Handle = Annotated[
     str, Meta(min_length=1, max_length=100, description="The handle that recall_open returned.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Said", "event_from", "save_transcript", "session_context", "transcript"]
 
+_log = logging.getLogger(__name__)
 _MAX_EVENT = 1_000_000
 _MAX_TRANSCRIPT = 200_000_000  # bytes
 _MAX_MESSAGE = 8_000  # characters; longer ones are mostly pasted files, which are kept elsewhere
@@ -99,15 +101,20 @@ def save_transcript(memory: Memory, event: dict[str, Any]) -> int:
         with memory.batch():
             for one in some:
                 # A session is compacted several times: what is there already is not even a repetition.
-                if memory.store.find_same(one.text, conversation) is None:
-                    report = memory.remember(
+                if memory.store.find_same(one.text, conversation) is not None:
+                    continue
+                try:
+                    made = memory.remember(
                         one.text,
                         conversation_id=conversation,
                         occurred_at=one.at,
                         source="transcript",
                         tags=["session"],
                     )
-                    created += report.get("chunks_created", 0)
+                except InputError as error:  # one bad message must not cost the others
+                    _log.warning("a message of %s was not remembered: %s", path, error)
+                    continue
+                created += made.created
     return created
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.errors import RlmMemError
 from rlm_mem.server.arguments import Arguments
 from rlm_mem.server.fields import (
     ChunkId,
@@ -14,6 +14,7 @@ from rlm_mem.server.fields import (
     Confidence,
     Conversation,
     MaybeText,
+    Secrets,
     Tags,
     Text,
     Time,
@@ -34,13 +35,16 @@ _MAX_CONTENT = 20_000
 
 
 class Remembered(Struct):
-    """What was stored; `duplicates` were there already, word for word."""
+    """What was stored; `duplicates` were there already, word for word. `secrets` counts by rule what looks like a
+    key or password, `secrets_hidden` how many of them are stored as [redacted:RULE]; the others stand in clear."""
 
     chunk_ids: list[str]
     chunks_created: int
     total_tokens: int
     duplicates: list[str]
-    secrets_hidden: int = 0
+    secrets: dict[str, int]
+    secrets_hidden: int
+    note: str | None
 
 
 class SearchHit(Struct):
@@ -73,7 +77,7 @@ class MemoryLink(Struct):
 
 
 class Memory(Struct):
-    """One memory; `truncated` when its content is longer than what stands here."""
+    """One memory; `truncated` when its content is longer than what stands here. `note` tells of secrets in a change."""
 
     id: str
     content: str
@@ -88,6 +92,7 @@ class Memory(Struct):
     valid_to: str | None
     superseded_by: str | None
     links: list[MemoryLink]
+    note: str | None = None
 
 
 class Memories(Struct):
@@ -155,6 +160,10 @@ class RememberArguments(Arguments):
     ] = None
     confidence: Annotated[Confidence, Meta(description="How sure it is, 0 to 1.")] = 0.7
     occurred_at: Annotated[Time, Meta(description="When it was said or happened, ISO 8601; else now.")] = None
+    secrets: Annotated[
+        Secrets,
+        Meta(description="Keys and passwords in it: redact, keep or refuse. Else as configured: redact."),
+    ] = None
 
 
 class SearchArguments(Arguments):
@@ -199,23 +208,24 @@ class NoArguments(Arguments):
 
 
 def _remember(call: Call, given: RememberArguments) -> Remembered:
-    report = call.memory.remember(
+    made = call.memory.remember(
         given.text,
         conversation_id=given.conversation_id,
         tags=given.tags,
         confidence=given.confidence,
         chunk_type=given.type,
         occurred_at=given.occurred_at,
+        secrets=given.secrets,
         progress=lambda done, total: call.progress(done, total, f"stored {done} of {total} chunks"),
     )
-    if not report["success"]:
-        raise InputError(report["error"], hint=report.get("hint"))
     return Remembered(
-        chunk_ids=list(report["chunk_ids"]),
-        chunks_created=report["chunks_created"],
-        total_tokens=report["total_tokens"],
-        duplicates=list(report["duplicates"]),
-        secrets_hidden=sum(report.get("secrets", {}).values()),
+        chunk_ids=made.chunk_ids,
+        chunks_created=made.created,
+        total_tokens=made.tokens,
+        duplicates=made.duplicates,
+        secrets=dict(made.secrets.rules),
+        secrets_hidden=made.secrets.count if made.secrets.hidden else 0,
+        note=str(made.secrets) if made.secrets else None,
     )
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.recall.outcome import OutcomeWord
 from rlm_mem.server.arguments import Arguments
-from rlm_mem.server.fields import ChunkId, Confidence, Question, Tags, Text, Time, TypeName
+from rlm_mem.server.fields import ChunkId, Confidence, Question, Secrets, Tags, Text, Time, TypeName
 from rlm_mem.server.tool import Tool
 from rlm_mem.server.tools_memory import IdsArguments, Memory, memory_of
 from rlm_mem.server.tools_recall import Source, on_step, sources
 
 if TYPE_CHECKING:
     from rlm_mem.server.service import Call
+    from rlm_mem.text.secrets import Screened
 
 __all__ = ["TOOLS"]
 
@@ -94,6 +95,10 @@ class UpdateArguments(Arguments):
         Annotated[int, Meta(ge=1)] | None,
         Meta(description="Refuse when somebody changed it since this revision."),
     ] = None
+    secrets: Annotated[
+        Secrets,
+        Meta(description="Keys and passwords in it: redact, keep or refuse. Else as configured: redact."),
+    ] = None
 
 
 class RunsArguments(Arguments):
@@ -124,19 +129,24 @@ def _reason(call: Call, given: ReasonArguments) -> Reasoned:
 
 
 def _update(call: Call, given: UpdateArguments) -> Memory:
-    named = {
-        "content": given.content,
-        "tags": given.tags,
-        "chunk_type": given.type,
-        "confidence": given.confidence,
-    }
-    changes: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-    if not changes:
+    if all(value is None for value in (given.content, given.tags, given.type, given.confidence)):
         raise InputError("nothing to change", hint="Give content, tags, type or confidence.")
-    chunk = call.memory.update(given.id, expected_revision=given.expected_revision, **changes)
+    found: list[Screened] = []
+    chunk = call.memory.store.update_chunk(
+        given.id,
+        content=given.content,
+        tags=given.tags,
+        chunk_type=given.type,
+        confidence=given.confidence,
+        expected_revision=given.expected_revision,
+        secrets=given.secrets,
+        on_secret=found.append,
+    )
     if chunk is None:
         raise NotFoundError(f"there is no memory {given.id}", hint="search gives the ids.")
-    return memory_of(call, chunk)
+    shown = memory_of(call, chunk)
+    shown.note = str(found[0].report()) if found else None
+    return shown
 
 
 def _restore(call: Call, given: IdsArguments) -> Restored:

@@ -51,6 +51,7 @@ class Imported(Struct):
     messages: int
     tokens: int
     secrets: dict[str, int]
+    secrets_hidden: int
     chunk_ids: list[str]
     conflicts: list[Note]
     problems: list[Note]

@@ -1,21 +1,33 @@
-"""Secrets in text: found by the rules of ``secret_rules``, and hidden, refused or named as the settings say."""
+"""Secrets in text: found by the rules of ``secret_rules``, then hidden, kept or refused as asked."""
 
 from __future__ import annotations
 
 import logging
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, get_args
 
-from rlm_mem.config import SecretsConfig
-from rlm_mem.errors import InvalidChunk
+from rlm_mem.config import SecretAction, SecretsConfig
+from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.text.secret_rules import KEY, KEY_RULES, PII, PII_RULES, PRIVATE_KEY_EDGE, Rule
 
-__all__ = ["REDACTED", "Found", "Screened", "find_secrets", "hide", "log_secrets", "screen"]
+__all__ = [
+    "REDACTED",
+    "Found",
+    "Screened",
+    "SecretsFound",
+    "find_secrets",
+    "hide",
+    "log_secrets",
+    "screen",
+    "screen_data",
+]
 
 REDACTED = "[redacted]"
 
+_DEEPEST = 40  # levels; the store refuses what is nested deeper than 32
 _PRIVATE_KEY = "private-key"
 _TITLES = {rule.name: rule.title for rule in (*KEY_RULES, *PII_RULES)} | {_PRIVATE_KEY: "a private key"}
 _CASELESS = frozenset(rule.name for rule in (*KEY_RULES, *PII_RULES) if rule.pattern.flags & re.IGNORECASE)
@@ -137,33 +149,137 @@ class Screened:
             counted[one.rule] = counted.get(one.rule, 0) + 1
         return counted
 
+    def report(self) -> SecretsFound:
+        """What a caller is told."""
+        return SecretsFound(self.counts(), hidden=self.hidden and bool(self.found))
 
-def screen(text: str, settings: SecretsConfig) -> Screened:
-    """Look for secrets and do what the settings say.
+
+@dataclass(frozen=True)
+class SecretsFound:
+    """What looks like a secret in something that was written, and what was done about it; false when there is none.
+
+    Attributes:
+        rules: how many of each format, by the name of its rule.
+        hidden: ``[redacted:RULE]`` was stored in place of each; otherwise they are stored as they are.
+    """
+
+    rules: Mapping[str, int] = field(default_factory=dict)
+    hidden: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many were found."""
+        return sum(self.rules.values())
+
+    def __bool__(self) -> bool:
+        return bool(self.rules)
+
+    def __str__(self) -> str:
+        if not self.rules:
+            return "no secrets found"
+        named = ", ".join(f"{rule}: {count}" for rule, count in self.rules.items())
+        what = f"{self.count} {'secret' if self.count == 1 else 'secrets'} ({named})"
+        if self.hidden:
+            return f"{what} hidden: [redacted:RULE] is stored instead; secrets='keep' stores them as they are"
+        return f"{what} found and stored in clear, as asked; secrets='redact' hides them"
+
+
+def screen(text: str, settings: SecretsConfig, action: SecretAction | None = None) -> Screened:
+    """Look for secrets and do what the call, else the settings, say.
+
+    Args:
+        action: ``redact``, ``keep`` or ``refuse``; None: ``settings.action``.
 
     Returns:
-        the text, with ``[redacted:RULE]`` in place of each secret where ``secrets.action`` is ``redact``.
+        the text, with ``[redacted:RULE]`` in place of each secret where they are redacted.
 
     Raises:
-        InvalidChunk: ``secrets.action`` is ``refuse`` and there is one. The message names the format and the line,
-            never the secret.
+        InvalidChunk: there is one, and secrets are refused. The message names the format and the line, never the
+            secret.
+        InputError: ``action`` is none of the three.
     """
-    if settings.action == "off":
+    chosen = _chosen(settings, action)
+    if chosen == "off":
         return Screened(text)
     found = find_secrets(text, pii=settings.pii)
     if not found:
         return Screened(text)
-    if settings.action == "refuse":
+    if chosen == "refuse":
         first = found[0]
         line = text.count("\n", 0, first.start) + 1
-        raise InvalidChunk(
-            f"line {line} of the content holds what looks like {first.title}, and secrets are refused",
-            hint="Take it out, or set secrets.action to redact or warn"
-            + (" (secrets.pii = false allows addresses and numbers)." if first.kind == PII else "."),
-        )
-    if settings.action == "redact":
+        raise _refusal(first, f"line {line} of the content")
+    if chosen == "redact":
         return Screened(hide(text, found, _mask), found, hidden=True)
     return Screened(text, found)
+
+
+def screen_data(
+    data: Any, settings: SecretsConfig, action: SecretAction | None = None, *, where: str = "metadata"
+) -> tuple[Any, Screened]:
+    """The same for every text within mappings and lists, keys of mappings left alone.
+
+    Args:
+        where: what an error calls the data.
+
+    Returns:
+        the data, a changed copy where something is hidden, and what was found.
+
+    Raises:
+        InvalidChunk, InputError: as :func:`screen`.
+    """
+    chosen = _chosen(settings, action)
+    # One look at all texts together settles the usual case.
+    texts = "\n".join(_texts(data)) if chosen != "off" else ""
+    if not texts or not find_secrets(texts, pii=settings.pii):
+        return data, Screened("")
+    found: list[Found] = []
+
+    def replaced(value: Any, depth: int = 0) -> Any:
+        if depth > _DEEPEST:
+            return value
+        if isinstance(value, str):
+            here = find_secrets(value, pii=settings.pii)
+            found.extend(here)
+            return hide(value, here, _mask) if here and chosen == "redact" else value
+        if isinstance(value, Mapping):
+            return {name: replaced(item, depth + 1) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [replaced(item, depth + 1) for item in value]
+        return value
+
+    data = replaced(data)
+    if found and chosen == "refuse":
+        raise _refusal(found[0], where)
+    return data, Screened("", found, hidden=chosen == "redact")
+
+
+def _chosen(settings: SecretsConfig, action: SecretAction | None) -> str:
+    if action is None:
+        return settings.action
+    if action not in get_args(SecretAction):
+        raise InputError(f"secrets must be one of {', '.join(get_args(SecretAction))}, not {action!r:.60}")
+    return action
+
+
+def _refusal(first: Found, where: str) -> InvalidChunk:
+    return InvalidChunk(
+        f"{where} holds what looks like {first.title}, and secrets are refused",
+        hint="take it out, or give secrets='redact' (or 'keep') for this call, or set secrets.action"
+        + (" (secrets.pii = false allows addresses and numbers)" if first.kind == PII else ""),
+    )
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth > _DEEPEST:
+        return
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item, depth + 1)
 
 
 def _mask(one: Found) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from rlm_mem.chunk import parse_time
-from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.errors import NotFoundError
 from rlm_mem.server.api.endpoint import Ask, Endpoint, Reply
 from rlm_mem.server.api.etags import etag, matched, not_modified
 from rlm_mem.server.api.paging import decode_cursor, encode_cursor
@@ -23,6 +23,8 @@ from rlm_mem.server.api.types import (
     Query,
     Request,
     Revision,
+    Secrets,
+    Tag,
     Tags,
     Time,
     TypeFilter,
@@ -32,6 +34,7 @@ from rlm_mem.server.problems import Refused, problem
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import Summary
+    from rlm_mem.text.secrets import Screened
 
 __all__ = [
     "ENDPOINTS", "PREFIX", "ChunkChange", "ChunkPage", "NewChunk", "RememberRequest", "Remembered", "UndoRequest",
@@ -48,23 +51,34 @@ class RememberRequest(Request):
 
     text: Annotated[Content, Meta(description="What to remember.")]
     conversation_id: Line | None = None
-    tags: Tags | None = None
+    tags: Tags | Tag | None = None
     confidence: Annotated[Confidence, Meta(description="How sure it is, 0 to 1.")] = 0.7
     type: ChunkType | None = None
     source: Line = "interaction"
     occurred_at: Time | None = None
     extra: Extra | None = None
     provenance: Extra | None = None
+    secrets: Secrets | None = None
 
 
 class Remembered(Struct):
-    """What was stored; ``duplicates`` were there already, ``secrets`` counts what was hidden, by rule."""
+    """What was stored; ``duplicates`` were there already. ``secrets`` counts by rule what looks like a key or password,
+    ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others stand in clear.
+    """
 
     chunk_ids: list[str]
     chunks_created: int
     total_tokens: int
     duplicates: list[str]
     secrets: dict[str, int]
+    secrets_hidden: int
+
+
+class ChunkWritten(ChunkOut):
+    """A chunk as it was written; where there were secrets in what came, with the counts of Remembered."""
+
+    secrets: dict[str, int] | UnsetType = UNSET
+    secrets_hidden: int | UnsetType = UNSET
 
 
 class NewChunk(Request):
@@ -72,7 +86,7 @@ class NewChunk(Request):
 
     content: Annotated[str, Meta(min_length=1, max_length=200_000, pattern=r"\S")]
     type: ChunkType = "note"
-    tags: Tags | None = None
+    tags: Tags | Tag | None = None
     confidence: Confidence = 0.7
     conversation_id: Line | None = None
     source: Line = "interaction"
@@ -81,6 +95,7 @@ class NewChunk(Request):
     valid_to: Time | None = None
     extra: Extra | None = None
     provenance: Extra | None = None
+    secrets: Secrets | None = None
 
 
 class ChunkChange(Request):
@@ -88,7 +103,7 @@ class ChunkChange(Request):
 
     content: Annotated[str, Meta(min_length=1, max_length=200_000, pattern=r"\S")] | None = None
     type: ChunkType | None = None
-    tags: Annotated[Tags, Meta(description="In place of those that are there.")] | None = None
+    tags: Annotated[Tags | Tag, Meta(description="In place of those that are there.")] | None = None
     confidence: Confidence | None = None
     conversation_id: Line | None = None
     source: Line | None = None
@@ -96,6 +111,7 @@ class ChunkChange(Request):
     valid_from: Time | None = None
     valid_to: Time | None = None
     extra: Annotated[Extra, Meta(description="Merged with the fields that are there.")] | None = None
+    secrets: Secrets | None = None
 
 
 class UndoRequest(Request):
@@ -183,10 +199,18 @@ def _told(chunk: Chunk, status: int | None = None, **headers: str) -> Reply:
     return Reply(chunk_out(chunk), status, {"ETag": etag(chunk), **headers})
 
 
+def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply:
+    shown = ChunkWritten(**structs.asdict(chunk_out(chunk)))
+    if found:
+        report = found[0].report()
+        shown.secrets, shown.secrets_hidden = dict(report.rules), report.count if report.hidden else 0
+    return Reply(shown, None, {"ETag": etag(chunk), **headers})
+
+
 def remember(ask: Ask) -> Remembered:
     """Remember a text; also a step of a batch, as all of these."""
     given: RememberRequest = ask.body
-    report = ask.memory.remember(
+    made = ask.memory.remember(
         given.text,
         conversation_id=given.conversation_id,
         tags=given.tags,
@@ -196,15 +220,15 @@ def remember(ask: Ask) -> Remembered:
         occurred_at=given.occurred_at,
         metadata={"extra": given.extra} if given.extra else None,
         provenance=given.provenance,
+        secrets=given.secrets,
     )
-    if not report["success"]:
-        raise InputError(report["error"], hint=report.get("hint"))
     return Remembered(
-        chunk_ids=list(report["chunk_ids"]),
-        chunks_created=report["chunks_created"],
-        total_tokens=report["total_tokens"],
-        duplicates=list(report["duplicates"]),
-        secrets=dict(report.get("secrets", {})),
+        chunk_ids=made.chunk_ids,
+        chunks_created=made.created,
+        total_tokens=made.tokens,
+        duplicates=made.duplicates,
+        secrets=dict(made.secrets.rules),
+        secrets_hidden=made.secrets.count if made.secrets.hidden else 0,
     )
 
 
@@ -218,6 +242,7 @@ def create(ask: Ask) -> Reply:
     """Store one chunk as it is given."""
     given: NewChunk = ask.body
     _check_period(given.valid_from, given.valid_to)
+    found: list[Screened] = []
     chunk = ask.memory.store.create_chunk(
         given.content,
         type=given.type,
@@ -230,8 +255,10 @@ def create(ask: Ask) -> Reply:
         valid_from=given.valid_from,
         valid_to=given.valid_to,
         provenance=given.provenance,
+        secrets=given.secrets,
+        on_secret=found.append,
     )
-    return _told(chunk, Location=f"{PREFIX}/chunks/{chunk.id}")
+    return _written(chunk, found, Location=f"{PREFIX}/chunks/{chunk.id}")
 
 
 def _read(ask: Ask) -> Reply:
@@ -257,19 +284,22 @@ def change(ask: Ask) -> Reply:
         for name in ("conversation_id", "source", "occurred_at", "valid_from", "valid_to", "extra")
         if (value := getattr(given, name)) is not None
     }
+    found: list[Screened] = []
     with matched(ask, chunk_id):
         if given.valid_from or given.valid_to:
             present = _found(ask.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
             _check_period(given.valid_from or present.valid_from, given.valid_to or present.valid_to)
-        chunk = ask.memory.update(
+        chunk = ask.memory.store.update_chunk(
             chunk_id,
             content=given.content,
             metadata=about or None,
             tags=given.tags,
             confidence=given.confidence,
             chunk_type=given.type,
+            secrets=given.secrets,
+            on_secret=found.append,
         )
-    return _told(_found(chunk, chunk_id))
+    return _written(_found(chunk, chunk_id), found)
 
 
 def delete(ask: Ask) -> Reply:
@@ -381,7 +411,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", "/chunks", "createChunk", "Store one chunk as it is given.", _GROUP,
-        run=create, takes=NewChunk, gives=ChunkOut, status=201, writes=True, links={201: _NEXT},
+        run=create, takes=NewChunk, gives=ChunkWritten, status=201, writes=True, links={201: _NEXT},
     ),
     Endpoint(
         "GET", "/chunks/{chunk_id}", "getChunk", "Read one chunk whole.", _GROUP,
@@ -389,7 +419,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "PATCH", "/chunks/{chunk_id}", "updateChunk", "Change a chunk; its former version is kept.", _GROUP,
-        run=change, takes=ChunkChange, gives=ChunkOut, writes=True, conditional=True,
+        run=change, takes=ChunkChange, gives=ChunkWritten, writes=True, conditional=True,
     ),
     Endpoint(
         "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or remove it for good.",

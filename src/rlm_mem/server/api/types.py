@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from rlm_mem.chunk.fields import MAX_TAG_LENGTH, MAX_TAGS, format_time, parse_time
+from rlm_mem.config import SecretAction
 
 __all__ = [
     "CaseId",
@@ -30,6 +31,7 @@ __all__ = [
     "Request",
     "Revision",
     "RunId",
+    "Secrets",
     "Tag",
     "Tags",
     "TaskType",
@@ -74,6 +76,13 @@ Extra = Annotated[
         max_length=100,
         extra_json_schema={"additionalProperties": {"$ref": "#/components/schemas/Plain"}},
         description="Fields of your own, plain data; they are kept as they are.",
+    ),
+]
+Secrets = Annotated[
+    SecretAction,
+    Meta(
+        description="What becomes of keys and passwords in it: `redact` stores `[redacted:RULE]` instead, `keep` "
+        "stores them as they are, `refuse` stores nothing. Left out: the setting `secrets.action`."
     ),
 ]
 Limit = Annotated[int, Meta(ge=1, le=500, description="Most items of one page.")]

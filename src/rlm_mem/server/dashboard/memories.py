@@ -248,20 +248,20 @@ def new_page(visit: Visit, *, problem: str = "", status: int = 200) -> Response:
 
 def remember(visit: Visit) -> Response:
     """Store what was written in the form."""
-    report = visit.memory.remember(
-        visit.text("text", 0),
-        conversation_id=visit.text("conversation", 500).strip() or None,
-        tags=tags_of(visit.text("tags", 2_000)),
-        chunk_type=visit.text("type", 100) or None,
-        source="dashboard",
-        occurred_at=visit.text("occurred_at", 40).strip() or None,
-    )
-    if not report["success"]:
-        hint = report.get("hint")
-        return new_page(visit, problem=f"{report['error']}{'. ' + hint if hint else ''}", status=400)
-    ids = report["chunk_ids"]
-    if not report["chunks_created"] and report["duplicates"]:
-        return visit.go(address("/memories", report["duplicates"][0]), "known")
+    try:
+        made = visit.memory.remember(
+            visit.text("text", 0),
+            conversation_id=visit.text("conversation", 500).strip() or None,
+            tags=tags_of(visit.text("tags", 2_000)),
+            chunk_type=visit.text("type", 100) or None,
+            source="dashboard",
+            occurred_at=visit.text("occurred_at", 40).strip() or None,
+        )
+    except InputError as error:
+        return new_page(visit, problem=f"{error}{'. ' + error.hint if error.hint else ''}", status=400)
+    if not made.created and made.duplicates:
+        return visit.go(address("/memories", made.duplicates[0]), "known")
+    ids = made.chunk_ids
     return visit.go(address("/memories", ids[0]) if len(ids) == 1 else "/memories", "remembered")
 
 

@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Any
 
 from rlm_mem.chunk import Chunk, check_chunk_id, new_chunk_id
-from rlm_mem.config import Config
+from rlm_mem.config import Config, SecretAction
 from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
-from rlm_mem.store.core.drafts import Given, check_complete, draft_chunk, revise_chunk
+from rlm_mem.store.core.drafts import Given, check_complete, draft_chunk, revise_chunk, screened_chunk
 from rlm_mem.store.core.reader import ChunkReader
 from rlm_mem.telemetry import observed
-from rlm_mem.text.secrets import Screened, log_secrets, screen
+from rlm_mem.text.secrets import Screened, log_secrets, screen, screen_data
 
 __all__ = [
     "ChunkStore",
@@ -83,7 +83,7 @@ class ChunkStore(ChunkReader):
         chunk_type: str = "note",
         metadata: Mapping[str, Any] | str | None = None,
         links: Sequence[Any] | Mapping[str, Any] | int | None = None,
-        tags: Sequence[str] | None = None,
+        tags: Sequence[str] | str | None = None,
         confidence: float | None = None,
         *,
         type: str | None = None,
@@ -97,6 +97,8 @@ class ChunkStore(ChunkReader):
         chunk_id: str | None = None,
         namespace: str | None = None,
         check_targets: bool = True,
+        secrets: SecretAction | None = None,
+        on_secret: Callable[[Screened], None] | None = None,
         screened: bool = False,
     ) -> Chunk:
         """Create and store a chunk; takes every documented form of its arguments (docs/spec/decisions.md, 13).
@@ -108,7 +110,7 @@ class ChunkStore(ChunkReader):
                 place is taken as the conversation id.
             links: link objects or dicts with target_id, type, strength (0-1), reasoning. A whole number in
                 this place is taken as the number of tokens.
-            tags: words.
+            tags: words; a single text is one tag.
             confidence: 0-1; default 0.7.
             tokens: o200k tokens; counted when not given.
             occurred_at: when it was said or happened, if that is not now.
@@ -116,7 +118,10 @@ class ChunkStore(ChunkReader):
             chunk_id: an id to keep (imports); generated when not given.
             namespace: another namespace than the store's own.
             check_targets: refuse links to chunks that do not exist.
-            screened: the caller has put the text that this is a part of through ``config.secrets`` and found nothing.
+            secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``,
+                in content, metadata, tags and links; None: ``config.secrets.action``.
+            on_secret: called with what was found, if anything.
+            screened: the caller has looked for secrets already.
 
         Returns:
             The stored chunk.
@@ -125,6 +130,13 @@ class ChunkStore(ChunkReader):
             InvalidChunk, InvalidLink, InvalidChunkId: the input is at fault (all are ValueError).
             StorageError: it could not be written; nothing was changed.
         """
+        found: list[Screened] = []
+        if not screened:
+            content, found = self._screened(content, secrets)
+            (metadata, provenance, tags, links), more = self._screened_fields(
+                (metadata, provenance, tags, links), secrets
+            )
+            found += more
         given = Given()
         if type is None or chunk_type != "note":  # "note" is also what stands there when nothing was said
             given.add("type", chunk_type)
@@ -146,11 +158,10 @@ class ChunkStore(ChunkReader):
             links = None
         place = self._other(namespace)
         # Everything is checked before the lock is taken: bad input costs nobody a wait.
-        seen = None if screened else self._screened(content)
         chunk = draft_chunk(
             chunk_id=new_chunk_id(self.clock()) if chunk_id is None else check_chunk_id(chunk_id),
             namespace=place,
-            content=seen.text if seen else content,
+            content=content,
             given=given,
             metadata=metadata,
             links=links,
@@ -161,15 +172,30 @@ class ChunkStore(ChunkReader):
         )
         self._written = True
         made = self._writer.create(chunk, fixed_id=chunk_id is not None, check_targets=check_targets)
-        if seen and seen.found:
-            self.on_secret(made.id, seen)
+        self._report_secrets(made.id, found, on_secret)
         return made
 
-    def _screened(self, content: object) -> Screened | None:
-        """The text after ``config.secrets`` was applied; None where it is no text, which is refused later."""
-        return screen(content, self.config.secrets) if isinstance(content, str) else None
+    def _screened(self, content: Any, action: SecretAction | None) -> tuple[Any, list[Screened]]:
+        """The text after secrets were dealt with; what is no text is refused later."""
+        if not isinstance(content, str):
+            return content, []
+        seen = screen(content, self.config.secrets, action)
+        return seen.text, [seen] if seen.found else []
 
-    def adopt(self, chunk: Chunk, *, archived: bool = False) -> Chunk:
+    def _screened_fields(self, fields: Any, action: SecretAction | None) -> tuple[Any, list[Screened]]:
+        data, seen = screen_data(fields, self.config.secrets, action, where="what is stored with the content")
+        return data, [seen] if seen.found else []
+
+    def _report_secrets(
+        self, chunk_id: str, found: list[Screened], on_secret: Callable[[Screened], None] | None = None
+    ) -> None:
+        if found:
+            together = Screened("", [one for seen in found for one in seen.found], found[0].hidden)
+            self.on_secret(chunk_id, together)
+            if on_secret is not None:
+                on_secret(together)
+
+    def adopt(self, chunk: Chunk, *, archived: bool = False, secrets: SecretAction | None = None) -> Chunk:
         """Write a complete chunk as it is: id, namespace, revision, times, access count and links (for imports).
 
         A chunk with this id in this namespace is replaced; its former version is kept. Links may lead to chunks that
@@ -180,17 +206,16 @@ class ChunkStore(ChunkReader):
             NamespaceError: this store is confined to another namespace.
         """
         self._other(chunk.namespace)
-        screened = self._screened(chunk.content)
+        chunk, found = screened_chunk(chunk, self.config.secrets, secrets)
         checked = check_complete(
             chunk,
-            content=screened.text if screened else chunk.content,
+            content=chunk.content,
             count_tokens=_count_tokens,
             max_bytes=self.config.store.max_content_bytes,
         )
         self._written = True
         self._writer.adopt(checked, archived=archived)
-        if screened and screened.found:
-            self.on_secret(checked.id, screened)
+        self._report_secrets(checked.id, [found] if found.found else [])
         return checked
 
     def update_chunk(
@@ -199,16 +224,19 @@ class ChunkStore(ChunkReader):
         content: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         links: Sequence[Any] | Mapping[str, Any] | None = None,
-        tags: Sequence[str] | None = None,
+        tags: Sequence[str] | str | None = None,
         *,
         confidence: float | None = None,
         chunk_type: str | None = None,
         expected_revision: int | None = None,
+        secrets: SecretAction | None = None,
+        on_secret: Callable[[Screened], None] | None = None,
     ) -> Chunk | None:
         """Change a chunk: metadata merges, links and tags replace; the former version is kept.
 
         Args:
             expected_revision: refuse with ConflictError if the chunk has another revision by now.
+            secrets, on_secret: as in create_chunk.
 
         Returns:
             The chunk as it is now, or None where there is none. Nothing is written if nothing differs.
@@ -216,12 +244,10 @@ class ChunkStore(ChunkReader):
         given = Given()
         given.add("confidence", confidence)
         given.add("type", chunk_type)
-        screened = self._screened(content)
-        if screened and screened.found:
-            content = screened.text
-            self.on_secret(chunk_id, screened)
+        content, found = self._screened(content, secrets)
+        (metadata, tags, links), more = self._screened_fields((metadata, tags, links), secrets)
         self._written = True
-        return self._writer.change(
+        changed = self._writer.change(
             chunk_id,
             lambda chunk: revise_chunk(
                 chunk,
@@ -237,6 +263,9 @@ class ChunkStore(ChunkReader):
             ),
             expected_revision=expected_revision,
         )
+        if changed is not None:
+            self._report_secrets(chunk_id, found + more, on_secret)
+        return changed
 
     def delete_chunk(self, chunk_id: str, permanent: bool = False) -> bool:
         """Move a chunk to the archive, or remove it for good with its versions and the links to it.
@@ -283,8 +312,11 @@ class ChunkStore(ChunkReader):
         Raises:
             InvalidLink: unknown type, strength outside 0-1, missing chunk, or a chunk linked to itself.
         """
+        reasoning, found = self._screened(reasoning, None)
         self._written = True
-        return self._writer.add_link(source_id, target_id, link_type, strength, reasoning)
+        made = self._writer.add_link(source_id, target_id, link_type, strength, reasoning)
+        self._report_secrets(source_id, found)
+        return made
 
     def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
         """Remove links from one chunk to another (of one type, or all); returns how many."""

@@ -25,9 +25,11 @@ from rlm_mem.chunk import (
     format_time,
     links_from_raw,
 )
+from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk, InvalidLink
+from rlm_mem.text.secrets import Screened, screen, screen_data
 
-__all__ = ["Given", "check_complete", "check_links", "draft_chunk", "revise_chunk"]
+__all__ = ["Given", "check_complete", "check_links", "draft_chunk", "revise_chunk", "screened_chunk"]
 
 _TIMES = ("created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to")
 _METADATA = tuple(item.name for item in fields(ChunkMetadata))
@@ -250,7 +252,7 @@ def revise_chunk(
     given: Given,
     metadata: object,
     links: object,
-    tags: Sequence[str] | None,
+    tags: Sequence[str] | str | None,
     types: TypeRegistry,
     now: datetime,
     count_tokens: Callable[[str], int],
@@ -299,3 +301,31 @@ def revise_chunk(
     elif given.get("tags") is not None:
         updated.tags = check_tags(given.get("tags"))
     return updated
+
+
+def screened_chunk(
+    chunk: Chunk, settings: SecretsConfig, action: SecretAction | None = None
+) -> tuple[Chunk, Screened]:
+    """A complete chunk after secrets in its content, metadata, tags and links were dealt with, and what was found.
+
+    Raises:
+        InvalidChunk: there is a secret, and secrets are refused.
+    """
+    seen = screen(chunk.content, settings, action)
+    meta = chunk.metadata
+    fields = (meta.extra, meta.provenance, chunk.tags, [link.reasoning for link in chunk.links])
+    (extra, provenance, tags, reasons), more = screen_data(fields, settings, action)
+    together = Screened(seen.text, [*seen.found, *more.found], seen.hidden or more.hidden)
+    if not together.hidden:
+        return chunk, together
+    made = copy.deepcopy(chunk)
+    made.metadata = replace(made.metadata, extra=extra, provenance=provenance)
+    made.tags = check_tags(tags)
+    for link, reasoning in zip(made.links, reasons, strict=True):
+        link.reasoning = reasoning
+    if seen.hidden:
+        from rlm_mem.text.tokens import count_tokens
+
+        made.content, made.tokens = seen.text, count_tokens(seen.text)
+        made.metadata.content_hash = content_hash(seen.text)
+    return made, together

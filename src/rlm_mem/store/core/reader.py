@@ -18,6 +18,7 @@ from rlm_mem.chunk import (
     content_hash,
     normalised_hash,
 )
+from rlm_mem.chunk.fields import several
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
@@ -139,9 +140,11 @@ class ChunkReader:
         return chunk if chunk is not None and chunk.namespace == self.namespace else None
 
     @telemetry.observed("read", lambda current, found: current.set("rlm_mem.chunks", len(found)))
-    def get_many(self, chunk_ids: Sequence[str], *, track: bool = False) -> dict[str, Chunk]:
+    def get_many(self, chunk_ids: Sequence[str] | str, *, track: bool = False) -> dict[str, Chunk]:
         """Those of the chunks that exist, by id."""
-        found = self.backend.chunks(self.namespace, [check_chunk_id(chunk_id) for chunk_id in chunk_ids])
+        found = self.backend.chunks(
+            self.namespace, [check_chunk_id(chunk_id) for chunk_id in several(chunk_ids)]
+        )
         if track:
             for chunk in found.values():
                 self._count_read(chunk)
@@ -170,10 +173,10 @@ class ChunkReader:
         conversation_id: str | None = None,
         start_date: str | None = None,
         end_date: str | None = None,
-        tags: Sequence[str] | None = None,
+        tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
         *,
-        any_tags: Sequence[str] | None = None,
+        any_tags: Sequence[str] | str | None = None,
         namespace: str | None = None,
         archived: bool = False,
         limit: int | None = None,
@@ -252,7 +255,7 @@ class ChunkReader:
         conversation_id: str | None = None,
         start_date: str | None = None,
         end_date: str | None = None,
-        tags: Sequence[str] | None = None,
+        tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
         **more: Any,
     ) -> Iterator[Chunk]:
@@ -267,10 +270,10 @@ class ChunkReader:
             lot = chunk_ids[start : start + _LOT]
             yield from self.backend.chunks(namespace, lot, status=None).items()
 
-    def summaries(self, chunk_ids: Sequence[str]) -> list[Summary]:
+    def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
         """Metadata from the index, no file read; unknown ids are left out."""
         return self.backend.queries.summaries(
-            self.namespace, [check_chunk_id(chunk_id) for chunk_id in chunk_ids]
+            self.namespace, [check_chunk_id(chunk_id) for chunk_id in several(chunk_ids)]
         )
 
     def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
