@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Operation", "RecordedLLM", "Run", "Runner", "check_query", "limits_from"]
 
 _PREVIEW = 400
-_MAX_QUERY = 100_000
+_MAX_QUERY = 10_000
 _FIGURES_SECONDS = 5.0
 
 HostFunctions = Mapping[str, Callable[..., Any]]
@@ -67,12 +67,15 @@ def check_query(query: str) -> str:
     """Return the question without surrounding space.
 
     Raises:
-        InvalidQuery: empty, not a text, no valid Unicode, or longer than 100,000 characters.
+        InvalidQuery: empty, not a text, no valid Unicode, or longer than 10,000 characters.
     """
     if not isinstance(query, str) or not query.strip():
         raise InvalidQuery("the question is empty", hint="ask in words: recall('what did Ana decide?')")
     if len(query) > _MAX_QUERY:
-        raise InvalidQuery(f"the question has {len(query):,} characters; at most {_MAX_QUERY:,} are allowed")
+        raise InvalidQuery(
+            f"the question has {len(query):,} characters; at most {_MAX_QUERY:,} are allowed",
+            hint="remember long texts, and ask about them in a few sentences",
+        )
     try:
         query.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -8,10 +8,12 @@ lets the model correct itself in one turn (docs/spec/sandbox.md, Language).
 from __future__ import annotations
 
 import ast
+import math
 import re
+import time
 from collections.abc import Iterator, Set
 
-from rlm_mem.errors import ProgramError, SandboxViolation
+from rlm_mem.errors import ProgramError, SandboxViolation, TimeoutError
 from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.names import BLOCKED_ATTRIBUTES, SAFE_DUNDERS, ProgramNames, names_of
@@ -52,6 +54,11 @@ _INSTEAD_OF_MODULES = {
     "uuid": "use a counter",
 }
 
+MAX_TOKENS = 20_000
+"""Words and signs of a program. Parsing holds the interpreter's lock for about 4 µs for each."""
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_NODES_BETWEEN_LOOKS = 2_000
 _DUNDER = re.compile(r"__\w+__\Z")
 _FORMAT_FIELD = re.compile(r"\{([^{}]*+)\}")
 _LONG_WORD = re.compile(r"\w{5,}+")
@@ -96,7 +103,9 @@ def check_names(names: ProgramNames) -> None:
             )
 
 
-def check_program(code: str, *, importable: Set[str], reserved: Set[str], max_chars: int) -> ast.Module:
+def check_program(
+    code: str, *, importable: Set[str], reserved: Set[str], max_chars: int, deadline: float = math.inf
+) -> ast.Module:
     """Check one program and return its syntax tree.
 
     Args:
@@ -104,20 +113,28 @@ def check_program(code: str, *, importable: Set[str], reserved: Set[str], max_ch
         importable: top-level modules it may import; dotted names are checked by their full path first.
         reserved: names of host functions, which it may call but not redefine.
         max_chars: longest program accepted, in characters.
+        deadline: seconds on the monotonic clock at which the checks give up.
 
     Raises:
         ProgramError: this Python cannot parse it.
         SandboxViolation: with the line of the first thing that is not allowed.
+        TimeoutError: the deadline passed.
     """
     if len(code) > max_chars:
         raise SandboxViolation(
             f"the program has {len(code):,} characters; at most {max_chars:,} are accepted",
             hint="Send a shorter program and read texts with read_chunk instead of pasting them.",
         )
+    tokens = sum(1 for _ in _TOKEN.finditer(code))
+    if tokens > MAX_TOKENS:
+        raise SandboxViolation(
+            f"the program has {tokens:,} words and signs; at most {MAX_TOKENS:,} are accepted",
+            hint="Write a loop instead of repeated statements, and read texts with read_chunk.",
+        )
     tree = parse(code)
     check_names(names_of(tree))
     first: SandboxViolation | None = None
-    for violation in _violations(tree, importable, reserved):
+    for violation in _violations(tree, importable, reserved, deadline):
         if first is None or (violation.line or 0) < (first.line or 0):
             first = violation
     if first is not None:
@@ -131,11 +148,17 @@ def _violation(node: ast.AST, what: str, hint: str) -> SandboxViolation:
     return SandboxViolation(f"{place}{what}", line=line, hint=hint)
 
 
-def _violations(tree: ast.Module, importable: Set[str], reserved: Set[str]) -> Iterator[SandboxViolation]:
+def _violations(
+    tree: ast.Module, importable: Set[str], reserved: Set[str], deadline: float
+) -> Iterator[SandboxViolation]:
     # An explicit stack: a program nested deeper than Python's own recursion limit must not end the host.
     stack: list[tuple[ast.AST, bool]] = [(tree, True)]
+    seen = 0
     while stack:
         node, at_module = stack.pop()
+        seen += 1
+        if seen % _NODES_BETWEEN_LOOKS == 0 and time.monotonic() > deadline:
+            raise TimeoutError("the time for the program was up while it was checked")
         yield from _imports(node, importable, reserved, at_module)
         yield from _names(node, reserved, at_module)
         yield from _attributes(node)

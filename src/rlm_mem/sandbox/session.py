@@ -423,6 +423,7 @@ class REPLSession:
                 importable=self._engine.importable,
                 reserved=self._reserved,
                 max_chars=MAX_PROGRAM_CHARS,
+                deadline=self._deadline,
             )
             step.value = self._engine.run(code, tree, self._names, self._answer, printed, self._deadline)
         except Finished:

@@ -60,7 +60,7 @@ Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG_LENGTH, pattern=_LINE
 Tags = Annotated[list[Tag], Meta(max_length=min(MAX_TAGS, 100))]
 Content = Annotated[str, Meta(min_length=1, max_length=8_388_608, pattern=r"\S")]
 LongText = Annotated[str, Meta(max_length=100_000)]
-Question = Annotated[str, Meta(min_length=1, max_length=20_000, pattern=r"\S")]
+Question = Annotated[str, Meta(min_length=1, max_length=10_000, pattern=r"\S")]
 Confidence = Annotated[float, Meta(ge=0, le=1)]
 Time = Annotated[
     str,
