@@ -33,7 +33,7 @@ def measure(growing: Growing, size: int, folder: Path) -> dict[str, Any]:
     first = time.time_ns() // 1000
     with growing.opened() as memory:
         alone = timings(lambda number: remember(memory, number), range(first, first + 100))
-        before = memory.stats()["chunk_count"]
+        before = memory.stats().chunk_count
         command = [
             sys.executable,
             "-m",
@@ -48,7 +48,7 @@ def measure(growing: Growing, size: int, folder: Path) -> dict[str, Any]:
         backup = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         during = _remember_until_done(memory, backup, first + 1000)
         took = time.perf_counter() - began
-        after = memory.stats()["chunk_count"]
+        after = memory.stats().chunk_count
     if backup.returncode:
         raise RuntimeError(f"rlm-mem backup ended with {backup.returncode}")
     verify_ms, info = timed(lambda: read_backup(file))
@@ -56,7 +56,7 @@ def measure(growing: Growing, size: int, folder: Path) -> dict[str, Any]:
         raise RuntimeError(f"{info.chunks} chunks in a backup of {before} to {after}")
     restore_ms, _ = timed(lambda: bring_back(file, folder / f"restored-{size}"))
     with Memory.open(folder / f"restored-{size}") as memory:
-        if memory.stats()["chunk_count"] != info.chunks:
+        if memory.stats().chunk_count != info.chunks:
             raise RuntimeError("the restored memory has another number of chunks than the backup")
     return {
         "backup_s": round(took, 1),

@@ -53,7 +53,7 @@ class Growing:
     def write(self, size: int) -> float:
         """Bring it to `size` chunks by remembering, in large commits; chunks per second."""
         with self.opened() as memory:
-            first = number = memory.stats()["chunk_count"]
+            first = number = memory.stats().chunk_count
             start = perf_counter()
             while number < size:
                 end = min(size, number + _LOT)

@@ -69,7 +69,7 @@ def measure(memory: Memory, size: int) -> dict[str, Any]:
     pairs = [(one, two) for one, two in pairs if one != two]
     row: dict[str, Any] = {
         "chunks": size,
-        "links": int(memory.stats()["links"]),
+        "links": int(memory.stats().links),
         "out": percentile(timings(lambda one: store.linked(one, direction="out"), chosen), 0.5),
         "in": percentile(timings(lambda one: store.linked(one, direction="in"), chosen), 0.5),
         "both_p95": percentile(timings(lambda one: store.linked(one, direction="both"), chosen), 0.95),

@@ -35,7 +35,7 @@ def note(number: int) -> str:
 
 def fill(memory: Memory, size: int) -> None:
     """Bring the store to ``size`` chunks, in large commits."""
-    number = memory.stats()["chunk_count"]
+    number = memory.stats().chunk_count
     while number < size:
         with memory.batch():
             end = min(size, number + 2000)

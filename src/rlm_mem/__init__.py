@@ -7,41 +7,155 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk, ChunkLinks, ChunkMetadata
-    from rlm_mem.config import Config
+    from rlm_mem.config import Config, SecretAction
     from rlm_mem.errors import (
         BudgetError,
         ConflictError,
+        CorruptStore,
         InputError,
+        InvalidChunk,
+        InvalidChunkId,
+        InvalidConfig,
+        InvalidLink,
+        InvalidMemory,
+        InvalidQuery,
+        MaxIterationsError,
         ModelError,
+        ModelOverloaded,
+        ModelRefused,
+        ModelTimeout,
+        ModelUnavailable,
+        NamespaceError,
         NotFoundError,
+        ProgramError,
         RlmMemError,
+        SandboxCrashed,
         SandboxError,
+        SandboxViolation,
+        SessionBusy,
+        SessionCancelled,
+        SessionComplete,
         StorageError,
+        StoreClosed,
+        StoreFull,
+        StoreLocked,
+        StoreReadOnly,
+        TimeoutError,
     )
+    from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.memory import Memory
+    from rlm_mem.models.base import Usage
+    from rlm_mem.models.budget import Limits, ModelSpending
+    from rlm_mem.recall.costs import CostLine
+    from rlm_mem.recall.host_session import Execution, RecallSession
+    from rlm_mem.recall.outcome import OutcomeWord
+    from rlm_mem.recall.reason import ReasoningResult, ReasoningStep
+    from rlm_mem.recall.recall import RecallResult, Source, Standing
+    from rlm_mem.recall.trajectory import Outcome, SubCall, Trajectory, TrajectoryInfo
+    from rlm_mem.results import Checkpoint, Event, Hud, Stats
+    from rlm_mem.search.api import Hit
+    from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
+    from rlm_mem.store.core.integrity import Finding, Repair
+    from rlm_mem.store.core.lookup import Filters
+    from rlm_mem.text.secrets import SecretsFound
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Memory",
+    "Config",
+    "SecretAction",
     "Chunk",
     "ChunkLinks",
     "ChunkMetadata",
-    "Config",
+    "Limits",
+    "ModelSpending",
+    "Usage",
+    "Hit",
+    "Filters",
+    "RememberResult",
+    "SecretsFound",
+    "RecallResult",
+    "Source",
+    "Standing",
+    "ReasoningResult",
+    "ReasoningStep",
+    "OutcomeWord",
+    "RecallSession",
+    "Execution",
+    "Trajectory",
+    "TrajectoryInfo",
+    "Outcome",
+    "SubCall",
+    "CostLine",
+    "ConversationInfo",
+    "LinkedChunk",
+    "Summary",
+    "Version",
+    "SyncReport",
+    "Finding",
+    "Repair",
+    "Checkpoint",
+    "Event",
+    "Hud",
+    "Stats",
     "RlmMemError",
     "InputError",
+    "InvalidChunkId",
+    "InvalidChunk",
+    "InvalidLink",
+    "InvalidMemory",
+    "InvalidQuery",
+    "InvalidConfig",
+    "NamespaceError",
     "NotFoundError",
     "ConflictError",
     "StorageError",
+    "StoreLocked",
+    "StoreReadOnly",
+    "StoreFull",
+    "StoreClosed",
+    "CorruptStore",
     "SandboxError",
+    "SandboxViolation",
+    "ProgramError",
+    "SessionBusy",
+    "SessionCancelled",
+    "SessionComplete",
+    "TimeoutError",
+    "SandboxCrashed",
     "BudgetError",
+    "MaxIterationsError",
     "ModelError",
+    "ModelUnavailable",
+    "ModelTimeout",
+    "ModelRefused",
+    "ModelOverloaded",
     "__version__",
 ]
 
-_HOMES = {"Memory": "memory", "Config": "config"} | dict.fromkeys(
-    ("Chunk", "ChunkLinks", "ChunkMetadata"), "chunk"
-)
+_HOMES = {
+    **dict.fromkeys(("Memory",), "memory"),
+    **dict.fromkeys(("Config", "SecretAction"), "config"),
+    **dict.fromkeys(("Chunk", "ChunkLinks", "ChunkMetadata"), "chunk"),
+    **dict.fromkeys(("Limits", "ModelSpending"), "models.budget"),
+    **dict.fromkeys(("Usage",), "models.base"),
+    **dict.fromkeys(("Hit",), "search.api"),
+    **dict.fromkeys(("Filters",), "store.core.lookup"),
+    **dict.fromkeys(("RememberResult",), "ingest.remember"),
+    **dict.fromkeys(("SecretsFound",), "text.secrets"),
+    **dict.fromkeys(("RecallResult", "Source", "Standing"), "recall.recall"),
+    **dict.fromkeys(("ReasoningResult", "ReasoningStep"), "recall.reason"),
+    **dict.fromkeys(("OutcomeWord",), "recall.outcome"),
+    **dict.fromkeys(("RecallSession", "Execution"), "recall.host_session"),
+    **dict.fromkeys(("Trajectory", "TrajectoryInfo", "Outcome", "SubCall"), "recall.trajectory"),
+    **dict.fromkeys(("CostLine",), "recall.costs"),
+    **dict.fromkeys(
+        ("ConversationInfo", "LinkedChunk", "Summary", "Version", "SyncReport"), "store.core.answers"
+    ),
+    **dict.fromkeys(("Finding", "Repair"), "store.core.integrity"),
+    **dict.fromkeys(("Checkpoint", "Event", "Hud", "Stats"), "results"),
+}
 
 
 def __getattr__(name: str) -> object:

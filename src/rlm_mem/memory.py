@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.config import Config, SecretAction, locate
+from rlm_mem.results import Checkpoint, Event, Hud, Stats
 from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
 
 if TYPE_CHECKING:
@@ -233,12 +234,28 @@ class Memory:
             self.store, self.llm, engine=engine, functions=self.continuum.functions()
         ).reason(question, limits=limits, on_step=on_step)
 
-    def recall_session(self, query: str, **options: Any) -> RecallSession:
+    def recall_session(
+        self,
+        query: str,
+        *,
+        limits: Limits | None = None,
+        llm: object = None,
+        config: Config | None = None,
+        engine: str | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> RecallSession:
         """Open a recall in which the caller is the model: no key is needed (see ``RecallSession``)."""
         from rlm_mem.recall.host_session import recall_session
 
-        options["functions"] = {**self.continuum.functions(), **(options.get("functions") or {})}
-        return recall_session(self.store, query, **options)
+        return recall_session(
+            self.store,
+            query,
+            limits=limits,
+            llm=llm,
+            config=config,
+            engine=engine,
+            functions={**self.continuum.functions(), **(functions or {})},
+        )
 
     def search(
         self,
@@ -269,9 +286,31 @@ class Memory:
         """The chunk, or None; counted as a read."""
         return self.store.get_chunk(chunk_id)
 
-    def update(self, chunk_id: str, **changes: Any) -> Chunk | None:
-        """Change a chunk (see ``ChunkStore.update_chunk``); the former version is kept."""
-        return self.store.update_chunk(chunk_id, **changes)
+    def update(
+        self,
+        chunk_id: str,
+        content: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        links: Sequence[Any] | Mapping[str, Any] | None = None,
+        tags: Sequence[str] | str | None = None,
+        *,
+        confidence: float | None = None,
+        chunk_type: str | None = None,
+        expected_revision: int | None = None,
+        secrets: SecretAction | None = None,
+    ) -> Chunk | None:
+        """Change a chunk (see ``ChunkStore.update_chunk``) and keep the former version; None where there is none."""
+        return self.store.update_chunk(
+            chunk_id,
+            content,
+            metadata,
+            links,
+            tags,
+            confidence=confidence,
+            chunk_type=chunk_type,
+            expected_revision=expected_revision,
+            secrets=secrets,
+        )
 
     def delete(self, chunk_id: str, permanent: bool = False) -> bool:
         """Move a chunk to the archive, or remove it for good."""
@@ -310,9 +349,35 @@ class Memory:
         """Chunks linked with a chunk, strongest first."""
         return self.store.linked(chunk_id, link_type, direction)
 
-    def list_chunks(self, **filters: Any) -> list[str]:
-        """Ids by filter (see ``ChunkStore.list_chunks``)."""
-        return self.store.list_chunks(**filters)
+    def list_chunks(
+        self,
+        conversation_id: str | None = None,
+        start_date: str | None = None,
+        end_date: str | None = None,
+        tags: Sequence[str] | str | None = None,
+        chunk_type: str | None = None,
+        *,
+        any_tags: Sequence[str] | str | None = None,
+        namespace: str | None = None,
+        archived: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+        newest_first: bool = False,
+    ) -> list[str]:
+        """Ids by filter, in order of time (see ``ChunkStore.list_chunks``)."""
+        return self.store.list_chunks(
+            conversation_id,
+            start_date,
+            end_date,
+            tags,
+            chunk_type,
+            any_tags=any_tags,
+            namespace=namespace,
+            archived=archived,
+            limit=limit,
+            offset=offset,
+            newest_first=newest_first,
+        )
 
     def tags(self, limit: int | None = None) -> list[tuple[str, int]]:
         """Tags with their counts."""
@@ -330,9 +395,9 @@ class Memory:
 
     # --- care ------------------------------------------------------------------------------------------
 
-    def stats(self) -> dict[str, Any]:
-        """Figures of this namespace."""
-        return self.store.get_stats()
+    def stats(self) -> Stats:
+        """Figures of this namespace; ``ChunkStore.get_stats`` has them as a dictionary."""
+        return Stats.of(self.store.get_stats())
 
     def check(self, progress: Progress | None = None) -> list[Finding]:
         """Every integrity check over files, links and index, and of the tiered memories."""
@@ -359,9 +424,10 @@ class Memory:
         """Notice files changed by hand or by git."""
         return self.store.sync(full)
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> Checkpoint:
         """Fold access counts into the files and write the JSON views."""
-        return self.store.checkpoint()
+        written = self.store.checkpoint()
+        return Checkpoint(written["access_counts_folded"], tuple(written["views"]))
 
     # --- persona ---------------------------------------------------------------------------------------
 
@@ -371,8 +437,13 @@ class Memory:
 
         return Persona(self.store.backend.files(self.store.namespace), session, mode=mode, keep=keep)
 
-    def hud(self, persona: Persona | None = None) -> dict[str, Any]:
-        """The figures of LIVEHUD (keys: ``rlm_mem.persona.figures.KEYS``); None: the kept default session's."""
+    def hud(self, persona: Persona | None = None) -> Hud:
+        """The figures of LIVEHUD; None: those of the kept default session."""
+        figures = self.hud_figures(persona)
+        return Hud(**{**figures, "sliders": tuple(figures["sliders"])})
+
+    def hud_figures(self, persona: Persona | None = None) -> Mapping[str, Any]:
+        """The same as plain data, for gauges and JSON (keys: ``rlm_mem.persona.figures.KEYS``)."""
         from rlm_mem.persona.figures import figures_of
         from rlm_mem.recall.trajectory import trajectories
 
@@ -385,18 +456,37 @@ class Memory:
 
     # --- records ---------------------------------------------------------------------------------------
 
-    def trajectories(self, **filters: Any) -> list[TrajectoryInfo]:
-        """Recorded recalls, newest first (see ``rlm_mem.recall.trajectory``)."""
+    def trajectories(
+        self,
+        *,
+        operation: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = 50,
+    ) -> list[TrajectoryInfo]:
+        """Recorded recalls, newest first.
+
+        Args:
+            operation: only ``recall``, ``reason`` or ``session``.
+            since, until: ``YYYY-MM-DD`` or a longer time; a date alone includes its day.
+            limit: at most so many; None for all.
+        """
         from rlm_mem.recall.trajectory import list_trajectories
 
-        return list_trajectories(self.store, **filters)
+        return list_trajectories(self.store, operation=operation, since=since, until=until, limit=limit)
 
-    def costs(self, **filters: Any) -> list[CostLine]:
-        """What recalls cost, by day, model and operation."""
+    def costs(self, *, since: str | None = None, until: str | None = None) -> list[CostLine]:
+        """What recalls cost, by day, model and operation, the oldest day first."""
         from rlm_mem.recall.costs import costs
 
-        return costs(self.store, **filters)
+        return costs(self.store, since=since, until=until)
 
-    def events(self, **filters: Any) -> Iterator[dict[str, Any]]:
-        """The audit log of this namespace."""
-        return self.store.events(**filters)
+    def events(
+        self,
+        since: str | None = None,
+        op: str | None = None,
+        chunk_id: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Event]:
+        """The audit log of this namespace, the oldest first; ``limit`` keeps the newest ones."""
+        return (Event.of(line) for line in self.store.events(since, op, chunk_id, limit))

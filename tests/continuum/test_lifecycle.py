@@ -111,7 +111,7 @@ def test_a_card_is_counted_with_the_learning_it_belongs_to(continuum: Continuum)
     counted = continuum.health()["tiers"]
     assert counted["low"] == 1
     with Memory(continuum.store) as memory:
-        shown = memory.hud()["tiers"]
+        shown = memory.hud_figures()["tiers"]
     assert {name: shown[name.replace("-", "_")] for name in counted} == counted
 
 

@@ -75,4 +75,4 @@ def test_odd_but_valid_questions_are_answered_or_declined(memory: Memory, questi
     result = memory.recall(question)
     assert result.stopped_by is None
     assert 0.0 <= result.confidence <= 1.0
-    assert memory.stats()["chunk_count"] == 1
+    assert memory.stats().chunk_count == 1

@@ -20,7 +20,7 @@ LAYERS = (
     ("store",),
     ("text",),
     ("telemetry",),
-    ("chunk", "errors", "config", "dsn"),
+    ("chunk", "errors", "config", "dsn", "results"),
 )
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 TOP = len(LAYERS)

@@ -47,7 +47,7 @@ def words(text: str) -> int:
 
 
 def test_the_keys_are_the_documented_ones(memory: Memory) -> None:
-    figures = memory.hud()
+    figures = memory.hud_figures()
     assert sorted(paths(figures)) == sorted(KEYS)
     assert {key for slider in figures["sliders"] for key in slider} == set(SLIDER_KEYS)
     assert len(figures["sliders"]) == 10
@@ -57,7 +57,7 @@ def test_the_keys_are_the_documented_ones(memory: Memory) -> None:
 
 
 def test_an_empty_memory_has_figures_too(memory: Memory) -> None:
-    figures = memory.hud()
+    figures = memory.hud_figures()
     assert figures["store"]["chunks"] == 0
     assert figures["tiers"] == {"high": 0, "mid": 0, "low": 0, "ultra_low": 0}
     assert figures["memory"]["past_at"] is figures["memory"]["present_at"] is None
@@ -73,7 +73,7 @@ def test_the_memory_protocol_tells_real_recalls_and_writes(memory: Memory, clock
     memory.store.create_chunk("Ana visits the dentist.", occurred_at="2026-03-05T09:00:00Z")
     memory.recall("What does Ana drink?")
     clock.advance(hours=1)
-    figures = memory.hud()
+    figures = memory.hud_figures()
     told = figures["memory"]
     assert told["past"] == "read 2 chunks for: What does Ana drink?"
     assert told["present"] == "wrote a note: Ana visits the dentist."
@@ -82,9 +82,9 @@ def test_the_memory_protocol_tells_real_recalls_and_writes(memory: Memory, clock
     assert figures["system"]["chunks_loaded"] == 2
     assert figures["system"]["context"]["used"] > 100
     memory.update(ids[0], content="Ana drinks white tea.")
-    assert memory.hud()["memory"]["present"].startswith("revised a")
+    assert memory.hud_figures()["memory"]["present"].startswith("revised a")
     memory.delete(ids[0])
-    assert memory.hud()["memory"]["present"] == f"archived a chunk, {ids[0]}"
+    assert memory.hud_figures()["memory"]["present"] == f"archived a chunk, {ids[0]}"
     for tense in ("past", "present", "future"):
         assert 3 <= words(told[tense]) <= 9
 
@@ -93,7 +93,7 @@ def test_figures_agree_with_the_store(memory: Memory) -> None:
     for number in range(4):
         memory.store.create_chunk(f"Fact {number}.", tags=["a", f"t{number}"], conversation_id="c")
     memory.delete(memory.list_chunks()[0])
-    figures, stats = memory.hud(), memory.stats()
+    figures, stats = memory.hud_figures(), memory.store.get_stats()
     assert figures["store"]["chunks"] == stats["chunk_count"] == 3
     assert figures["store"]["archived"] == 1
     assert figures["store"]["tokens"] == stats["total_tokens"]
@@ -102,9 +102,9 @@ def test_figures_agree_with_the_store(memory: Memory) -> None:
 
 def test_looking_at_the_hud_changes_nothing(memory: Memory) -> None:
     chunk = memory.store.create_chunk("Ana drinks tea.")
-    before = sum(1 for _ in memory.events())
-    assert memory.hud()["memory"] == memory.hud()["memory"]
-    assert sum(1 for _ in memory.events()) == before
+    before = sum(1 for _ in memory.store.events())
+    assert memory.hud_figures()["memory"] == memory.hud_figures()["memory"]
+    assert sum(1 for _ in memory.store.events()) == before
     assert memory.store.get_chunk(chunk.id, track=False).metadata.access_count == 0  # type: ignore[union-attr]
 
 
@@ -112,11 +112,11 @@ def test_looking_at_the_hud_changes_nothing(memory: Memory) -> None:
 def test_reads_wait_until_the_checkpoint(memory: Memory) -> None:
     chunk = memory.store.create_chunk("Ana drinks tea.")
     memory.get(chunk.id)
-    figures = memory.hud()
+    figures = memory.hud_figures()
     assert figures["system"]["writes_pending"] == 1
     assert figures["memory"]["future"] == "1 access count waits for the next checkpoint"
     memory.checkpoint()
-    assert memory.hud()["system"]["writes_pending"] == 0
+    assert memory.hud_figures()["system"]["writes_pending"] == 0
 
 
 def test_tiers_are_counted_by_their_tags(memory: Memory) -> None:
@@ -125,7 +125,7 @@ def test_tiers_are_counted_by_their_tags(memory: Memory) -> None:
             memory.store.create_chunk(f"{tier} {number}", tags=[f"tier:{tier}"])
     gone = memory.store.create_chunk("merged", tags=["tier:mid"])
     memory.update(gone.id, metadata={"superseded_by": memory.list_chunks()[0]})
-    assert memory.hud()["tiers"] == {"high": 1, "mid": 2, "low": 0, "ultra_low": 3}
+    assert memory.hud_figures()["tiers"] == {"high": 1, "mid": 2, "low": 0, "ultra_low": 3}
 
 
 @pytest.mark.local_only("about files")
@@ -134,7 +134,7 @@ def test_an_unreadable_file_asks_for_attention(memory: Memory, tmp_path: Path) -
     path = next((tmp_path / "brain" / "memory" / "chunks").rglob("*.json"))
     path.write_text("{", encoding="utf-8")
     memory.sync(full=True)
-    health = memory.hud()["health"]
+    health = memory.hud_figures()["health"]
     assert (health["state"], health["unreadable_files"]) == ("attention", 1)
 
 
@@ -152,17 +152,17 @@ def test_unpriced_is_never_zero(
     with Memory.open(tmp_path / "brain", clock=clock, llm=Priced(cost)) as memory:
         memory.remember("Ana drinks tea.")
         memory.recall("What does Ana drink?")
-        figures = memory.hud()["cost"]
+        figures = memory.hud_figures()["cost"]
         assert (figures["usd"], figures["text"], figures["calls"]) == (usd, text, 1)
         assert figures["tokens"] == 1020
         clock.advance(days=1)
-        assert memory.hud()["cost"]["calls"] == 0, "only today counts"
+        assert memory.hud_figures()["cost"]["calls"] == 0, "only today counts"
 
 
 def test_sliders_stand_beside_their_defaults(memory: Memory) -> None:
     persona = memory.persona()
     persona.say("Research mode and max humor")
-    figures = memory.hud(persona)
+    figures = memory.hud_figures(persona)
     humor = next(one for one in figures["sliders"] if one["name"] == "humor")
     assert (humor["value"], humor["default"], humor["by_hand"], humor["mark"]) == (100, 45, True, "*")
     assert figures["mode"] == {
@@ -175,14 +175,14 @@ def test_sliders_stand_beside_their_defaults(memory: Memory) -> None:
 
 def test_the_kept_session_is_the_one_shown(memory: Memory) -> None:
     memory.persona(keep=True).use("concise")
-    assert memory.hud()["mode"]["name"] == "CONCISE"
+    assert memory.hud_figures()["mode"]["name"] == "CONCISE"
 
 
 def test_another_namespace_is_not_seen(memory: Memory, tmp_path: Path) -> None:
     memory.remember("Ana drinks tea.")
     memory.recall("What does Ana drink?")
     with Memory.open(tmp_path / "brain", namespace="other") as other:
-        figures = other.hud()
+        figures = other.hud_figures()
         assert figures["session"]["namespace"] == "other"
         assert figures["memory"]["past"] == "nothing has been recalled yet"
         assert figures["memory"]["present"] == "nothing has been written lately"
@@ -195,14 +195,14 @@ def test_a_torn_line_of_the_log_does_not_matter(memory: Memory, tmp_path: Path) 
     log = next((tmp_path / "brain" / "memory" / "log").glob("*.jsonl"))
     with log.open("ab") as file:
         file.write(b'{"op": "cre')
-    assert memory.hud()["memory"]["present"] == "wrote a note: Ana drinks tea."
+    assert memory.hud_figures()["memory"]["present"] == "wrote a note: Ana drinks tea."
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_livehud_is_aligned_with_hostile_content(memory: Memory, width: int) -> None:
     memory.remember("日本語のメモ 👨‍👩‍👧 ❤️\x1b[31m 🇩🇪\u202e of row-level security, long words follow")
     memory.recall("Ana 日本語 👍🏽\x1b]0;title\x07?")
-    drawn = render_gauge(Library().gauge("livehud"), memory.hud(), width)
+    drawn = render_gauge(Library().gauge("livehud"), memory.hud_figures(), width)
     assert {cell_len(line) for line in drawn.split("\n")} == {width}
     assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", drawn) is None
     assert "日本語のメモ 👨 ❤" in drawn

@@ -192,7 +192,7 @@ def test_the_table_of_words_knows_every_built_in_link_and_every_entry_of_the_log
     site.memory.delete(ids[0])
     site.memory.restore(ids[0])
     site.memory.remember("Ben drinks green tea in the morning.", conversation_id="notes")
-    told = {event["op"]: deed(event) for event in site.memory.events()}
+    told = {event["op"]: deed(event) for event in site.memory.store.events()}
     assert {told[op] for op in ("create", "delete", "restore", "repeat")} == {
         "remembered",
         "archived",

@@ -75,8 +75,8 @@ def test_a_second_compaction_adds_only_what_is_new(run: Run, brain: Path, transc
         file.write("\n" + json.dumps(message("user", "Now write the release notes for it.")) + "\n")
     compact(run, transcript)
     with Memory.open(brain) as memory:
-        assert memory.stats()["chunk_count"] == 4
-        assert not list(memory.events(op="repeat"))
+        assert memory.stats().chunk_count == 4
+        assert not list(memory.store.events(op="repeat"))
 
 
 def test_a_session_starts_with_what_fits_its_folder(run: Run, memory: Memory) -> None:

@@ -88,7 +88,7 @@ def test_no_tool_changes_anything_of_another_namespace(
     with Memory.open(tmp_path / "brain", namespace="other") as memory:
         chunk = memory.get(secret["chunk"])
         assert chunk is not None
-        assert (chunk.content, chunk.revision, memory.stats()["chunk_count"]) == (SECRET, 1, 1)
+        assert (chunk.content, chunk.revision, memory.stats().chunk_count) == (SECRET, 1, 1)
 
 
 def test_no_resource_tells_anything_of_another_namespace(mine: Service, secret: dict[str, str]) -> None:

@@ -101,7 +101,7 @@ def test_eight_servers_on_one_brain_lose_nothing(tmp_path: Path) -> None:
     ids = [chunk_id for some in asyncio.run(go()) for chunk_id in some]
     assert len(set(ids)) == 80
     with Memory.open(brain) as memory:
-        assert memory.stats()["chunk_count"] == 80
+        assert memory.stats().chunk_count == 80
         found = memory.store.get_many(ids)
         assert {chunk.content for chunk in found.values()} == {
             f"Agent {number} noted fact {turn}: gauge {number * 100 + turn} was read."

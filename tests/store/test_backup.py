@@ -65,7 +65,7 @@ def told(memory: Memory) -> dict[str, object]:
         "chunks": chunks,
         "archived": memory.list_chunks(archived=True),
         "history": {item: [version.revision for version in memory.history(item)] for item in chunks},
-        "events": [(event["op"], event.get("chunk_id")) for event in memory.events()],
+        "events": [(event["op"], event.get("chunk_id")) for event in memory.store.events()],
         "tags": memory.tags(),
     }
 
@@ -427,13 +427,13 @@ def test_a_log_that_grows_while_it_is_packed_is_cut_at_the_moment_of_the_backup(
     brain: Path, tmp_path: Path
 ) -> None:
     with Memory.open(brain) as memory:
-        lines = len(list(memory.events()))
+        lines = len(list(memory.store.events()))
         back_up(
             memory.store,
             tmp_path / "backup.tar.gz",
             progress=lambda *_: memory.store.record_event("repeat", [], said="later"),
         )
-        assert len(list(memory.events())) > lines
+        assert len(list(memory.store.events())) > lines
     restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again")
     with Memory.open(tmp_path / "again") as memory:
-        assert len(list(memory.events())) == lines
+        assert len(list(memory.store.events())) == lines

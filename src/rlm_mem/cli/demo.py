@@ -102,7 +102,7 @@ def _rows(name: str) -> list[dict[str, Any]]:
 
 
 def _introduce(console: Console, memory: Memory, count: int, seconds: float) -> None:
-    figures = memory.stats()
+    figures = memory.store.get_stats()
     console.print(text("RLM-MEM", "bold") + text("  long-term memory for LLM agents"))
     console.print()
     console.print(

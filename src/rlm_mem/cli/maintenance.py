@@ -180,7 +180,7 @@ def index_rebuild(
         progress("indexing", unit="files", quiet=as_json) as tell,
     ):
         report = memory.rebuild_index(progress=tell)
-        count = memory.stats()["chunk_count"]
+        count = memory.store.get_stats()["chunk_count"]
     if as_json:
         print_json({"chunks": count, **plain(report)})
         return
@@ -225,7 +225,7 @@ def checkpoint(
 ) -> None:
     """Write into the files what only the index knows: access counts, and the JSON views."""
     with open_memory(ctx, brain, namespace) as memory:
-        report = memory.checkpoint()
+        report = memory.store.checkpoint()
     if as_json:
         print_json(report)
     else:

@@ -244,7 +244,7 @@ def hud(
     with open_memory(ctx, brain, namespace) as memory:
 
         def look() -> dict[str, Any]:
-            return memory.hud(memory.persona(session, keep=True))
+            return dict(memory.hud_figures(memory.persona(session, keep=True)))
 
         if as_json:
             print_json(look())

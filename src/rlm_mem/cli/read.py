@@ -400,7 +400,7 @@ def stats(
 ) -> None:
     """Show how much is remembered."""
     with open_memory(ctx, brain, namespace) as memory:
-        figures = memory.stats()
+        figures = memory.store.get_stats()
     if as_json:
         print_json(figures)
         return

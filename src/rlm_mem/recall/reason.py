@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from rlm_mem.recall.grounding import answer_text, confidence_of, existing, suppo
 from rlm_mem.recall.observing import told
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.recall.recall import log_reading
+from rlm_mem.recall.recall import Source, described, log_reading, source_of
 from rlm_mem.recall.run import Operation, Run, check_query
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.sandbox.loop import LoopStep
@@ -58,7 +58,8 @@ class ReasoningResult:
         contradicts: ids of chunks that speak against it and still hold.
         superseded: ids of chunks met on the way that no longer hold.
         chunk_ids: the chunks the conclusion rests on; without one, the best evidence found.
-        iterations_used, trajectory, usage, cost, stopped_by, evidence, concluded, seconds: as in RecallResult.
+        iterations_used, trajectory, usage, cost, stopped_by, evidence, concluded, seconds, sources: as in
+            RecallResult.
     """
 
     conclusion: str
@@ -76,6 +77,16 @@ class ReasoningResult:
     evidence: list[str]
     concluded: bool
     seconds: float
+    sources: list[Source] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return described(self.conclusion, self.outcome, self.sources, self.confidence, self.stopped_by)
+
+    def __repr__(self) -> str:
+        return (
+            f"ReasoningResult(outcome={self.outcome!r}, conclusion={self.conclusion!r}, "
+            f"chunk_ids={self.chunk_ids!r}, confidence={self.confidence!r}, trajectory={self.trajectory.id!r})"
+        )
 
     @property
     def outcome(self) -> OutcomeWord:
@@ -161,6 +172,7 @@ def conclude(store: ChunkStore, run: Run) -> ReasoningResult:
         usage=run.spent.usage,
         cost=run.spent.cost,
         seconds=run.spent.seconds,
+        sources=[source_of(chunk) for chunk in store.get_many(values["chunk_ids"], track=False).values()],
         **values,
         **detail,
     )

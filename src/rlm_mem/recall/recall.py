@@ -19,9 +19,46 @@ from rlm_mem.store.core.standing import standing
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["RecallOperation", "RecallResult"]
+__all__ = ["RecallOperation", "RecallResult", "Source", "Standing", "described", "source_of"]
+
+_SHOWN = 5
+"""Sources that a printed result names."""
+_LINE = 160
+"""Characters of a source's line."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A memory behind an answer: its id, when it was said or happened (ISO 8601), and its first words on one line."""
+
+    chunk_id: str
+    at: str
+    line: str
+
+    def __str__(self) -> str:
+        return f"{self.chunk_id}  {self.at[:10]}  {self.line}"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a memory can be relied on.
+
+    Attributes:
+        chunk_id: the memory.
+        tier: of a tiered memory, None for a plain chunk.
+        reliability, confidence: 0 to 1.
+        usage_count: how often it was used; ``success_rate`` how many of these went well, 0 to 1, or None.
+    """
+
+    chunk_id: str
+    tier: str | None
+    reliability: float
+    confidence: float
+    usage_count: int
+    success_rate: float | None
 
 
 @dataclass
@@ -42,8 +79,8 @@ class RecallResult:
         evidence: ids of the chunks that the programs read, in order.
         concluded: FINAL was called.
         seconds: wall clock of the run.
-        standing: for each of ``chunk_ids`` that is there: ``chunk_id``, ``tier`` (None for a plain chunk),
-            ``reliability``, ``confidence``, ``usage_count``, ``success_rate``.
+        standing: how far each of ``chunk_ids`` that is there can be relied on.
+        sources: each of them with its date and first words.
     """
 
     content: str | None
@@ -57,7 +94,18 @@ class RecallResult:
     evidence: list[str]
     concluded: bool
     seconds: float
-    standing: list[dict[str, Any]] = field(default_factory=list)
+    standing: list[Standing] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return described(self.content, self.outcome, self.sources, self.confidence, self.stopped_by)
+
+    def __repr__(self) -> str:
+        return (
+            f"RecallResult(outcome={self.outcome!r}, content={self.content!r}, chunk_ids={self.chunk_ids!r}, "
+            f"confidence={self.confidence!r}, iterations_used={self.iterations_used!r}, "
+            f"trajectory={self.trajectory.id!r})"
+        )
 
     @property
     def outcome(self) -> OutcomeWord:
@@ -119,18 +167,35 @@ def conclude(store: ChunkStore, run: Run) -> RecallResult:
     }
     trajectory = run.recorder.finish(run.spent, **values)
     log_reading(store, trajectory, handed_out)
+    behind = list(store.get_many(values["chunk_ids"], track=False).values())
     return RecallResult(
         iterations_used=run.spent.iterations,
         trajectory=trajectory,
         usage=run.spent.usage,
         cost=run.spent.cost,
         seconds=run.spent.seconds,
-        standing=[
-            {"chunk_id": chunk.id, **standing(chunk)}
-            for chunk in store.get_many(values["chunk_ids"], track=False).values()
-        ],
+        standing=[Standing(chunk.id, **standing(chunk)) for chunk in behind],
+        sources=[source_of(chunk) for chunk in behind],
         **values,
     )
+
+
+def source_of(chunk: Chunk) -> Source:
+    """A chunk as the source of an answer."""
+    line = " ".join(chunk.content[: _LINE * 4].split())
+    return Source(chunk.id, chunk.metadata.at, line if len(line) <= _LINE else line[: _LINE - 1] + "…")
+
+
+def described(
+    answer: str | None, outcome: OutcomeWord, sources: list[Source], confidence: float, stopped_by: str | None
+) -> str:
+    """A result in a few lines: answer, sources, confidence."""
+    ended = outcome + (f" by the budget of {stopped_by.replace('_', ' ')}" if stopped_by else "")
+    lines = [answer if outcome == "answered" and answer else f"no answer: {ended}"]
+    lines += [f"  {source}" for source in sources[:_SHOWN]]
+    if len(sources) > _SHOWN:
+        lines.append(f"  and {len(sources) - _SHOWN} more")
+    return "\n".join([*lines, f"confidence {confidence:.2f}"])
 
 
 def log_reading(store: ChunkStore, trajectory: Trajectory, chunk_ids: list[str]) -> None:

@@ -59,6 +59,9 @@ class Hit:
     author: str | None
     parts: dict[str, float] | None = None
 
+    def __str__(self) -> str:
+        return f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"
+
 
 @observed("search", lambda current, hits: current.set("rlm_mem.hits", len(hits)))
 def search(

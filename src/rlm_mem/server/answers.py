@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,7 @@ def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusi
             usage=tokens,
             cost=result.cost,
             trajectory_id=result.trajectory.id,
-            standing=list(result.standing),
+            standing=[asdict(one) for one in result.standing],
         )
     return Conclusion(
         conclusion=result.conclusion,

@@ -180,7 +180,7 @@ class ChangeFeed:
             elif seen is None or now["memories"] != seen["memories"] or now["recalls"] != seen["recalls"]:
                 news = tuple(
                     event
-                    for event in memory.events(since=self._last_event)
+                    for event in memory.store.events(since=self._last_event)
                     if str(event.get("ts", "")) > self._last_event
                 )
                 self._last_event = max((str(event["ts"]) for event in news), default=self._last_event)

@@ -133,7 +133,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _store(memory: Memory) -> Finding:
-    figures = memory.stats()
+    figures = memory.store.get_stats()
     unreadable = figures.get("unreadable_files", 0)
     size = figures.get("index_size_mb")
     kept = memory.store.backend.location if size is None else f"index of {size} MB"

@@ -106,13 +106,13 @@ def _trajectories(memory: Memory) -> list[dict[str, Any]]:
 
 
 def _status(memory: Memory) -> dict[str, Any]:
-    return memory.stats()
+    return memory.store.get_stats()
 
 
 def _hud(memory: Memory) -> dict[str, Any]:
     from rlm_mem.server.tools_upkeep import persona_of
 
-    return memory.hud(persona_of(memory))
+    return dict(memory.hud_figures(persona_of(memory)))
 
 
 _ONE: dict[str, Callable[[Memory, str], Any]] = {"chunks": _chunk, "trajectories": _trajectory}

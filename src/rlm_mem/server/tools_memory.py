@@ -324,7 +324,7 @@ def _link(call: Call, given: LinkArguments) -> Linked:
 def _status(call: Call, given: NoArguments) -> Status:  # noqa: ARG001 - every tool takes arguments
     from rlm_mem import __version__
 
-    figures: dict[str, Any] = call.memory.stats()
+    figures: dict[str, Any] = call.memory.store.get_stats()
     try:
         model = call.memory.llm.name
     except RlmMemError as error:

@@ -83,7 +83,7 @@ def _repair(ask: Ask) -> Repaired:
 
 
 def _checkpoint(ask: Ask) -> Checkpointed:
-    return Checkpointed(ask.memory.checkpoint())
+    return Checkpointed(ask.memory.store.checkpoint())
 
 
 def _synced(report: Any) -> Synced:

@@ -229,7 +229,7 @@ def _timeline(ask: Ask) -> ChunkPage:
 
 
 def _stats(ask: Ask) -> Figures:
-    found = dict(ask.memory.stats())
+    found = dict(ask.memory.store.get_stats())
     named = {name: found.pop(name) for name in Figures.__struct_fields__ if name != "more"}
     return Figures(**named, more=found)
 

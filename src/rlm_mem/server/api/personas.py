@@ -134,7 +134,7 @@ def _library(ask: Ask) -> Library:
 
 
 def _hud(ask: Ask) -> Hud:
-    return Hud(ask.memory.hud(persona_of(ask.memory)))
+    return Hud(dict(ask.memory.hud_figures(persona_of(ask.memory))))
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (

@@ -188,7 +188,7 @@ def _events(ask: Ask) -> EventPage:
     items: list[dict[str, Any]] = []
     same = 0
     more = False
-    for line in ask.memory.events(since=since, op=query.op, chunk_id=query.chunk_id):
+    for line in ask.memory.store.events(since=since, op=query.op, chunk_id=query.chunk_id):
         if query.cursor is not None and line.get("ts") == since and same < skipped:
             same += 1
             continue

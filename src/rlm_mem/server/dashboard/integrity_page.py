@@ -87,7 +87,7 @@ def integrity_page(visit: Visit, examination: Examination) -> Response:
         codes=Counter(one.finding.code for one in look.repairs).most_common() if look else [],
         code=code,
         here=address("/integrity", code=code),
-        stats=visit.memory.stats(),
+        stats=visit.memory.store.get_stats(),
     )
 
 

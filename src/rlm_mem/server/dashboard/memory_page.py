@@ -138,7 +138,7 @@ def history_page(visit: Visit) -> Response:
 def events_part(visit: Visit) -> Response:
     """Who recalled it and what was done to it: the audit log and the recorded runs, loaded after the page."""
     memory, chunk_id = visit.memory, visit.part("chunk_id")
-    events = list(memory.events(chunk_id=chunk_id, limit=_EVENTS))[::-1]
+    events = list(memory.store.events(chunk_id=chunk_id, limit=_EVENTS))[::-1]
     recalls = [event for event in events if event.get("op") in _READING]
     handed_out = {str(event.get("trajectory")) for event in recalls}
     seen: list[dict[str, Any]] = []

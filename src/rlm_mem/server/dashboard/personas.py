@@ -119,6 +119,6 @@ def _tokens(prompt: str) -> int:
 def _hud(visit: Visit, persona: Persona) -> str:
     try:
         gauge = persona.library.gauge("LIVEHUD")
-        return render_gauge(gauge, visit.memory.hud(persona), _HUD_WIDTH)
+        return render_gauge(gauge, visit.memory.hud_figures(persona), _HUD_WIDTH)
     except RlmMemError as error:  # a gauge written by hand may be at fault: the rest of the page still works
         return f"{error}. {error.hint or ''}"

@@ -86,7 +86,7 @@ def _by_day(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
 
 
 def _chart(memory: Memory) -> Markup:
-    stats = memory.stats()
+    stats = memory.store.get_stats()
     if not stats["first_at"]:
         return Markup("")
     first, last = (date.fromisoformat(day(stats[name])) for name in ("first_at", "last_at"))

@@ -54,6 +54,11 @@ class LinkedChunk:
     reasoning: str | None
     created_at: str
 
+    def __str__(self) -> str:
+        arrow = "->" if self.direction == "out" else "<-"
+        why = f": {self.reasoning}" if self.reasoning else ""
+        return f"{self.type} {arrow} {self.chunk_id} ({self.strength:.2f}){why}"
+
 
 @dataclass(frozen=True, slots=True)
 class ConversationInfo:
@@ -105,6 +110,12 @@ class Version:
     modified_at: str
     chunk: Chunk
     current: bool = False
+
+    def __str__(self) -> str:
+        line = " ".join(self.chunk.content[:400].split())[:120]
+        return (
+            f"revision {self.revision}{' (present)' if self.current else ''}  {self.modified_at[:19]}  {line}"
+        )
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from rlm_mem import telemetry
 from rlm_mem.chunk import (
@@ -40,6 +40,30 @@ _NO_FILTER: Mapping[str, Any] = {
     "conversation_id": None, "start": None, "end": None, "tags": None, "chunk_type": None, "any_tags": None,
     "archived": False, "newest_first": False,
 }  # fmt: skip
+
+
+class Listing(TypedDict, total=False):
+    """The filters of list_chunks, as ``list_page`` takes them; ``start`` and ``end`` are its dates."""
+
+    conversation_id: str | None
+    start: str | None
+    end: str | None
+    tags: Sequence[str] | str | None
+    any_tags: Sequence[str] | str | None
+    chunk_type: str | None
+    archived: bool
+    newest_first: bool
+
+
+class MoreFilters(TypedDict, total=False):
+    """The keyword-only filters of list_chunks."""
+
+    any_tags: Sequence[str] | str | None
+    namespace: str | None
+    archived: bool
+    limit: int | None
+    offset: int
+    newest_first: bool
 
 
 class ChunkReader:
@@ -227,13 +251,13 @@ class ChunkReader:
         end = None if wanted.limit is None else wanted.offset + wanted.limit
         return found[wanted.offset : end]
 
-    def list_places(self, *, limit: int, **filters: Any) -> list[tuple[str, float]]:
+    def list_places(self, *, limit: int, **filters: Unpack[Listing]) -> list[tuple[str, float]]:
         """As list_chunks, each id with its time in epoch seconds."""
         wanted = list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit"), offset=0)
         return [place[:2] for place in self.backend.queries.list_places(self.namespace, wanted)]
 
     def list_page(
-        self, limit: int, *, after: tuple[float, int] | None = None, **filters: Any
+        self, limit: int, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
     ) -> tuple[list[str], tuple[float, int] | None]:
         """A page of list_chunks, and the place to give as ``after`` for the next one (None: this was the last).
 
@@ -257,7 +281,7 @@ class ChunkReader:
         end_date: str | None = None,
         tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
-        **more: Any,
+        **more: Unpack[MoreFilters],
     ) -> Iterator[Chunk]:
         """The chunks themselves, with the filters of list_chunks; unreadable ones are left out (and logged)."""
         ids = self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
@@ -364,7 +388,7 @@ class ChunkReader:
         """What search asks of this store, at this moment."""
         return self.backend.candidate_source(self.namespace)
 
-    def record_event(self, op: str, chunk_ids: Sequence[str] = (), **payload: Any) -> None:
+    def record_event(self, op: str, chunk_ids: Sequence[str] = (), **payload: object) -> None:
         """Append an event that is no change of a chunk, such as a recall and the chunks it was handed."""
         if self.backend.read_only:
             return

@@ -1,0 +1,128 @@
+"""What ``Memory`` returns where no other module has the type: figures, checkpoint, audit log, LIVEHUD."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+__all__ = ["Checkpoint", "Event", "Hud", "Stats"]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Figures of one namespace; the attributes carry the names of ``ChunkStore.get_stats``.
+
+    Attributes:
+        chunk_count: active chunks. ``archived_count``: deleted ones that can be restored.
+        total_tokens: o200k tokens of the active chunks.
+        storage_size_mb, index_size_mb: megabytes of chunks and of the index; the latter is None on PostgreSQL.
+        by_type: active chunks by type.
+        first_at, last_at: times of the oldest and the newest chunk, or None.
+        tags, conversations, links: how many there are.
+        namespace: whose memory.
+        unreadable_files: chunk files that do not validate.
+    """
+
+    chunk_count: int
+    total_tokens: int
+    storage_size_mb: float
+    archived_count: int
+    by_type: Mapping[str, int]
+    first_at: str | None
+    last_at: str | None
+    tags: int
+    conversations: int
+    links: int
+    namespace: str
+    unreadable_files: int = 0
+    index_size_mb: float | None = None
+
+    @classmethod
+    def of(cls, figures: Mapping[str, object]) -> Stats:
+        """From the dictionary of ``ChunkStore.get_stats``."""
+        known = {item.name for item in fields(cls)}
+        return cls(**{name: value for name, value in figures.items() if name in known})  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        types = ", ".join(f"{name} {count:,}" for name, count in self.by_type.items())
+        span = f", {self.first_at[:10]} to {self.last_at[:10]}" if self.first_at and self.last_at else ""
+        return (
+            f"{self.namespace}: {self.chunk_count:,} chunks ({types or 'none'}), {self.total_tokens:,} tokens, "
+            f"{self.conversations:,} conversations, {self.links:,} links, {self.archived_count:,} archived{span}"
+        )
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint wrote: how many access counts went into files, and the names of the JSON views."""
+
+    access_counts_folded: int
+    views: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        views = ", ".join(self.views) or "none"
+        return f"access counts written: {self.access_counts_folded:,}; views written: {views}"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the audit log.
+
+    Attributes:
+        at: when (UTC, ISO 8601).
+        op: what was done: create, update, delete, recall, …
+        chunk_ids: the chunks concerned.
+        actor: who did it, or None. ``namespace``: whose memory.
+        details: everything else that the line holds.
+    """
+
+    at: str
+    op: str
+    chunk_ids: tuple[str, ...]
+    actor: str | None
+    namespace: str
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, line: Mapping[str, object]) -> Event:
+        """From a line as the store reads it."""
+        listed, single, actor = line.get("chunk_ids"), line.get("chunk_id"), line.get("actor")
+        ids = listed if isinstance(listed, list) else [single] if single else []
+        return cls(
+            at=str(line.get("ts", "")),
+            op=str(line.get("op", "")),
+            chunk_ids=tuple(str(one) for one in ids),
+            actor=None if actor is None else str(actor),
+            namespace=str(line.get("ns", "")),
+            details={name: value for name, value in line.items() if name not in _ENVELOPE},
+        )
+
+    def __str__(self) -> str:
+        by = f" by {self.actor}" if self.actor else ""
+        return f"{self.at[:19]} {self.op} {', '.join(self.chunk_ids)}{by}".rstrip()
+
+
+_ENVELOPE = frozenset({"ts", "op", "actor", "ns", "chunk_id", "chunk_ids"})
+
+
+@dataclass(frozen=True)
+class Hud:
+    """The figures of LIVEHUD by section; ``rlm_mem.persona.figures.KEYS`` describes each."""
+
+    schema: str
+    at: str
+    session: Mapping[str, object]
+    mode: Mapping[str, object]
+    sliders: tuple[Mapping[str, object], ...]
+    memory: Mapping[str, object]
+    system: Mapping[str, object]
+    store: Mapping[str, object]
+    health: Mapping[str, object]
+    tiers: Mapping[str, object]
+    cost: Mapping[str, object]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.session.get('namespace')}: {self.store.get('chunks')} chunks, mode {self.mode.get('label')}, "
+            f"{self.health.get('text')}; today: {self.cost.get('text')}"
+        )

@@ -1,0 +1,98 @@
+"""The Python API: every name at the root, described in docs/python.md, and without untyped doors."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import brain.scripts
+import rlm_mem
+from rlm_mem import errors
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+
+
+def public_classes() -> set[type]:
+    """What the root and the documented import path export, and what hangs on Memory."""
+    found = [getattr(rlm_mem, name) for name in rlm_mem.__all__]
+    found += [getattr(brain.scripts, name) for name in brain.scripts.__all__]
+    return {one for one in found if inspect.isclass(one)}
+
+
+def public_methods() -> Iterator[tuple[str, inspect.Signature]]:
+    for cls in public_classes():
+        for name, member in inspect.getmembers(cls):
+            if name.startswith("_") or not callable(member) or inspect.isclass(member):
+                continue
+            if not getattr(member, "__module__", "").startswith("rlm_mem"):
+                continue
+            yield f"{cls.__name__}.{name}", inspect.signature(member)
+
+
+def test_every_error_and_result_is_at_the_root_and_in_the_docs() -> None:
+    missing = [name for name in errors.__all__ if getattr(rlm_mem, name, None) is not getattr(errors, name)]
+    undocumented = [name for name in rlm_mem.__all__ if f"`{name}`" not in PAGE and name != "__version__"]
+    assert (missing, undocumented) == ([], [])
+
+
+def test_no_public_method_takes_any_keyword() -> None:
+    loose = {
+        name
+        for name, signature in public_methods()
+        for parameter in signature.parameters.values()
+        if parameter.kind is parameter.VAR_KEYWORD
+        and parameter.annotation in ("Any", inspect.Parameter.empty)
+    }
+    assert loose == set()
+
+
+def test_memory_returns_no_untyped_dictionary() -> None:
+    loose = {
+        name
+        for name, member in inspect.getmembers(rlm_mem.Memory, inspect.isfunction)
+        if not name.startswith("_") and "dict[str, Any]" in str(inspect.signature(member).return_annotation)
+    }
+    assert loose == set()
+
+
+USER = """
+from rlm_mem import Filters, Hit, InvalidChunk, Limits, Memory, RecallResult, RememberResult, Stats
+
+with Memory.open("brain") as memory:
+    made: RememberResult = memory.remember("Ana drinks green tea.", tags="tea", secrets="redact")
+    count: int = made.secrets.count + made.created
+    result: RecallResult = memory.recall("What does Ana drink?", limits=Limits(iterations=3))
+    if result.outcome == "answered":
+        words: str | None = result.content
+    lines: list[str] = [source.line for source in result.sources]
+    sure: list[float] = [one.reliability for one in result.standing]
+    hits: list[Hit] = memory.search("tea", filters=Filters(tags_all=("tea",)))
+    figures: Stats = memory.stats()
+    total: int = figures.chunk_count
+    memory.update(made.chunk_ids[0], tags=["tea", "morning"], expected_revision=1)
+    views: tuple[str, ...] = memory.checkpoint().views
+    answers: list[str | None] = [run.answer for run in memory.trajectories(operation="recall")]
+    names: list[str] = [event.op for event in memory.events(limit=5)]
+    try:
+        memory.remember("")
+    except InvalidChunk as error:
+        message: str = error.message
+"""
+
+
+def test_a_program_of_a_user_passes_the_strict_type_checker(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(USER)
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(program)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
+    subprocess.run([sys.executable, str(program)], cwd=tmp_path, check=True)
