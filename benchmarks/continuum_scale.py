@@ -18,7 +18,7 @@ from pathlib import Path
 from rlm_mem.config import Config
 from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.files import new_text
-from rlm_mem.continuum.runs import Run, Step, write_run
+from rlm_mem.continuum.runs import ExecutionRecord, ToolCall, write_run
 from rlm_mem.continuum.schema import TIERS, tier_fields
 from rlm_mem.continuum.traces import goal_signature
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -58,8 +58,10 @@ def fill(brain: Path, size: int) -> None:
             "goal_signature": goal_signature(goal),
             "contexts": {"alpha": [uses, good]},
         }
-        steps = tuple(Step(n, tool, call=f"{tool} {n}") for n, tool in enumerate(chance.sample(THINGS, 4), 1))
-        body = write_run(Run(goal, steps, indicators=("it answers",)))
+        steps = tuple(
+            ToolCall(n, tool, call=f"{tool} {n}") for n, tool in enumerate(chance.sample(THINGS, 4), 1)
+        )
+        body = write_run(ExecutionRecord(goal, steps, indicators=("it answers",)))
         if tier == "low":
             learned.append(new_text({"id": f"entry-{number}", **fields}, body + "\n"))
             continue

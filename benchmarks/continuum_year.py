@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rlm_mem.config import Config
 from rlm_mem.continuum import Continuum
-from rlm_mem.continuum.files import Entry
+from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.continuum.traces import goal_signature
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -79,7 +79,7 @@ def goals(count: int, chance: random.Random) -> list[Goal]:
     return made
 
 
-def memory_of(continuum: Continuum, goal: Goal, known: dict[str, str]) -> Entry | None:
+def memory_of(continuum: Continuum, goal: Goal, known: dict[str, str]) -> TieredMemory | None:
     """The mid- or low-tier memory that the agent finds for a goal."""
     key = known.get(goal.signature)
     return continuum.files.get(key) if key else None

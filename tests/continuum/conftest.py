@@ -11,7 +11,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.continuum import Continuum
-from rlm_mem.continuum.files import Entry
+from rlm_mem.continuum.files import TieredMemory
 
 STEPS = [
     {"tool": "WebFetch", "call": "https://example.org", "validation": "status 200", "on_error": "retry once"},
@@ -38,7 +38,7 @@ def open_continuum(
     return Memory.open(brain, clock=clock, config=config, namespace=namespace).continuum
 
 
-def record(continuum: Continuum, goal: str = "Fetch and summarise a page", **more: object) -> Entry:
+def record(continuum: Continuum, goal: str = "Fetch and summarise a page", **more: object) -> TieredMemory:
     """A log that meets every condition of High→Mid unless told otherwise."""
     given: dict[str, object] = {
         "success": True,
@@ -50,7 +50,7 @@ def record(continuum: Continuum, goal: str = "Fetch and summarise a page", **mor
     return continuum.traces.record(goal, given.pop("steps"), **given)  # type: ignore[arg-type]
 
 
-def trace_of(continuum: Continuum, goal: str = "Fetch and summarise a page", **more: object) -> Entry:
+def trace_of(continuum: Continuum, goal: str = "Fetch and summarise a page", **more: object) -> TieredMemory:
     """A mid-tier trace of one log."""
     record(continuum, goal, **more)
     report = continuum.consolidate()
@@ -80,7 +80,7 @@ def replaced(continuum: Continuum, file: str, old: str, new: str) -> None:
     by_hand(continuum, file, text.replace(old, new))
 
 
-def rewrite(continuum: Continuum, entry: Entry, **fields: object) -> Entry:
+def rewrite(continuum: Continuum, entry: TieredMemory, **fields: object) -> TieredMemory:
     """Give a memory other figures, as a person with an editor would."""
     entry = continuum.traces.find(entry.key)
     text = entry.changed(fields)
@@ -96,7 +96,9 @@ PROVEN = {
 }  # fmt: skip
 
 
-def learning(continuum: Continuum, goal: str = "Fetch and summarise a page", **fields: object) -> Entry:
+def learning(
+    continuum: Continuum, goal: str = "Fetch and summarise a page", **fields: object
+) -> TieredMemory:
     """A low-tier entry, risen through the tiers."""
     rewrite(continuum, trace_of(continuum, goal), **(PROVEN | fields))
     before = {entry.key for entry in continuum.files.entries(kinds=("learning",))}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rlm_mem.continuum import frontmatter
 from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
-from rlm_mem.continuum.runs import Run, Step, read_run, write_run
+from rlm_mem.continuum.runs import ExecutionRecord, ToolCall, read_run, write_run
 from rlm_mem.errors import InvalidMemory
 
 WRITTEN = """# kept by Ana
@@ -113,15 +113,17 @@ def test_broken_or_hostile_yaml_is_refused_with_the_name_of_the_file(header: str
 
 STEP_TEXT = TEXT.filter(lambda text: bool(text.strip()))
 STEPS = st.builds(
-    Step, number=st.integers(1, 99), tool=st.text(string.ascii_letters, min_size=1), call=TEXT, validation=TEXT,
+    ToolCall, number=st.integers(1, 99), tool=st.text(string.ascii_letters, min_size=1), call=TEXT, validation=TEXT,
     on_error=TEXT, depends_on=st.lists(st.integers(1, 9), max_size=3).map(tuple), status=TEXT, result=TEXT,
 )  # fmt: skip
 
 
 @given(st.lists(STEPS, max_size=3), st.lists(STEP_TEXT, max_size=3), st.lists(STEP_TEXT, max_size=3))
 @settings(max_examples=100, deadline=None)
-def test_a_run_comes_back_from_its_markdown(steps: list[Step], before: list[str], signs: list[str]) -> None:
-    run = Run("Do the work", tuple(steps), preconditions=tuple(before), indicators=tuple(signs))
+def test_a_run_comes_back_from_its_markdown(
+    steps: list[ToolCall], before: list[str], signs: list[str]
+) -> None:
+    run = ExecutionRecord("Do the work", tuple(steps), preconditions=tuple(before), indicators=tuple(signs))
     again = read_run(write_run(run))
     assert again.steps == run.steps
     assert again.preconditions == run.preconditions

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from rlm_mem.continuum import Continuum
-from rlm_mem.continuum.files import Entry
+from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
 from rlm_mem.models.scripted import ScriptedLLM
@@ -175,6 +175,6 @@ def test_recall_without_a_model_finds_what_a_trace_says(continuum: Continuum) ->
     assert result.standing[0]["tier"] == "mid"
 
 
-def _trace(continuum: Continuum) -> Entry:
+def _trace(continuum: Continuum) -> TieredMemory:
     (entry,) = continuum.files.entries(kinds=("trace",))
     return entry

@@ -22,7 +22,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore  # noqa: E402
 from rlm_mem.store.core.lookup import CandidateSource, Filters  # noqa: E402
 from rlm_mem.store.postgres import lookup, parts, term_lists, terms  # noqa: E402
 from rlm_mem.store.postgres import recount as recount_module  # noqa: E402
-from rlm_mem.store.postgres.lookup import PostgresSource, Remembered  # noqa: E402
+from rlm_mem.store.postgres.lookup import PostgresSource, SpeakerCache  # noqa: E402
 from rlm_mem.store.postgres.parts import PART  # noqa: E402
 from rlm_mem.store.postgres.recount import Recount, recount  # noqa: E402
 from rlm_mem.store.postgres.schema import namespace_key  # noqa: E402
@@ -536,7 +536,7 @@ def test_another_connection_sees_every_write_at_once(dsn: str) -> None:
 
 
 def test_searches_remember_who_speaks_until_something_is_written(dsn: str) -> None:
-    remembered = Remembered()
+    remembered = SpeakerCache()
 
     def authors() -> set[str]:
         with psycopg.connect(dsn) as connection:

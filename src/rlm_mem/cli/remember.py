@@ -136,20 +136,20 @@ class _Outcome:
 
 def _texts(
     words: list[str] | None, files: list[Path] | None, folders: list[Path] | None
-) -> list[sources.Source]:
+) -> list[sources.InputText]:
     found = [sources.one_file(path) for path in files or ()]
     if words and words != ["-"]:
-        found.append(sources.Source(sources.typed(words)))
+        found.append(sources.InputText(sources.typed(words)))
     elif words == ["-"] or not (files or folders):
         said = sources.piped()
         if said is not None and said.strip():
-            found.append(sources.Source(said))
+            found.append(sources.InputText(said))
     return found
 
 
 def _from_texts(
     memory: Memory,
-    texts: list[sources.Source],
+    texts: list[sources.InputText],
     named: dict[str, Any],
     conversation: str | None,
     outcome: _Outcome,
@@ -186,7 +186,7 @@ def _from_folder(
 
 def _remember(
     memory: Memory,
-    source: sources.Source,
+    source: sources.InputText,
     named: dict[str, Any],
     conversation: str | None,
     tell: Callable[[int, int], None] | None,

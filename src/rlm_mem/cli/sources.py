@@ -16,7 +16,7 @@ _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "build", "dist", "target", "v
 
 
 @dataclass(frozen=True)
-class Source:
+class InputText:
     """One text to remember, and where it comes from (None for typed text)."""
 
     text: str
@@ -50,12 +50,12 @@ def piped() -> str | None:
     return _decoded(sys.stdin.buffer.read(), "stdin")
 
 
-def one_file(path: Path) -> Source:
+def one_file(path: Path) -> InputText:
     """A file named by the user: what hinders reading it is an error."""
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint=f"rlm-mem remember --folder {path} takes a folder.")
     try:
-        return Source(_decoded(path.read_bytes(), str(path)), path)
+        return InputText(_decoded(path.read_bytes(), str(path)), path)
     except FileNotFoundError:
         raise NotFoundError(f"there is no file {path}") from None
 
@@ -73,7 +73,7 @@ def files_below(folder: Path, patterns: Sequence[str]) -> list[Path]:
     ]
 
 
-def text_of(path: Path, largest: int) -> Source | Skipped:
+def text_of(path: Path, largest: int) -> InputText | Skipped:
     """A file found in a folder; one that is empty, not text or over ``largest`` bytes is skipped."""
     try:
         size = path.stat().st_size
@@ -84,7 +84,7 @@ def text_of(path: Path, largest: int) -> Source | Skipped:
         return Skipped(path, "not text in UTF-8")
     except OSError as error:
         return Skipped(path, error.strerror or "cannot be read")
-    return Source(text, path) if text.strip() else Skipped(path, "empty")
+    return InputText(text, path) if text.strip() else Skipped(path, "empty")
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.continuum import places
-from rlm_mem.continuum.files import Entry, MemoryFiles
+from rlm_mem.continuum.files import MemoryFiles, TieredMemory
 from rlm_mem.continuum.frontmatter import split_blocks
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
@@ -109,11 +109,11 @@ class Changes:
             actor=self._store.actor, **more,
         )  # fmt: skip
 
-    def replaced(self, entry: Entry, text: str) -> Edit:
+    def replaced(self, entry: TieredMemory, text: str) -> Edit:
         """The edit that gives a memory another text."""
         return Edit(file=entry.file, block=entry.block, before=entry.text, after=text)
 
-    def removed(self, entry: Entry) -> Edit:
+    def removed(self, entry: TieredMemory) -> Edit:
         """The edit that takes a memory away from its file."""
         if entry.block is None:
             return Edit(file=entry.file, before=entry.text, after=None)
@@ -141,7 +141,7 @@ class Changes:
             glue=glue, new_file=present is None,
         )  # fmt: skip
 
-    def archived(self, entry: Entry) -> list[Edit]:
+    def archived(self, entry: TieredMemory) -> list[Edit]:
         """The edits that move a memory into the archive, as it is."""
         target = archive_name(entry.file, entry.block)
         base, _, suffix = target.rpartition(".")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Edit
-from rlm_mem.continuum.files import Entry, Problem, new_text
+from rlm_mem.continuum.files import InvalidEntry, TieredMemory, new_text
 from rlm_mem.continuum.merging import joined_run, merged_fields, with_evidence
 from rlm_mem.continuum.mirror import MARK
-from rlm_mem.continuum.reports import Candidate, ConsolidationReport
+from rlm_mem.continuum.reports import ConsolidationReport, PromotionCandidate
 from rlm_mem.continuum.rules import (
     Check,
     all_met,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.system import Continuum
     from rlm_mem.models.base import LLM
 
-__all__ = ["Candidate", "ConsolidationReport", "MemoryConsolidationAgent"]
+__all__ = ["PromotionCandidate", "ConsolidationReport", "MemoryConsolidationAgent"]
 
 Progress = Callable[[int, int], None]
 _Group = tuple[str, tuple[str, ...]]
@@ -74,10 +74,10 @@ class MemoryConsolidationAgent:
                 progress(total * number // len(stages), total)
         return report
 
-    def analyse(self) -> list[Candidate]:
+    def analyse(self) -> list[PromotionCandidate]:
         """Every memory below the core with its rule, ready or not, best first; nothing is changed."""
-        found: list[Candidate] = []
-        problems: list[Problem] = []
+        found: list[PromotionCandidate] = []
+        problems: list[InvalidEntry] = []
         entries = list(self._files.entries(problems, ("interaction", "session")))
         groups = _grouped(entries)
         for group in groups.values():
@@ -126,7 +126,7 @@ class MemoryConsolidationAgent:
             if not report.dry_run:
                 self._consolidate_logs([entry.key for entry in going], trace.key if trace else None, report)
 
-    def _known_work(self) -> dict[_Group, Entry]:
+    def _known_work(self) -> dict[_Group, TieredMemory]:
         """What the logs may add to: traces, and what traces became; the latest version of each, the highest tier."""
         made = [
             entry
@@ -168,7 +168,7 @@ class MemoryConsolidationAgent:
         self._changes.apply(build)
 
     def _new_trace(
-        self, logs: Sequence[Entry], now: str, reason: str, report: ConsolidationReport
+        self, logs: Sequence[TieredMemory], now: str, reason: str, report: ConsolidationReport
     ) -> tuple[str, str]:
         fields, run = merged_fields(logs), joined_run(logs)
         first = next(log for log in logs if log.meta.successes)
@@ -191,7 +191,7 @@ class MemoryConsolidationAgent:
             {key: fields[key] for key in (*FIELD_ORDER, *fields) if fields.get(key) is not None}, body
         )
 
-    def _extended(self, trace: Entry, logs: Sequence[Entry], now: str) -> Edit:
+    def _extended(self, trace: TieredMemory, logs: Sequence[TieredMemory], now: str) -> Edit:
         """The trace with the uses of further logs; its steps stay, since they are the same."""
         fields = merged_fields([trace, *logs])
         log = (
@@ -299,7 +299,7 @@ class MemoryConsolidationAgent:
             try:
                 meta = chunk_meta(chunk)
             except InvalidMemory as error:
-                report.problems.append(Problem(chunk.id, str(error)))
+                report.problems.append(InvalidEntry(chunk.id, str(error)))
                 continue
             checks = chunk_to_low(meta, chunk.metadata.access_count)
             if chunk.type not in ("pattern", "fact"):
@@ -387,20 +387,22 @@ class MemoryConsolidationAgent:
         return f"{body.rstrip()}\n\n## Generalisation\n\n{section}\n"
 
 
-def _group_of(entry: Entry) -> _Group:
+def _group_of(entry: TieredMemory) -> _Group:
     run = read_run(entry.body)
     return entry.meta.goal_signature or places.slug(run.goal), run.tools
 
 
-def _grouped(entries: Sequence[Entry]) -> dict[_Group, list[Entry]]:
+def _grouped(entries: Sequence[TieredMemory]) -> dict[_Group, list[TieredMemory]]:
     """Logs that did the same with the same tools."""
-    groups: dict[_Group, list[Entry]] = {}
+    groups: dict[_Group, list[TieredMemory]] = {}
     for entry in entries:
         groups.setdefault(_group_of(entry), []).append(entry)
     return groups
 
 
-def _tried(entries: Sequence[Entry], known: Entry | None = None) -> list[tuple[Entry, list[Check]]]:
+def _tried(
+    entries: Sequence[TieredMemory], known: TieredMemory | None = None
+) -> list[tuple[TieredMemory, list[Check]]]:
     """Logs of one group with the rule; what the same work did before counts for whether it can be done again."""
     before = [known.meta] if known else []
     return [
@@ -416,12 +418,12 @@ def _tried(entries: Sequence[Entry], known: Entry | None = None) -> list[tuple[E
     ]
 
 
-def _log_reason(logs: Sequence[Entry]) -> str:
+def _log_reason(logs: Sequence[TieredMemory]) -> str:
     uses = sum(log.meta.usage_count for log in logs)
     good = sum(log.meta.successes for log in logs)
     count = f"{len(logs)} logs" if len(logs) > 1 else "1 log"
     return f"successful pattern extracted from {count}: {good} of {uses} uses went well"
 
 
-def _candidate(entry: Entry, to: str, action: str, checks: Sequence[Check]) -> Candidate:
-    return Candidate(entry.key, entry.title, entry.meta.tier, to, action, tuple(checks))
+def _candidate(entry: TieredMemory, to: str, action: str, checks: Sequence[Check]) -> PromotionCandidate:
+    return PromotionCandidate(entry.key, entry.title, entry.meta.tier, to, action, tuple(checks))

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.files import Signature
 
-__all__ = ["Entry", "MemoryFiles", "Problem", "new_text"]
+__all__ = ["TieredMemory", "MemoryFiles", "InvalidEntry", "new_text"]
 
 _logger = logging.getLogger("rlm_mem.continuum")
 
 
 @dataclass(frozen=True)
-class Entry:
+class TieredMemory:
     """One tiered memory as it stands in its file.
 
     Attributes:
@@ -78,7 +78,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Problem:
+class InvalidEntry:
     """A file, or a memory in it, that breaks a rule; it is left alone. ``code`` is one of ``store.integrity.CODES``."""
 
     file: str
@@ -141,7 +141,9 @@ class MemoryFiles:
 
     # --- memories ----------------------------------------------------------------------------------------------------
 
-    def entries(self, problems: list[Problem] | None = None, kinds: tuple[str, ...] = ()) -> Iterator[Entry]:
+    def entries(
+        self, problems: list[InvalidEntry] | None = None, kinds: tuple[str, ...] = ()
+    ) -> Iterator[TieredMemory]:
         """Every memory that validates.
 
         Args:
@@ -161,15 +163,15 @@ class MemoryFiles:
             except InvalidMemory as error:
                 _note(problems, file, error)
 
-    def in_file(self, file: str, problems: list[Problem] | None = None) -> list[Entry]:
+    def in_file(self, file: str, problems: list[InvalidEntry] | None = None) -> list[TieredMemory]:
         """The memories of one file; none where there is no such file. Raises InvalidMemory for a file with one."""
         text = self.read(file)
         return [] if text is None else self._in_text(file, text, problems)
 
-    def _in_text(self, file: str, text: str, problems: list[Problem] | None) -> list[Entry]:
+    def _in_text(self, file: str, text: str, problems: list[InvalidEntry] | None) -> list[TieredMemory]:
         if not places.is_multi(file):
             return [self.parse(file, None, text)]
-        found: list[Entry] = []
+        found: list[TieredMemory] = []
         for block in split_blocks(text)[1]:
             try:
                 entry = self.parse(file, "", block.text)
@@ -180,12 +182,12 @@ class MemoryFiles:
                 _note(problems, file, error)
         return found
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> TieredMemory | None:
         """The memory with this key (``file`` or ``file#block``), or None; raises InvalidMemory if it is invalid."""
         file, _, block = key.partition("#")
         return next((entry for entry in self.in_file(file) if (entry.block or "") == block), None)
 
-    def parse(self, file: str, block: str | None, text: str) -> Entry:
+    def parse(self, file: str, block: str | None, text: str) -> TieredMemory:
         """A memory from its text: the whole file, or (``block`` not None) one block; raises InvalidMemory."""
         kind = places.kind_of(file)
         if file.endswith(".json"):
@@ -208,7 +210,7 @@ class MemoryFiles:
         if undated:
             meta = msgspec.structs.replace(meta, created_at=self._file_time(file))
         chunk_id = places.mirror_id(self.namespace, file, name)
-        return Entry(file, name, kind, meta, raw, header, body, text, chunk_id, undated)
+        return TieredMemory(file, name, kind, meta, raw, header, body, text, chunk_id, undated)
 
     def _json(self, file: str, text: str) -> tuple[dict[str, Any], str, str]:
         try:
@@ -226,7 +228,7 @@ class MemoryFiles:
         seconds = signature.mtime_ns / 1e9 if signature else 0.0
         return format_time(datetime.fromtimestamp(seconds, UTC))
 
-    def with_text(self, entry: Entry, text: str) -> Entry:
+    def with_text(self, entry: TieredMemory, text: str) -> TieredMemory:
         """The memory as it would be with another text; raises InvalidMemory where that breaks a rule."""
         parsed = self.parse(entry.file, None if entry.block is None else "", text)
         if parsed.block != entry.block:
@@ -249,11 +251,11 @@ def _checked(file: str) -> str:
         raise InvalidMemory(f"{file!r:.80} is no path of a memory file") from None
 
 
-def _note(problems: list[Problem] | None, file: str, error: InvalidMemory) -> None:
+def _note(problems: list[InvalidEntry] | None, file: str, error: InvalidMemory) -> None:
     if problems is None:
         _logger.warning("%s", error)
     else:
-        problems.append(Problem(file, str(error)))
+        problems.append(InvalidEntry(file, str(error)))
 
 
 def _default_id(body: str) -> str:

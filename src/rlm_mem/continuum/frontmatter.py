@@ -20,7 +20,7 @@ from rlm_mem.errors import InvalidMemory
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
 
-__all__ = ["Block", "edited", "guarded", "parse_yaml", "render", "split_blocks", "split_one"]
+__all__ = ["MemoryBlock", "edited", "guarded", "parse_yaml", "render", "split_blocks", "split_one"]
 
 _MAX_CHARS = 200_000
 _MAX_NODES = 20_000
@@ -36,7 +36,7 @@ _NOT_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 
 @dataclass(frozen=True)
-class Block:
+class MemoryBlock:
     """One memory of a file that holds many: its whole text, its YAML and what follows."""
 
     text: str
@@ -58,7 +58,7 @@ def split_one(text: str) -> tuple[str, str, str] | None:
     return None
 
 
-def split_blocks(text: str) -> tuple[str, list[Block]]:
+def split_blocks(text: str) -> tuple[str, list[MemoryBlock]]:
     """What stands before the first memory, and the memories; together they are the text again."""
     lines = text.splitlines(keepends=True)
     fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
@@ -77,7 +77,9 @@ def split_blocks(text: str) -> tuple[str, list[Block]]:
     for number, (first, last) in enumerate(starts):
         end = starts[number + 1][0] if number + 1 < len(starts) else len(lines)
         blocks.append(
-            Block("".join(lines[first:end]), "".join(lines[first + 1 : last]), "".join(lines[last + 1 : end]))
+            MemoryBlock(
+                "".join(lines[first:end]), "".join(lines[first + 1 : last]), "".join(lines[last + 1 : end])
+            )
         )
     return "".join(lines[: starts[0][0]]), blocks
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from rlm_mem.continuum.runs import read_run
 
 if TYPE_CHECKING:
-    from rlm_mem.continuum.files import Entry
+    from rlm_mem.continuum.files import TieredMemory
     from rlm_mem.continuum.system import Continuum
 
 __all__ = ["Hint", "hints"]
@@ -48,11 +48,11 @@ def hints(continuum: Continuum, goal: str, *, limit: int = 5) -> list[Hint]:
     return [*risks[:limit], *successes[:limit]]
 
 
-def _figures(entry: Entry) -> str:
+def _figures(entry: TieredMemory) -> str:
     return f"{entry.key} ({entry.meta.successes} of {entry.meta.usage_count} uses went well)"
 
 
-def _risks(entry: Entry) -> list[Hint]:
+def _risks(entry: TieredMemory) -> list[Hint]:
     run = read_run(entry.body)
     found = []
     failures = Counter(
@@ -78,7 +78,7 @@ def _risks(entry: Entry) -> list[Hint]:
     return found
 
 
-def _success(entry: Entry) -> Hint:
+def _success(entry: TieredMemory) -> Hint:
     run = read_run(entry.body)
     order = " → ".join(run.tools) if run.steps else entry.title
     shown = f"; it is done when: {'; '.join(run.indicators[:2])}" if run.indicators else ""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rlm_mem.continuum.files import Entry
+from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.continuum.rules import GAIN, LOSS, MAX_CONTEXTS, MAX_FAILURES
-from rlm_mem.continuum.runs import Run, read_run
+from rlm_mem.continuum.runs import ExecutionRecord, read_run
 
 __all__ = ["joined_run", "merged_fields", "with_evidence"]
 
 MAX_EVIDENCE = 50
 
 
-def merged_fields(entries: Sequence[Entry]) -> dict[str, Any]:
+def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
     """The frontmatter of what comes out of several memories; the first that went well gives what cannot be added.
 
     Confidence starts from the best of them; each further log that went well or badly counts like a use.
@@ -67,11 +67,11 @@ def merged_fields(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _made(entry: Entry) -> bool:
+def _made(entry: TieredMemory) -> bool:
     return entry.meta.tier != "high"
 
 
-def _confidence(entries: Sequence[Entry]) -> float:
+def _confidence(entries: Sequence[TieredMemory]) -> float:
     best = next((entry for entry in entries if _made(entry)), None) or max(
         entries, key=lambda entry: (bool(entry.meta.successes), entry.meta.confidence_score)
     )
@@ -84,7 +84,7 @@ def _confidence(entries: Sequence[Entry]) -> float:
     return round(confidence, 6)
 
 
-def joined_run(entries: Sequence[Entry]) -> Run:
+def joined_run(entries: Sequence[TieredMemory]) -> ExecutionRecord:
     """The latest run that went well, with the conditions of all, and a line of evidence for each."""
     runs = [read_run(entry.body) for entry in entries]
     good = [run for entry, run in zip(entries, runs, strict=True) if entry.meta.successes] or runs
@@ -95,7 +95,7 @@ def joined_run(entries: Sequence[Entry]) -> Run:
         + "".join(f"; {failure.get('error')}" for failure in entry.meta.failures[-1:] if failure.get("error"))
         for entry in entries
     ]
-    return Run(
+    return ExecutionRecord(
         goal=main.goal,
         steps=main.steps,
         preconditions=_union(run.preconditions for run in good),

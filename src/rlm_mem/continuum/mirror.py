@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.continuum.files import Entry
+from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.store.core.standing import COMPONENT, TIER_TAG
 
@@ -32,7 +32,7 @@ _TYPES = {
 }
 
 
-def chunk_fields(entry: Entry) -> dict[str, Any]:
+def chunk_fields(entry: TieredMemory) -> dict[str, Any]:
     """What the mirror of a memory says: content, type, tags, confidence and figures."""
     meta = entry.meta
     rate = meta.rate
@@ -76,7 +76,7 @@ class Mirror:
     def __init__(self, store: ChunkStore) -> None:
         self._store = store
 
-    def put(self, entry: Entry, derived_from: Sequence[str] = ()) -> Chunk:
+    def put(self, entry: TieredMemory, derived_from: Sequence[str] = ()) -> Chunk:
         """Bring the mirror of a memory up to date: made, revised, or brought back from the archive."""
         fields = chunk_fields(entry)
         limit = self._store.config.store.max_content_bytes

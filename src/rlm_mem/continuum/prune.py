@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.continuum.changes import Change
-from rlm_mem.continuum.files import Entry, Problem, new_text
+from rlm_mem.continuum.files import InvalidEntry, TieredMemory, new_text
 from rlm_mem.continuum.rules import TEMPORARY_DAYS, moved, prune_action
 from rlm_mem.continuum.schema import TIERS, stamp
 from rlm_mem.errors import NotFoundError
@@ -43,7 +43,7 @@ class PruneReport:
     dry_run: bool
     considered: int = 0
     steps: list[PruneStep] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[InvalidEntry] = field(default_factory=list)
 
 
 class Pruner:
@@ -118,7 +118,7 @@ class Pruner:
             self._archive(entry, asked[1]) if step.action == "archive" else self._downgrade(entry, asked[1])
         )
 
-    def _archive(self, entry: Entry, reason: str) -> Change:
+    def _archive(self, entry: TieredMemory, reason: str) -> Change:
         stamp(self._continuum.store.clock())
         return self._changes.draft(
             "archive",
@@ -129,7 +129,7 @@ class Pruner:
             keep=True,
         )
 
-    def _downgrade(self, entry: Entry, reason: str) -> Change:
+    def _downgrade(self, entry: TieredMemory, reason: str) -> Change:
         """Mid to high, temporary, with a fresh 30-day clock; the text stays."""
         clock = self._continuum.store.clock()
         fields: dict[str, Any] = {

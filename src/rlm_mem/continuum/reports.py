@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rlm_mem.continuum.files import Problem
+from rlm_mem.continuum.files import InvalidEntry
 from rlm_mem.continuum.rules import Check, all_met
 
-__all__ = ["Candidate", "ConsolidationReport"]
+__all__ = ["PromotionCandidate", "ConsolidationReport"]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PromotionCandidate:
     """A memory that a rule was tried on.
 
     Attributes:
@@ -42,5 +42,5 @@ class ConsolidationReport:
     merged: list[dict[str, str]] = field(default_factory=list)
     queued: list[dict[str, str]] = field(default_factory=list)
     held: list[dict[str, str]] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[InvalidEntry] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

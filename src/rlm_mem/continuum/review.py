@@ -17,7 +17,7 @@ import msgspec
 from rlm_mem.chunk import parse_time
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, Edit
-from rlm_mem.continuum.files import Entry, MemoryFiles, new_text
+from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.continuum.traces import Traces
@@ -106,7 +106,7 @@ class ReviewQueue:
 
     # --- opening -----------------------------------------------------------------------------------------------------
 
-    def wanted(self, kind: Literal["promote", "retain"], entry: Entry) -> bool:
+    def wanted(self, kind: Literal["promote", "retain"], entry: TieredMemory) -> bool:
         """Whether a case would be opened: none waits, and since the last decision there is something new."""
         case_id = _case_id(kind, entry.key)
         former = next((case for case in self.cases(None) if case.id == case_id), None)
@@ -141,7 +141,7 @@ class ReviewQueue:
     def _prepare(
         self,
         kind: Literal["promote", "retain"],
-        entry: Entry,
+        entry: TieredMemory,
         case_id: str,
         why: str,
         decisions: list[Decision],
@@ -194,7 +194,7 @@ class ReviewQueue:
             ConflictError: the case was decided already.
         """
 
-        def act(case: Case, entry: Entry) -> tuple[list[Edit], dict[str, Any]]:
+        def act(case: Case, entry: TieredMemory) -> tuple[list[Edit], dict[str, Any]]:
             if case.kind == "retain":
                 return [], {}
             checks = low_to_ultra(entry.meta)
@@ -207,7 +207,7 @@ class ReviewQueue:
     def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
         """Leave the memory where it is (``promote``), or move it back to the mid tier (``retain``)."""
 
-        def act(case: Case, entry: Entry) -> tuple[list[Edit], dict[str, Any]]:
+        def act(case: Case, entry: TieredMemory) -> tuple[list[Edit], dict[str, Any]]:
             return (
                 self._to_mid(entry, f"rejected by {reviewer}: {reason}")
                 if case.kind == "retain"
@@ -227,7 +227,7 @@ class ReviewQueue:
         decision: Literal["approved", "deferred", "rejected"],
         reviewer: str,
         reason: str,
-        act: Callable[[Case, Entry], tuple[list[Edit], dict[str, Any]]],
+        act: Callable[[Case, TieredMemory], tuple[list[Edit], dict[str, Any]]],
         until: str | None = None,
     ) -> Change:
         reviewer, reason = reviewer.strip(), reason.strip()
@@ -265,7 +265,7 @@ class ReviewQueue:
             raise NotFoundError(case_id)
         return change
 
-    def _to_core(self, entry: Entry, reason: str) -> tuple[list[Edit], dict[str, Any]]:
+    def _to_core(self, entry: TieredMemory, reason: str) -> tuple[list[Edit], dict[str, Any]]:
         """The library's block of this memory becomes ultra-low, or is written; the learning goes to the archive."""
         at = stamp(self._store.clock())
         fields = {
@@ -293,7 +293,7 @@ class ReviewQueue:
             "superseded": {entry.chunk_id: core},
         }
 
-    def _to_mid(self, entry: Entry, reason: str) -> tuple[list[Edit], dict[str, Any]]:
+    def _to_mid(self, entry: TieredMemory, reason: str) -> tuple[list[Edit], dict[str, Any]]:
         at = stamp(self._store.clock())
         fields = {**entry.raw, **moved(entry.meta, "mid", at, reason), "id": None}
         name = places.slug((entry.block or entry.title).replace("-", " "))
@@ -308,7 +308,7 @@ class ReviewQueue:
             edits += self._changes.archived(component)
         return edits, {"tier_to": "mid"}
 
-    def component(self, key: str) -> Entry | None:
+    def component(self, key: str) -> TieredMemory | None:
         """The SmartLibrary block that offers this low-tier memory for reuse."""
         return next(
             (entry for entry in self._files.in_file(places.LIBRARY, []) if entry.meta.component_of == key),

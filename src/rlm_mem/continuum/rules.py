@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rlm_mem.chunk import parse_time
-from rlm_mem.continuum.runs import Run
+from rlm_mem.continuum.runs import ExecutionRecord
 from rlm_mem.continuum.schema import TIERS, Frontmatter
 
 __all__ = [
@@ -78,7 +78,7 @@ def _confident(meta: Frontmatter) -> Check:
 # --- up --------------------------------------------------------------------------------------------------------------
 
 
-def high_to_mid(meta: Frontmatter, run: Run, siblings: Sequence[Frontmatter] = ()) -> list[Check]:
+def high_to_mid(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Frontmatter] = ()) -> list[Check]:
     """Successful execution, confidence ≥ 0.75, complete tool call sequence, success indicators, reproducible.
 
     Args:
@@ -107,7 +107,7 @@ def _used_since(meta: Frontmatter) -> bool:
     return meta.last_used is not None and parse_time(meta.last_used) > parse_time(meta.since)
 
 
-def _complete(run: Run) -> Check:
+def _complete(run: ExecutionRecord) -> Check:
     """Every step from the first on, each naming its tool and call, none failed or open, none ahead of its needs."""
     name = "complete tool call sequence"
     if not run.steps:
@@ -124,7 +124,7 @@ def _complete(run: Run) -> Check:
     return Check(name, True, f"{len(run.steps)} steps")
 
 
-def _reproducible(meta: Frontmatter, run: Run, siblings: Sequence[Frontmatter]) -> Check:
+def _reproducible(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Frontmatter]) -> Check:
     """It can be done again: what it needs is stated, and whenever it was tried, it mostly went well."""
     good = meta.successes + sum(other.successes for other in siblings)
     tried = meta.usage_count + sum(other.usage_count for other in siblings)

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlm_mem.errors import InvalidMemory
 
-__all__ = ["Run", "Step", "read_run", "write_run"]
+__all__ = ["ExecutionRecord", "ToolCall", "read_run", "write_run"]
 
 _STEP = re.compile(r"###\s+(\d+)\.\s*(.*)\Z")
 _ITEM = re.compile(r"[-*]\s+(.*)\Z")
@@ -25,7 +25,7 @@ GOOD = ("ok", "success", "done", "recovered")
 
 
 @dataclass(frozen=True)
-class Step:
+class ToolCall:
     """One tool call.
 
     Attributes:
@@ -51,11 +51,11 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Run:
+class ExecutionRecord:
     """One execution, or the trace made of several."""
 
     goal: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ToolCall, ...] = ()
     preconditions: tuple[str, ...] = ()
     postconditions: tuple[str, ...] = ()
     indicators: tuple[str, ...] = ()
@@ -69,15 +69,15 @@ class Run:
         return tuple(step.tool for step in self.steps)
 
 
-def as_step(number: int, given: Step | Mapping[str, Any]) -> Step:
+def as_step(number: int, given: ToolCall | Mapping[str, Any]) -> ToolCall:
     """A step from a mapping of its fields, numbered; raises InvalidMemory."""
-    if isinstance(given, Step):
-        given = {name: getattr(given, name) for name in Step.__dataclass_fields__ if name != "number"}
-    unknown = set(given) - set(Step.__dataclass_fields__)
+    if isinstance(given, ToolCall):
+        given = {name: getattr(given, name) for name in ToolCall.__dataclass_fields__ if name != "number"}
+    unknown = set(given) - set(ToolCall.__dataclass_fields__)
     if unknown or not str(given.get("tool", "")).strip():
         what = f"has unknown fields {', '.join(sorted(unknown))}" if unknown else "names no tool"
         raise InvalidMemory(
-            f"step {number} {what}", hint=f"a step has: {', '.join(list(Step.__dataclass_fields__)[1:])}"
+            f"step {number} {what}", hint=f"a step has: {', '.join(list(ToolCall.__dataclass_fields__)[1:])}"
         )
     depends = given.get("depends_on") or ()
     if not isinstance(depends, Iterable) or not all(isinstance(one, int) for one in depends):
@@ -87,14 +87,16 @@ def as_step(number: int, given: Step | Mapping[str, Any]) -> Step:
         for name in ("call", "validation", "on_error", "status", "result")
         if given.get(name) is not None
     }
-    return Step(number=number, tool=" ".join(str(given["tool"]).split()), depends_on=tuple(depends), **texts)
+    return ToolCall(
+        number=number, tool=" ".join(str(given["tool"]).split()), depends_on=tuple(depends), **texts
+    )
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def write_run(run: Run) -> str:
+def write_run(run: ExecutionRecord) -> str:
     """The run as the body of a memory file."""
     lines = [f"# {' '.join(run.goal.split())}", ""]
     if run.notes.strip():
@@ -152,7 +154,7 @@ def _back(value: str) -> str:
     return value
 
 
-def read_run(body: str) -> Run:
+def read_run(body: str) -> ExecutionRecord:
     """The run in a body; what is not there stays empty, what is not understood goes to the notes."""
     goal, notes = "", []
     steps: list[dict[str, Any]] = []
@@ -177,9 +179,9 @@ def read_run(body: str) -> Run:
                 lists[_LISTS[section.lower()]].append(_back(item[1]))
         else:
             others[section].append(bare)
-    return Run(
+    return ExecutionRecord(
         goal=goal,
-        steps=tuple(Step(**step) for step in steps),
+        steps=tuple(ToolCall(**step) for step in steps),
         preconditions=tuple(lists["preconditions"]),
         postconditions=tuple(lists["postconditions"]),
         indicators=tuple(lists["indicators"]),

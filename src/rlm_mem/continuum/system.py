@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.continuum.changes import Change, Changes
-from rlm_mem.continuum.files import MemoryFiles, Problem
+from rlm_mem.continuum.files import InvalidEntry, MemoryFiles
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.observing import consolidated, pruned
 from rlm_mem.errors import InvalidMemory
@@ -137,13 +137,13 @@ class Continuum:
 
     # --- files and mirrors in step -----------------------------------------------------------------------------------
 
-    def check(self) -> list[Problem]:
+    def check(self) -> list[InvalidEntry]:
         """Everything that breaks a rule: invalid files and entries, and memories without ``created_at``."""
-        problems: list[Problem] = []
+        problems: list[InvalidEntry] = []
         for entry in self.files.entries(problems):
             if entry.undated:
                 problems.append(
-                    Problem(
+                    InvalidEntry(
                         entry.file,
                         f"{entry.key}: created_at: missing; the file's time stands in",
                         "tiered-undated",
@@ -151,7 +151,7 @@ class Continuum:
                 )
         for name in self.changes.waiting():
             problems.append(
-                Problem(
+                InvalidEntry(
                     f"archive/pending/{name}.json",
                     f"{name}: a change was interrupted; the next write finishes it",
                     "change-interrupted",
@@ -200,11 +200,11 @@ class Continuum:
 
     def _put(self, file: str) -> set[str] | None:
         """Mirror the memories of one file; None where it is broken: then its mirrors stay as they are."""
-        problems: list[Problem] = []
+        problems: list[InvalidEntry] = []
         try:
             entries = self.files.in_file(file, problems)
         except InvalidMemory:
-            entries, problems = [], [Problem(file, "")]
+            entries, problems = [], [InvalidEntry(file, "")]
         entries = [entry for entry in entries if entry.kind != "state"]
         for entry in entries:
             self.mirror.put(entry)

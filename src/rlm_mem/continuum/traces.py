@@ -12,10 +12,10 @@ import msgspec
 from rlm_mem.chunk.fields import several
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, archive_name
-from rlm_mem.continuum.files import Entry, MemoryFiles, new_text
+from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.mirror import MARK, SOURCE, Mirror
 from rlm_mem.continuum.rules import after_use
-from rlm_mem.continuum.runs import Run, Step, as_step, write_run
+from rlm_mem.continuum.runs import ExecutionRecord, ToolCall, as_step, write_run
 from rlm_mem.continuum.schema import TIERS, Frontmatter, stamp, tier_fields
 from rlm_mem.errors import InvalidMemory, NotFoundError
 from rlm_mem.text.secrets import screen, screen_data
@@ -74,7 +74,7 @@ class Traces:
     def record(
         self,
         goal: str,
-        steps: Iterable[Step | Mapping[str, Any]] = (),
+        steps: Iterable[ToolCall | Mapping[str, Any]] = (),
         *,
         success: bool | None = None,
         indicators: Sequence[str] | str = (),
@@ -87,7 +87,7 @@ class Traces:
         notes: str = "",
         error: str | None = None,
         session: bool = False,
-    ) -> Entry:
+    ) -> TieredMemory:
         """Write the log of one interaction, or (``session``) of one session into the day's file.
 
         Args:
@@ -105,7 +105,7 @@ class Traces:
         indicators, preconditions, postconditions = (
             several(given) for given in (indicators, preconditions, postconditions)
         )
-        run = Run(
+        run = ExecutionRecord(
             goal=goal,
             steps=tuple(as_step(number, step) for number, step in enumerate(steps, 1)),
             preconditions=tuple(preconditions),
@@ -147,7 +147,7 @@ class Traces:
             self._store.on_secret("a tiered memory", screened)
         return screened.text
 
-    def _add_interaction(self, now: datetime, fields: dict[str, Any], body: str) -> Entry:
+    def _add_interaction(self, now: datetime, fields: dict[str, Any], body: str) -> TieredMemory:
         file = ""
 
         def build() -> Change:
@@ -173,14 +173,14 @@ class Traces:
                 return file
             at += timedelta(seconds=1)
 
-    def _add_session(self, now: datetime, fields: dict[str, Any], body: str) -> Entry:
+    def _add_session(self, now: datetime, fields: dict[str, Any], body: str) -> TieredMemory:
         return self._add_block(
             places.session_file(now), f"session-{now:%H%M%S}", fields, body, "record", "high"
         )
 
     # --- long term and shared files ----------------------------------------------------------------------------------
 
-    def add_pattern(self, name: str, body: str, *, confidence: float = 0.75, **fields: Any) -> Entry:
+    def add_pattern(self, name: str, body: str, *, confidence: float = 0.75, **fields: Any) -> TieredMemory:
         """Write ``pattern_{name}.md`` by hand: a mid-tier memory; raises ConflictError if there is one."""
         name, body = self._clean(name), self._clean(body, report=True)
         file = places.pattern_file(places.slug(name))
@@ -201,7 +201,7 @@ class Traces:
         confidence: float = 0.9,
         entry_id: str | None = None,
         **fields: Any,
-    ) -> Entry:
+    ) -> TieredMemory:
         """Add a block to ``memory_log.md``, ``project_learnings.md``, ``SmartLibrary.md`` or a profile.
 
         Raises:
@@ -238,7 +238,7 @@ class Traces:
 
     def _add_block(
         self, file: str, block: str, fields: dict[str, Any], body: str, op: str, tier: str
-    ) -> Entry:
+    ) -> TieredMemory:
         name = block
 
         def build() -> Change:
@@ -260,7 +260,7 @@ class Traces:
             name for number in range(2, len(taken) + 3) if (name := f"{wanted}-{number}") not in taken
         )
 
-    def _written(self, key: str) -> Entry:
+    def _written(self, key: str) -> TieredMemory:
         entry = self._files.get(key)
         if entry is None:
             raise NotFoundError(f"{key} vanished after it was written")
@@ -268,13 +268,13 @@ class Traces:
 
     # --- reading and uses --------------------------------------------------------------------------------------------
 
-    def read(self, key: str) -> Entry:
+    def read(self, key: str) -> TieredMemory:
         """The memory with this key or chunk id, counted as an access, not as a use; raises NotFoundError."""
         entry = self.find(key)
         self._store.get_chunk(entry.chunk_id, track=True)
         return entry
 
-    def find(self, key: str) -> Entry:
+    def find(self, key: str) -> TieredMemory:
         """The memory with this key, or mirrored by this chunk; raises NotFoundError."""
         if key.startswith("chunk-"):
             chunk = self._store.get_chunk(key, track=False)
@@ -296,7 +296,7 @@ class Traces:
         validated: bool | None = None,
         error: str | None = None,
         step: int | None = None,
-    ) -> Entry | Chunk:
+    ) -> TieredMemory | Chunk:
         """Record one application with its outcome: usage, success and confidence follow.
 
         Args:
@@ -336,7 +336,7 @@ class Traces:
         self._changes.apply(build)
         return self.find(wanted)
 
-    def accesses(self, entry: Entry) -> dict[str, Any]:
+    def accesses(self, entry: TieredMemory) -> dict[str, Any]:
         """Reads of the mirror, to be folded into the memory's own frontmatter."""
         known = self._store.summaries([entry.chunk_id])
         count = max([entry.meta.access_count, *(summary.access_count for summary in known)])

@@ -13,7 +13,7 @@ import msgspec
 
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Changes
-from rlm_mem.continuum.files import Entry, MemoryFiles, new_text
+from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.schema import stamp, tier_fields
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.text.secrets import screen, screen_data
@@ -86,7 +86,7 @@ class Workspace:
         loaded = msgspec.json.decode(entry.body) if entry is not None else {}
         return loaded if isinstance(loaded, dict) else {}
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[TieredMemory]:
         """The state files that are there, as memories."""
         return [
             entry

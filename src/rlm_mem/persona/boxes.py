@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from rlm_mem.persona.cells import cut, width_of, wrap
 
-__all__ = ["NARROWEST", "Part", "Row", "Rule", "draw"]
+__all__ = ["NARROWEST", "Part", "BoxLine", "BoxRule", "draw"]
 
 NARROWEST = 24
 _LABEL = re.compile(r"(\S+ {2,})\S")
 
 
 @dataclass(frozen=True)
-class Row:
+class BoxLine:
     """A line: text from the left, and ``end`` at the right side."""
 
     text: str
@@ -23,13 +23,13 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rule:
+class BoxRule:
     """A line across, with a title or without one."""
 
     title: str = ""
 
 
-Part = Row | Rule
+Part = BoxLine | BoxRule
 
 
 def draw(parts: Sequence[Part], title: str, width: int, *, ascii_only: bool = False) -> list[str]:
@@ -38,7 +38,7 @@ def draw(parts: Sequence[Part], title: str, width: int, *, ascii_only: bool = Fa
     lines = [_rule(title, width, "++-" if ascii_only else "┌┐─")]
     side = "|" if ascii_only else "│"
     for part in parts:
-        if isinstance(part, Rule):
+        if isinstance(part, BoxRule):
             lines.append(_rule(part.title, width, "++-" if ascii_only else "├┤─"))
             continue
         for text in _fitted(part, width - 4):
@@ -52,7 +52,7 @@ def _rule(title: str, width: int, ink: str) -> str:
     return ink[0] + said + ink[2] * (width - 2 - width_of(said)) + ink[1]
 
 
-def _fitted(row: Row, inner: int) -> list[str]:
+def _fitted(row: BoxLine, inner: int) -> list[str]:
     label = _LABEL.match(row.text)
     lines = wrap(row.text.rstrip(), inner, width_of(label[1]) if label else 2) or [""]
     if not row.end:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.answers import StoreStatus
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["KEYS", "SCHEMA", "SLIDER_KEYS", "Run", "Spending", "figures_of", "paths"]
+__all__ = ["KEYS", "SCHEMA", "SLIDER_KEYS", "RecordedRun", "Spending", "figures_of", "paths"]
 
 SCHEMA = "livehud/1"
 """The first key of every set of figures; the number rises when a key changes its meaning or goes."""
@@ -102,7 +102,7 @@ _WRITES: Mapping[str, str] = {
 }
 
 
-class Run(Protocol):
+class RecordedRun(Protocol):
     """What is asked of a recorded recall (``recall.trajectory.Trajectory`` is one)."""
 
     @property
@@ -134,7 +134,7 @@ def figures_of(
     store: ChunkStore,
     persona: Persona,
     *,
-    last_run: Run | None = None,
+    last_run: RecordedRun | None = None,
     spent_today: Iterable[Spending] = (),
 ) -> dict[str, Any]:
     """Take every figure of the schema, as plain data.
@@ -198,7 +198,7 @@ def _sliders(persona: Persona) -> list[dict[str, Any]]:
 # --- memory: past, present, future ---------------------------------------------------------------------
 
 
-def _memory(store: ChunkStore, now: datetime, run: Run | None, state: StoreStatus) -> dict[str, Any]:
+def _memory(store: ChunkStore, now: datetime, run: RecordedRun | None, state: StoreStatus) -> dict[str, Any]:
     written = store.backend.latest_event(store.namespace, frozenset(_WRITES))
     ahead = store.timeline(format_time(now + timedelta(seconds=1)), None, 1)
     future_at = ahead[0].occurred_at or ahead[0].created_at if ahead else None
@@ -212,7 +212,7 @@ def _memory(store: ChunkStore, now: datetime, run: Run | None, state: StoreStatu
     }
 
 
-def _past(run: Run | None) -> str:
+def _past(run: RecordedRun | None) -> str:
     if run is None:
         return "nothing has been recalled yet"
     read = len(_read_by(run))
@@ -250,7 +250,7 @@ def _words(beginning: str, text: str) -> str:
     return f"{beginning} {short}" + ("…" if len(words) > room and not short.endswith("…") else "")
 
 
-def _read_by(run: Run) -> set[str]:
+def _read_by(run: RecordedRun) -> set[str]:
     return {chunk_id for step in run.steps for chunk_id in step.chunks_read}
 
 
@@ -260,7 +260,7 @@ def _read_by(run: Run) -> set[str]:
 def _system(
     store: ChunkStore,
     persona_tokens: int,
-    run: Run | None,
+    run: RecordedRun | None,
     state: StoreStatus,
     sliders: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:

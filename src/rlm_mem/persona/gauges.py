@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.persona.boxes import Part, Row, Rule, draw
+from rlm_mem.persona.boxes import BoxLine, BoxRule, Part, draw
 from rlm_mem.persona.cells import cut, left, right, steady, width_of
 from rlm_mem.persona.documents import flat, parse_document
 
@@ -175,9 +175,9 @@ class _Filling:
     def _line(self, line: _Line, scopes: list[Mapping[str, Any]]) -> list[Part]:
         rule = _RULE.match(line.text)
         if rule:
-            return [Rule(self._filled(rule[1], line.number, scopes).replace(_FILL, " "))]
+            return [BoxRule(self._filled(rule[1], line.number, scopes).replace(_FILL, " "))]
         before, _, after = self._filled(line.text, line.number, scopes).partition(_FILL)
-        return [Row(before, after.replace(_FILL, " "))]
+        return [BoxLine(before, after.replace(_FILL, " "))]
 
     def _block(self, block: _Block, scopes: list[Mapping[str, Any]]) -> list[Part]:
         value = self._figure(block.path, block.number, scopes)
@@ -189,11 +189,13 @@ class _Filling:
             self.nodes(block.body, [*scopes, item if isinstance(item, Mapping) else {"item": item}])
             for item in value
         ]
-        if block.columns and all(len(parts) == 1 and isinstance(parts[0], Row) for parts in items):
-            return list(self._columns([part for parts in items for part in parts if isinstance(part, Row)]))
+        if block.columns and all(len(parts) == 1 and isinstance(parts[0], BoxLine) for parts in items):
+            return list(
+                self._columns([part for parts in items for part in parts if isinstance(part, BoxLine)])
+            )
         return [part for parts in items for part in parts]
 
-    def _columns(self, rows: list[Row]) -> list[Row]:
+    def _columns(self, rows: list[BoxLine]) -> list[BoxLine]:
         """The rows side by side, as many as fit, read downwards."""
         texts = [" ".join(part for part in (row.text, row.end) if part).rstrip() for row in rows]
         if not texts:
@@ -204,7 +206,7 @@ class _Filling:
             return rows
         down = -(-len(texts) // across)
         return [
-            Row((" " * _GAP).join(left(text, widest) for text in texts[at::down]).rstrip())
+            BoxLine((" " * _GAP).join(left(text, widest) for text in texts[at::down]).rstrip())
             for at in range(down)
         ]
 

@@ -14,7 +14,7 @@ from rlm_mem.store.core.answers import Vacuumed
 from rlm_mem.store.core.backup_archive import BackupInfo
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.copying import compare, copy_namespace, store_within
-from rlm_mem.store.local.restore import Restored, restore_folder
+from rlm_mem.store.local.restore import RestoreReport, restore_folder
 
 __all__ = ["back_up", "bring_back", "vacuum"]
 
@@ -39,7 +39,7 @@ def back_up(
 
 def bring_back(
     backup: Path, place: Path | str, *, replace: bool = False, progress: Progress | None = None
-) -> Restored:
+) -> RestoreReport:
     """Restore a backup of either kind into a brain folder, or into a database.
 
     Args:

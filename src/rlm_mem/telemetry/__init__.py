@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Completed",
     "Operation",
-    "Tokens",
+    "ModelTokens",
     "carried",
     "count",
     "http_request",
@@ -55,7 +55,7 @@ _SWITCHES = (
 )
 
 
-class Tokens(Protocol):
+class ModelTokens(Protocol):
     """What a call of a model used."""
 
     @property
@@ -68,7 +68,7 @@ class Completed(Protocol):
     """A finished call of a model."""
 
     @property
-    def usage(self) -> Tokens: ...
+    def usage(self) -> ModelTokens: ...
     @property
     def cost(self) -> Decimal | None: ...
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["KEY", "KEY_RULES", "PII", "PII_RULES", "PRIVATE_KEY_EDGE", "Rule"]
+__all__ = ["KEY", "KEY_RULES", "PII", "PII_RULES", "PRIVATE_KEY_EDGE", "SecretRule"]
 
 KEY = "key"
 PII = "pii"
 
 
 @dataclass(frozen=True)
-class Rule:
+class SecretRule:
     """One recognisable format; ``title`` is what a person is told."""
 
     name: str
@@ -32,11 +32,11 @@ _AFTER = r"(?![A-Za-z0-9])"
 _DIGIT = r"(?=[A-Za-z_-]{0,100}+[0-9])"  # words joined by hyphens are no key; bounded, so linear
 
 
-def _rule(name: str, title: str, anchors: str, pattern: str, flags: int = 0) -> Rule:
-    return Rule(name, title, tuple(anchors.split()), re.compile(pattern, flags))
+def _rule(name: str, title: str, anchors: str, pattern: str, flags: int = 0) -> SecretRule:
+    return SecretRule(name, title, tuple(anchors.split()), re.compile(pattern, flags))
 
 
-def _token(name: str, title: str, anchors: str, body: str) -> Rule:
+def _token(name: str, title: str, anchors: str, body: str) -> SecretRule:
     """A format that stands by itself: not inside a longer word."""
     return _rule(name, title, anchors, _BEFORE + body + _AFTER)
 
@@ -60,7 +60,7 @@ _NAMED = tuple(
     for behind in (":", "=", '"', "'", " :", " =", "\t")
 )
 
-KEY_RULES: tuple[Rule, ...] = (
+KEY_RULES: tuple[SecretRule, ...] = (
     # Language models and what agents use.
     _rule(
         "model-provider-key",
@@ -240,7 +240,7 @@ KEY_RULES: tuple[Rule, ...] = (
         r"[a-z][a-z0-9+.-]{0,30}://(?P<secret>[^\s/@:\[]{0,256}:[^\s/@]{1,256})@",
     ),
     # A name that speaks of a secret, then : or =, then something that no one would say: letters and digits, long.
-    Rule(
+    SecretRule(
         "assigned-secret",
         "what is assigned to a password, key or token",
         _NAMED,
@@ -259,8 +259,8 @@ KEY_RULES: tuple[Rule, ...] = (
 PRIVATE_KEY_EDGE = re.compile(r"-----(BEGIN|END) [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 """The edges of a private key in PEM or PGP armour; what lies between is the secret."""
 
-PII_RULES: tuple[Rule, ...] = (
-    Rule(
+PII_RULES: tuple[SecretRule, ...] = (
+    SecretRule(
         "e-mail-address",
         "an e-mail address",
         ("@",),
@@ -270,7 +270,7 @@ PII_RULES: tuple[Rule, ...] = (
         ),
         PII,
     ),
-    Rule(
+    SecretRule(
         "telephone-number",
         "a telephone number",
         tuple("0123456789"),

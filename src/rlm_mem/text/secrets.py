@@ -11,11 +11,11 @@ from typing import Any, get_args
 
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
-from rlm_mem.text.secret_rules import KEY, KEY_RULES, PII, PII_RULES, PRIVATE_KEY_EDGE, Rule
+from rlm_mem.text.secret_rules import KEY, KEY_RULES, PII, PII_RULES, PRIVATE_KEY_EDGE, SecretRule
 
 __all__ = [
     "REDACTED",
-    "Found",
+    "FoundSecret",
     "Screened",
     "SecretsFound",
     "find_secrets",
@@ -35,7 +35,7 @@ _logger = logging.getLogger("rlm_mem.secrets")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundSecret:
     """A secret at characters ``start`` to ``end``; ``rule`` names its format, ``kind`` is ``key`` or ``pii``."""
 
     rule: str
@@ -49,14 +49,14 @@ class Found:
         return _TITLES[self.rule]
 
 
-def find_secrets(text: str, *, keys: bool = True, pii: bool = True) -> list[Found]:
+def find_secrets(text: str, *, keys: bool = True, pii: bool = True) -> list[FoundSecret]:
     """Every secret in ``text``, in order, none overlapping another. Linear in the length of the text.
 
     Args:
         keys: keys, tokens, passwords and private keys.
         pii: e-mail addresses and telephone numbers.
     """
-    found: list[Found] = []
+    found: list[FoundSecret] = []
     if keys:
         found += _private_keys(text)
         found += _by_rules(text, KEY_RULES)
@@ -65,7 +65,7 @@ def find_secrets(text: str, *, keys: bool = True, pii: bool = True) -> list[Foun
     return _apart(found)
 
 
-def _by_rules(text: str, rules: Iterable[Rule]) -> list[Found]:
+def _by_rules(text: str, rules: Iterable[SecretRule]) -> list[FoundSecret]:
     lowered = text.lower()
     found = []
     for rule in rules:
@@ -78,38 +78,40 @@ def _by_rules(text: str, rules: Iterable[Rule]) -> list[Found]:
         group = "secret" if "secret" in rule.pattern.groupindex else 0
         for match in rule.pattern.finditer(text):
             if rule.name != "telephone-number" or 8 <= sum(char.isdigit() for char in match[0]) <= 15:
-                found.append(Found(rule.name, rule.kind, match.start(group), match.end(group)))
+                found.append(FoundSecret(rule.name, rule.kind, match.start(group), match.end(group)))
     return found
 
 
-def _private_keys(text: str) -> list[Found]:
+def _private_keys(text: str) -> list[FoundSecret]:
     # Pairs the edges in one pass: one pattern from edge to edge would search anew from every beginning.
     if "PRIVATE KEY" not in text:
         return []
-    found: list[Found] = []
+    found: list[FoundSecret] = []
     opened = -1
     for edge in PRIVATE_KEY_EDGE.finditer(text):
         if edge[1] == "BEGIN":
             opened = edge.start() if opened < 0 else opened
         elif opened >= 0:
-            found.append(Found(_PRIVATE_KEY, KEY, opened, edge.end()))
+            found.append(FoundSecret(_PRIVATE_KEY, KEY, opened, edge.end()))
             opened = -1
     return found
 
 
-def _apart(found: list[Found]) -> list[Found]:
+def _apart(found: list[FoundSecret]) -> list[FoundSecret]:
     """In order; of those that overlap one remains, which covers them all."""
-    kept: list[Found] = []
+    kept: list[FoundSecret] = []
     for one in sorted(found, key=lambda item: (item.start, -item.end)):
         if kept and one.start < kept[-1].end:
             if one.end > kept[-1].end:
-                kept[-1] = Found(kept[-1].rule, kept[-1].kind, kept[-1].start, one.end)
+                kept[-1] = FoundSecret(kept[-1].rule, kept[-1].kind, kept[-1].start, one.end)
         else:
             kept.append(one)
     return kept
 
 
-def hide(text: str, found: Sequence[Found], mask: Callable[[Found], str] = lambda _one: REDACTED) -> str:
+def hide(
+    text: str, found: Sequence[FoundSecret], mask: Callable[[FoundSecret], str] = lambda _one: REDACTED
+) -> str:
     """``text`` with each secret replaced by its mask."""
     parts: list[str] = []
     done = 0
@@ -124,7 +126,7 @@ class Screened:
     """A text after the settings were applied to it; ``found`` refers to characters of the text as it came."""
 
     text: str
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundSecret] = field(default_factory=list)
     hidden: bool = False
 
     def original(self, position: int) -> int:
@@ -232,7 +234,7 @@ def screen_data(
     texts = "\n".join(_texts(data)) if chosen != "off" else ""
     if not texts or not find_secrets(texts, pii=settings.pii):
         return data, Screened("")
-    found: list[Found] = []
+    found: list[FoundSecret] = []
 
     def replaced(value: Any, depth: int = 0) -> Any:
         if depth > _DEEPEST:
@@ -261,7 +263,7 @@ def _chosen(settings: SecretsConfig, action: SecretAction | None) -> str:
     return action
 
 
-def _refusal(first: Found, where: str) -> InvalidChunk:
+def _refusal(first: FoundSecret, where: str) -> InvalidChunk:
     return InvalidChunk(
         f"{where} holds what looks like {first.title}, and secrets are refused",
         hint="take it out, or give secrets='redact' (or 'keep') for this call, or set secrets.action"
@@ -282,7 +284,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
             yield from _texts(item, depth + 1)
 
 
-def _mask(one: Found) -> str:
+def _mask(one: FoundSecret) -> str:
     return f"[redacted:{one.rule}]"
 
 

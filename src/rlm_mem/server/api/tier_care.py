@@ -14,7 +14,7 @@ from rlm_mem.server.api.types import Cursor, Limit, Line, LongText, Query, Quest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlm_mem.continuum.files import Problem
+    from rlm_mem.continuum.files import InvalidEntry
 
 __all__ = ["ENDPOINTS", "DryRun"]
 
@@ -158,7 +158,7 @@ class Problems(Struct):
     items: list[MemoryProblem]
 
 
-def _problems(found: Iterable[Problem]) -> list[MemoryProblem]:
+def _problems(found: Iterable[InvalidEntry]) -> list[MemoryProblem]:
     return [MemoryProblem(one.file, one.message) for one in found]
 
 

@@ -21,7 +21,7 @@ from rlm_mem.server.api.types import (
 )
 
 if TYPE_CHECKING:
-    from rlm_mem.continuum.files import Entry
+    from rlm_mem.continuum.files import TieredMemory
 
 __all__ = ["ENDPOINTS"]
 
@@ -139,7 +139,7 @@ class TierQuery(Request):
     limit: Annotated[int, Meta(ge=1, le=200)] = 10
 
 
-def _memory(entry: Entry) -> MemoryOut:
+def _memory(entry: TieredMemory) -> MemoryOut:
     fields: dict[str, Any] = to_builtins(entry.raw, enc_hook=str)
     return MemoryOut(entry.key, entry.chunk_id, entry.kind, entry.meta.tier, entry.title, entry.body, fields)
 

@@ -16,7 +16,7 @@ from rlm_mem.server.dashboard.words import address
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from rlm_mem.continuum.files import Problem
+    from rlm_mem.continuum.files import InvalidEntry
     from rlm_mem.memory import Memory
     from rlm_mem.server.dashboard.visits import Visit
     from rlm_mem.store.core.integrity import Repair
@@ -36,7 +36,7 @@ class _Look:
     total: int = 0
     finished: float | None = None
     repairs: Sequence[Repair] = ()
-    problems: Sequence[Problem] = ()
+    problems: Sequence[InvalidEntry] = ()
     error: str = ""
 
 

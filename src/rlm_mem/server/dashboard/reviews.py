@@ -10,7 +10,7 @@ from rlm_mem.server.dashboard.words import address
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from rlm_mem.continuum.files import Entry
+    from rlm_mem.continuum.files import TieredMemory
     from rlm_mem.server.dashboard.visits import Visit
 
 __all__ = ["REVIEWER", "decide", "review_page"]
@@ -67,7 +67,7 @@ def decide(visit: Visit) -> Response:
     return response
 
 
-def _entry_of(visit: Visit, key: str) -> Entry | None:
+def _entry_of(visit: Visit, key: str) -> TieredMemory | None:
     try:
         return visit.memory.continuum.files.get(key)
     except (InvalidMemory, NotFoundError):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.integrity import Finding
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.core.rows import Row
+    from rlm_mem.store.core.rows import ChunkRow
 
 __all__ = ["Backend", "IndexQueries", "Progress", "WriteTransaction"]
 
@@ -55,11 +55,11 @@ class WriteTransaction(Protocol):
         """Record a former version of a chunk as it is, in place of the one with its revision."""
         ...
 
-    def move(self, chunk: Chunk, row: Row, status: int) -> None:
+    def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
         """Archive or restore a chunk as it is."""
         ...
 
-    def erase(self, row: Row) -> None:
+    def erase(self, row: ChunkRow) -> None:
         """Remove a chunk for good, its versions included."""
         ...
 
@@ -126,11 +126,11 @@ class Backend(Protocol):
         """Whether the calling thread is inside ``transaction()``."""
         ...
 
-    def find(self, namespace: str, chunk_id: str) -> Row | None:
+    def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk of this namespace, whatever its status."""
         ...
 
-    def locate(self, namespace: str, chunk_id: str) -> Row | None:
+    def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk to repair: of a folder whatever its namespace, since its check looks at all of them."""
         ...
 
@@ -138,7 +138,7 @@ class Backend(Protocol):
         """Whether a chunk of another namespace keeps this id from being used; never where ids are per namespace."""
         ...
 
-    def read(self, row: Row) -> Chunk | None:
+    def read(self, row: ChunkRow) -> Chunk | None:
         """The chunk of a row; None where it is gone or does not validate."""
         ...
 

@@ -10,7 +10,7 @@ import msgspec
 from rlm_mem.chunk import Chunk, normalised_hash, parse_time
 from rlm_mem.store.core.files import Signature
 
-__all__ = ["ACTIVE", "ARCHIVED", "Encode", "Entry", "entry_of", "epoch", "repeated_prefix", "Row"]
+__all__ = ["ACTIVE", "ARCHIVED", "Encode", "IndexEntry", "entry_of", "epoch", "repeated_prefix", "ChunkRow"]
 
 Encode = Callable[[str, int, Callable[[str], int]], bytes]
 """From content, the length of its repeated prefix and a numbering of terms to the encoded segments of a chunk."""
@@ -23,7 +23,7 @@ ARCHIVED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChunkRow:
     """What the store needs to know of a chunk before it reads it; the last four only where chunks are files."""
 
     doc: int
@@ -46,7 +46,7 @@ class Row:
         return Signature(self.size, self.mtime_ns, self.inode)
 
 
-class Entry(msgspec.Struct, array_like=True):
+class IndexEntry(msgspec.Struct, array_like=True):
     """What the index holds of a chunk but for its place, its file and its segments; can travel between processes."""
 
     namespace: str
@@ -72,10 +72,10 @@ class Entry(msgspec.Struct, array_like=True):
     links: list[tuple[str, str, float, str, str | None]]
 
 
-def entry_of(chunk: Chunk) -> Entry:
+def entry_of(chunk: Chunk) -> IndexEntry:
     """The entry of a chunk."""
     meta = chunk.metadata
-    return Entry(
+    return IndexEntry(
         chunk.namespace, meta.conversation_id, chunk.id, chunk.type, epoch(meta.at), meta.created_at,
         meta.modified_at, meta.occurred_at, meta.valid_from, meta.valid_to, meta.superseded_by, meta.confidence,
         chunk.tokens, chunk.revision, meta.source, meta.content_hash, normalised_hash(chunk.content),

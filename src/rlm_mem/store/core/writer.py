@@ -17,7 +17,7 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.answers import Version
-from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, Row
+from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import TypeRegistry
@@ -57,12 +57,12 @@ class Writer:
 
     # --- finding ---------------------------------------------------------------------------------------
 
-    def row(self, chunk_id: str, status: int = ACTIVE) -> Row | None:
+    def row(self, chunk_id: str, status: int = ACTIVE) -> ChunkRow | None:
         """The row of a chunk of this namespace with this status; raises InvalidChunkId."""
         row = self._backend.find(self._namespace, check_chunk_id(chunk_id))
         return row if row is not None and row.status == status else None
 
-    def _read(self, row: Row | None) -> Chunk | None:
+    def _read(self, row: ChunkRow | None) -> Chunk | None:
         return self._backend.read(row) if row else None
 
     # --- create and change -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from rlm_mem.errors import StoreClosed
 from rlm_mem.store.core import files
 from rlm_mem.store.core.rows import Encode
 from rlm_mem.store.local import schema
-from rlm_mem.store.local.row_writer import RowWriter
+from rlm_mem.store.local.row_writer import LocalRowWriter
 from rlm_mem.store.local.transaction import Transaction
 
 __all__ = ["Connections"]
@@ -26,7 +26,7 @@ class _OfThread(threading.local):
     """What belongs to one thread."""
 
     connection: sqlite3.Connection | None = None
-    rows: RowWriter | None = None
+    rows: LocalRowWriter | None = None
     transaction: Transaction | None = None
 
 
@@ -88,11 +88,11 @@ class Connections:
         return self._connect()
 
     @property
-    def rows(self) -> RowWriter:
+    def rows(self) -> LocalRowWriter:
         """The row writer on the calling thread's connection."""
         connection = self.get()
         if self.in_memory is not None:
-            return RowWriter(connection, self._encode)
+            return LocalRowWriter(connection, self._encode)
         assert self._mine.rows is not None
         return self._mine.rows
 
@@ -130,7 +130,7 @@ class Connections:
         with self._renewing:
             former, self._inode = self._inode, os.stat(self.database).st_ino
             self._mine.connection = connection
-            self._mine.rows = RowWriter(connection, self._encode)
+            self._mine.rows = LocalRowWriter(connection, self._encode)
             with self._guard:
                 self._all.append(connection)
             if former not in (None, self._inode) and not self._read_only:

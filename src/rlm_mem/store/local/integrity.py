@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.local.layout import Layout
     from rlm_mem.store.local.local_backend import LocalBackend
-    from rlm_mem.store.local.prepare import Examined
+    from rlm_mem.store.local.prepare import ExaminedFile
 
 __all__ = ["check_folder", "mend_folder"]
 
@@ -139,7 +139,7 @@ def _file(
     store: ChunkStore,
     layout: Layout,
     connection: sqlite3.Connection,
-    found: Examined,
+    found: ExaminedFile,
     unknown: dict[str, str],
 ) -> Iterator[Finding]:
     path = found.path
@@ -188,7 +188,7 @@ def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
 
 
 def _links(
-    store: ChunkStore, connection: sqlite3.Connection, found: Examined, doc: int, ns: int
+    store: ChunkStore, connection: sqlite3.Connection, found: ExaminedFile, doc: int, ns: int
 ) -> Iterator[Finding]:
     path, chunk_id = found.path, found.id
     # The links of the index with the namespaces of their targets, in one question.

@@ -17,7 +17,7 @@ from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StoreReadOnly
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
 from rlm_mem.store.core.read_counts import ReadBuffer
-from rlm_mem.store.core.rows import ACTIVE, Row
+from rlm_mem.store.core.rows import ACTIVE, ChunkRow
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.events import EventLog
 from rlm_mem.store.local.healing import healed
@@ -140,12 +140,12 @@ class LocalBackend(LocalIndex):
     # --- reading ---------------------------------------------------------------------------------------
 
     @healed
-    def find(self, namespace: str, chunk_id: str) -> Row | None:
+    def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk of this namespace, whatever its status."""
         row = find_row(self.connection, chunk_id)
         return row if row is not None and row.ns == self.queries.namespace_number(namespace) else None
 
-    def locate(self, namespace: str, chunk_id: str) -> Row | None:  # noqa: ARG002 - ids are the store's
+    def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:  # noqa: ARG002 - ids are the store's
         """The row of a chunk, whatever its namespace."""
         return find_row(self.connection, chunk_id)
 
@@ -171,7 +171,7 @@ class LocalBackend(LocalIndex):
                     break
         return found
 
-    def read(self, row: Row) -> Chunk | None:
+    def read(self, row: ChunkRow) -> Chunk | None:
         """The chunk of a row, from its file; None (and a log line) if the file is gone or does not validate."""
         transaction = self._connections.transaction
         if transaction is not None:

@@ -19,7 +19,7 @@ from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_m
 from rlm_mem.store.local.conversation_order import around, in_order
 from rlm_mem.store.local.delta import select_docs
 from rlm_mem.store.local.filtering import admitted_slots
-from rlm_mem.store.local.local_match import TermList, best_match, term_lists
+from rlm_mem.store.local.local_match import LocalTermPostings, best_match, term_lists
 from rlm_mem.store.local.postings import View
 from rlm_mem.store.local.snapshot import NO_CONVERSATION
 
@@ -45,7 +45,7 @@ class LocalSource:
         self._ns = ns
         self._view = view
         self._names = {} if names is None else names  # number → author; numbers are never used again
-        self._lists: dict[int, TermList] = {}
+        self._lists: dict[int, LocalTermPostings] = {}
         self._masks: dict[Filters, Bools | None] = {}
 
     # -- terms and statistics --------------------------------------------------------------------------------------
@@ -217,19 +217,19 @@ class LocalSource:
         )
         return dict(rows.fetchall())
 
-    def _list(self, term: int) -> TermList:
+    def _list(self, term: int) -> LocalTermPostings:
         postings = self._lists.get(term)
         if postings is None:
             postings = term_lists(self._view, np.array([term], np.int64))[0]
             self._lists[term] = postings
         return postings
 
-    def _segment_df(self, postings: TermList) -> int:
+    def _segment_df(self, postings: LocalTermPostings) -> int:
         before = int(self._view.snapshot.segment_df[postings.index]) if postings.index >= 0 else 0
         lost = int(postings.segments[postings.lost].sum(dtype=np.int64))
         return before - lost + int(postings.new_segments.sum(dtype=np.int64))
 
-    def _conversation_df(self, postings: TermList) -> int:
+    def _conversation_df(self, postings: LocalTermPostings) -> int:
         """Conversations that hold the term: the snapshot's count, corrected where delta or mask touch it."""
         view = self._view
         snap, touched = view.snapshot, view.touched

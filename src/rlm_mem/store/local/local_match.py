@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rlm_mem.store.core.best_match import Collection, Scorer, added, best, kth, places, scorers, top
 from rlm_mem.store.local.postings import View
 
-__all__ = ["TermList", "best_match", "term_lists"]
+__all__ = ["LocalTermPostings", "best_match", "term_lists"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -21,7 +21,7 @@ _NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class TermList:
+class LocalTermPostings:
     """One term's postings: its list in the snapshot (sorted ordinals) and in the delta (numbers of its chunks)."""
 
     ordinal: npt.NDArray[np.int32]
@@ -49,12 +49,12 @@ class TermList:
         return which, self.frequency[place]
 
 
-def term_lists(view: View, terms: Ints) -> list[TermList]:
+def term_lists(view: View, terms: Ints) -> list[LocalTermPostings]:
     """The postings of each term (numbers of the dictionary; -1 has empty ones)."""
     return [_term_list(view, int(term)) for term in terms]
 
 
-def _term_list(view: View, term: int) -> TermList:
+def _term_list(view: View, term: int) -> LocalTermPostings:
     snap, delta = view.snapshot, view.delta
     index = snap.term_index(term)
     lo, hi = (int(snap.offsets[index]), int(snap.offsets[index + 1])) if index >= 0 else (0, 0)
@@ -64,7 +64,7 @@ def _term_list(view: View, term: int) -> TermList:
     highest = int(snap.max_frequency[index]) if index >= 0 else 0
     if len(new):
         highest = max(highest, int(new_frequency.max()))
-    return TermList(
+    return LocalTermPostings(
         ordinal=ordinal,
         frequency=snap.frequency[lo:hi],
         segments=snap.segments[lo:hi],
@@ -78,7 +78,11 @@ def _term_list(view: View, term: int) -> TermList:
 
 
 def best_match(
-    view: View, lists: list[TermList], weights: Floats, limit: int, admitted: npt.NDArray[np.bool_] | None
+    view: View,
+    lists: list[LocalTermPostings],
+    weights: Floats,
+    limit: int,
+    admitted: npt.NDArray[np.bool_] | None,
 ) -> tuple[Ints, Floats]:
     """The `limit` best slots and their scores, best first; equal scores newest first.
 
@@ -110,7 +114,9 @@ def best_match(
     return _ordered(view, all_slots, all_scores, limit)
 
 
-def _new_scores(view: View, collection: Collection, terms: list[Scorer[TermList]]) -> npt.NDArray[np.float32]:
+def _new_scores(
+    view: View, collection: Collection, terms: list[Scorer[LocalTermPostings]]
+) -> npt.NDArray[np.float32]:
     scores = np.zeros(view.delta.size, np.float32)
     length = view.delta.columns.length
     for scorer in terms:

@@ -17,9 +17,9 @@ import msgspec
 from rlm_mem.chunk import content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.files import Signature, signature
-from rlm_mem.store.core.rows import Entry, entry_of, repeated_prefix
+from rlm_mem.store.core.rows import IndexEntry, entry_of, repeated_prefix
 
-__all__ = ["Examined", "LocalTerms", "Prepared", "created_at", "examine", "prepare"]
+__all__ = ["ExaminedFile", "LocalTerms", "Prepared", "created_at", "examine", "prepare"]
 
 _VERSIONS = "archive/versions/"
 
@@ -57,7 +57,7 @@ class Prepared(msgspec.Struct, array_like=True):
     size: int = 0
     mtime_ns: int = 0
     inode: int = 0
-    entry: Entry | None = None
+    entry: IndexEntry | None = None
     segments: LocalTerms | None = None
     problem: str | None = None
 
@@ -67,7 +67,7 @@ class Prepared(msgspec.Struct, array_like=True):
         return Signature(self.size, self.mtime_ns, self.inode)
 
 
-class Examined(msgspec.Struct, array_like=True):
+class ExaminedFile(msgspec.Struct, array_like=True):
     """One file as a check looks at it: what the index must agree with, and whether it agrees with itself.
 
     ``problem`` says why it cannot be read, ``invalid`` that it can but is no chunk; ``id`` is empty then, and where
@@ -95,9 +95,9 @@ class Examined(msgspec.Struct, array_like=True):
         return Signature(self.size, self.mtime_ns, self.inode)
 
 
-def examine(base: str, path: str) -> Examined:
+def examine(base: str, path: str) -> ExaminedFile:
     """Read the chunk file, or former version, ``path`` (relative to ``base``)."""
-    found = Examined(path)
+    found = ExaminedFile(path)
     folder, _, name = path.rpartition("/")
     try:
         with Path(f"{base}/{path}").open("rb") as handle:

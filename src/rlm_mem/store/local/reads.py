@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.read_counts import Reads
-from rlm_mem.store.core.rows import Row
+from rlm_mem.store.core.rows import ChunkRow
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.row_writer import find_row
 from rlm_mem.store.local.sync import read_chunk_file
@@ -17,7 +17,7 @@ from rlm_mem.store.local.transaction import Transaction
 __all__ = ["fold_reads", "unsaved_reads"]
 
 
-def fold_reads(transaction: Transaction, read: Callable[[Row], Chunk | None]) -> int:
+def fold_reads(transaction: Transaction, read: Callable[[ChunkRow], Chunk | None]) -> int:
     """Write the counts that the index alone knows into the chunks' files; how many files were written."""
     folded = 0
     for chunk_id, count, when in transaction.connection.execute(

@@ -20,7 +20,7 @@ from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
 
-__all__ = ["Restored", "restore_folder"]
+__all__ = ["RestoreReport", "restore_folder"]
 
 Progress = Callable[[int, int], None]
 
@@ -28,7 +28,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass
-class Restored:
+class RestoreReport:
     """What was brought back; ``kept`` is where the former brain is now, if there was one."""
 
     info: BackupInfo
@@ -40,7 +40,7 @@ class Restored:
 
 def restore_folder(
     backup: Path, brain: Path, *, replace: bool = False, progress: Progress | None = None
-) -> Restored:
+) -> RestoreReport:
     """Make the brain folder ``brain`` what the backup holds.
 
     Args:
@@ -69,7 +69,7 @@ def restore_folder(
         kept = _put_in_place(fresh, brain)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    return Restored(info, brain, chunks, unreadable, kept)
+    return RestoreReport(info, brain, chunks, unreadable, kept)
 
 
 def _taken(place: Path) -> bool:

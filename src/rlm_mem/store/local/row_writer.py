@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.store.core.files import Signature
-from rlm_mem.store.core.rows import ACTIVE, Encode, Entry, Row, entry_of, repeated_prefix
+from rlm_mem.store.core.rows import ACTIVE, ChunkRow, Encode, IndexEntry, entry_of, repeated_prefix
 
-__all__ = ["RowWriter", "find_row", "row_at_path"]
+__all__ = ["LocalRowWriter", "find_row", "row_at_path"]
 
 
 _ROW_COLUMNS = (
@@ -18,19 +18,19 @@ _ROW_COLUMNS = (
 )
 
 
-def find_row(connection: sqlite3.Connection, chunk_id: str) -> Row | None:
+def find_row(connection: sqlite3.Connection, chunk_id: str) -> ChunkRow | None:
     """The row of a chunk id, whatever its namespace and status."""
     found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
-    return Row(*found) if found else None
+    return ChunkRow(*found) if found else None
 
 
-def row_at_path(connection: sqlite3.Connection, path: str) -> Row | None:
+def row_at_path(connection: sqlite3.Connection, path: str) -> ChunkRow | None:
     """The row of the chunk whose file is at ``path`` (relative to the store)."""
     found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE path = ?", (path,)).fetchone()
-    return Row(*found) if found else None
+    return ChunkRow(*found) if found else None
 
 
-class RowWriter:
+class LocalRowWriter:
     """Writes the rows of chunks inside the caller's transaction.
 
     Args:
@@ -97,7 +97,9 @@ class RowWriter:
             self._conversations[key] = number
         return number
 
-    def put(self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: Row | None = None) -> int:
+    def put(
+        self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
+    ) -> int:
         """Write every row of ``chunk``; ``former`` is its row where it is there already."""
 
         def segments() -> bytes:
@@ -107,13 +109,13 @@ class RowWriter:
 
     def put_entry(
         self,
-        entry: Entry,
+        entry: IndexEntry,
         path: str,
         sig: Signature,
         status: int,
         segments: Callable[[], bytes],
         *,
-        former: Row | None = None,
+        former: ChunkRow | None = None,
     ) -> int:
         """Write every row of a chunk; ``segments`` gives its encoded segments, if they turn out to be needed."""
         ns = self.namespace(entry.namespace)
@@ -151,7 +153,7 @@ class RowWriter:
         self._connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (ns, doc))
         return doc
 
-    def _put_tags_and_links(self, doc: int, ns: int, entry: Entry) -> None:
+    def _put_tags_and_links(self, doc: int, ns: int, entry: IndexEntry) -> None:
         many = self._connection.executemany
         if entry.tags:
             many(
@@ -172,7 +174,7 @@ class RowWriter:
         self._connection.execute("DELETE FROM tags WHERE doc = ?", (doc,))
         self._connection.execute("DELETE FROM links WHERE doc = ?", (doc,))
 
-    def drop(self, row: Row) -> None:
+    def drop(self, row: ChunkRow) -> None:
         """Remove every row of a chunk."""
         self._drop_tags_and_links(row.doc)
         self._connection.execute("DELETE FROM segments WHERE doc = ?", (row.doc,))

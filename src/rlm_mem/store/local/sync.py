@@ -18,11 +18,11 @@ from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import SyncReport
-from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, Row
+from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.prepare import Prepared
-from rlm_mem.store.local.row_writer import RowWriter, find_row, row_at_path
+from rlm_mem.store.local.row_writer import LocalRowWriter, find_row, row_at_path
 from rlm_mem.store.local.transaction import RACY_NS
 from rlm_mem.store.local.workers import in_order_of_making, prepared
 
@@ -79,7 +79,7 @@ def read_version_file(path: Path) -> Chunk:
 def sync_folders(
     connection: sqlite3.Connection,
     layout: Layout,
-    rows: RowWriter,
+    rows: LocalRowWriter,
     folders: list[str],
     *,
     language: str,
@@ -101,7 +101,7 @@ def sync_folders(
     if tidy:
         _finish_interrupted(connection, layout)
     seen_at = {path: _mtime(layout, path) for path in folders}
-    missing: list[Row] = []
+    missing: list[ChunkRow] = []
     todo: list[str] = []
     for folder in folders:
         present = dict(_scan(layout, folder))
@@ -172,7 +172,7 @@ def _recorded(connection: sqlite3.Connection, folder: str) -> dict[str, files.Si
 def _adopt(
     connection: sqlite3.Connection,
     layout: Layout,
-    rows: RowWriter,
+    rows: LocalRowWriter,
     found: Prepared,
     report: SyncReport,
     *,

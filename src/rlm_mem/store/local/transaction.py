@@ -21,10 +21,10 @@ from typing import Any
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.store.core import files
-from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, Row
+from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.layout import Layout
-from rlm_mem.store.local.row_writer import RowWriter, find_row
+from rlm_mem.store.local.row_writer import LocalRowWriter, find_row
 from rlm_mem.store.local.schema import sqlite_error
 
 __all__ = ["RACY_NS", "Transaction"]
@@ -57,7 +57,7 @@ class Transaction:
         self,
         connection: sqlite3.Connection,
         layout: Layout,
-        rows: RowWriter,
+        rows: LocalRowWriter,
         *,
         durable: bool,
         keep_versions: int,
@@ -126,7 +126,7 @@ class Transaction:
             files.remove(earlier.temp)
         self._pending[name] = _Publish(temp, target, None)
 
-    def move(self, chunk: Chunk, row: Row, status: int) -> None:
+    def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
         """Archive or restore a chunk as it is: the file moves, its bytes stay."""
         path = (
             self._layout.archive_path(chunk.id)
@@ -143,7 +143,7 @@ class Transaction:
             self._moves.append((self._layout.absolute(row.path), self._layout.absolute(path)))
         self._chunks[chunk.id] = chunk  # its file is not there yet for a reader in this transaction
 
-    def erase(self, row: Row) -> None:
+    def erase(self, row: ChunkRow) -> None:
         """Remove a chunk for good, its former versions included."""
         self.rows.drop(row)
         earlier = self._pending.pop(row.id, None)

@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import msgspec
 
-from rlm_mem.store.local.prepare import Examined, Prepared, created_at, examine, prepare
+from rlm_mem.store.local.prepare import ExaminedFile, Prepared, created_at, examine, prepare
 
 __all__ = ["FEW", "examined", "in_order_of_making", "prepared", "serve"]
 
@@ -72,10 +72,10 @@ def prepared(
 
 def examined(
     base: str, paths: Iterable[str], files: int, *, processes: int = 0, few: int | None = None
-) -> Iterator[Examined]:
+) -> Iterator[ExaminedFile]:
     """Every file of ``paths`` as a check looks at it, in that order; ``files`` is about how many there are."""
     requests = _requests("examine", base, "", paths, _LOT)
-    return _answered(requests, list[Examined], files, processes, FEW if few is None else few)
+    return _answered(requests, list[ExaminedFile], files, processes, FEW if few is None else few)
 
 
 def in_order_of_making(

@@ -12,7 +12,7 @@ from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
-from rlm_mem.store.core.rows import ACTIVE, Row
+from rlm_mem.store.core.rows import ACTIVE, ChunkRow
 from rlm_mem.store.postgres import audit
 from rlm_mem.store.postgres.counts import ReadCounts
 from rlm_mem.store.postgres.queries import PostgresQueries
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.integrity import Finding
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.postgres.lookup import Remembered
+    from rlm_mem.store.postgres.lookup import SpeakerCache
     from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.text.analysis import AnalysedSegment
 
@@ -70,7 +70,7 @@ class PostgresBackend:
         self._reads = ReadCounts()
         self._closed = False
         self._analysed: set[str] = set()
-        self._remembered: dict[tuple[str, str], Remembered] = {}
+        self._remembered: dict[tuple[str, str], SpeakerCache] = {}
         self._routes.home()
 
     @property
@@ -219,14 +219,14 @@ class PostgresBackend:
 
     # --- reading ----------------------------------------------------------------------------------------
 
-    def find(self, namespace: str, chunk_id: str) -> Row | None:
+    def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk of this namespace, whatever its status."""
         if self._mine.transaction is not None:
             return self._mine.transaction.find(namespace, chunk_id)
         found = self.rows(namespace, FIND, (namespace_key(namespace), chunk_id))
-        return Row(*found[0]) if found else None
+        return ChunkRow(*found[0]) if found else None
 
-    def locate(self, namespace: str, chunk_id: str) -> Row | None:
+    def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk of this namespace."""
         return self.find(namespace, chunk_id)
 
@@ -238,7 +238,7 @@ class PostgresBackend:
         """Whether the namespace has a chunk with this id."""
         return self.find(chunk.namespace, chunk.id) is not None
 
-    def read(self, row: Row) -> Chunk | None:
+    def read(self, row: ChunkRow) -> Chunk | None:
         """The chunk of a row; None (and a log line) where it is gone or does not validate."""
         namespace = self._routes.name_of(row.ns)
         return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
@@ -287,7 +287,7 @@ class PostgresBackend:
 
     def candidate_source(self, namespace: str) -> CandidateSource:
         """What search asks of this backend, at this moment."""
-        from rlm_mem.store.postgres.lookup import PostgresSource, Remembered
+        from rlm_mem.store.postgres.lookup import PostgresSource, SpeakerCache
 
         self._prepare(namespace)
         transaction = self._mine.transaction
@@ -297,7 +297,7 @@ class PostgresBackend:
                 lambda statement, values: open_.rows(statement, values, terms=True), namespace_key(namespace)
             )
         pool = self._routes.of(namespace)
-        remembered = self._remembered.setdefault((pool.shown, namespace), Remembered())
+        remembered = self._remembered.setdefault((pool.shown, namespace), SpeakerCache())
         return PostgresSource(pool.rows, namespace_key(namespace), remembered)
 
     def retried(self, ask: Callable[[], _T]) -> _T:

@@ -13,7 +13,7 @@ from rlm_mem.store.core.arrays import contained
 from rlm_mem.store.core.segments import decode_many, document_terms
 from rlm_mem.store.postgres.parts import Lists, pairs
 
-__all__ = ["Changes", "Indexed", "added", "changes_of", "replaced", "summed"]
+__all__ = ["IndexDifference", "Indexed", "added", "changes_of", "replaced", "summed"]
 
 Ints = npt.NDArray[np.int64]
 Figures = npt.NDArray[np.uint32]
@@ -23,7 +23,7 @@ Indexed = tuple[int, int | None, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class IndexDifference:
     """Everything that search keeps, before and after, as differences.
 
     Attributes:
@@ -54,7 +54,7 @@ class Changes:
     loose: int
 
 
-def changes_of(gone: Sequence[Indexed], come: Sequence[Indexed]) -> Changes:
+def changes_of(gone: Sequence[Indexed], come: Sequence[Indexed]) -> IndexDifference:
     """The changes made by chunks that go and by chunks that come; a chunk may do both, each of them once."""
     chunks = [*gone, *come]
     decoded = decode_many([blob for _, _, blob in chunks])
@@ -85,7 +85,7 @@ def changes_of(gone: Sequence[Indexed], come: Sequence[Indexed]) -> Changes:
     )
     alone = (conversation[at] < 0).astype(np.int64)
     term, (df, segment_df, loose_df) = _totals(terms.term, by, by * terms.segments, by * alone)
-    return Changes(
+    return IndexDifference(
         posting=posting[order_in],
         figures=figures,
         removed=removed,
@@ -103,14 +103,14 @@ def changes_of(gone: Sequence[Indexed], come: Sequence[Indexed]) -> Changes:
     )
 
 
-def replaced(lists: Lists, changes: Changes) -> tuple[Ints, Figures]:
+def replaced(lists: Lists, changes: IndexDifference) -> tuple[Ints, Figures]:
     """The entries of terms' lists with the changes made."""
     there = ~contained(lists.pair, changes.removed)
     there &= ~contained(lists.pair, changes.posting)
     return _merged(lists.pair[there], lists.figures[there], changes.posting, changes.figures)
 
 
-def summed(lists: Lists, changes: Changes) -> tuple[Ints, Figures, Ints]:
+def summed(lists: Lists, changes: IndexDifference) -> tuple[Ints, Figures, Ints]:
     """The entries of conversations' lists with the changes made, and per word of `changes` whether a conversation
     has come to hold it (1), or no longer does (-1)."""
     place = np.searchsorted(lists.pair, changes.word)

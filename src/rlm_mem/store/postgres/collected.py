@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from rlm_mem.errors import ConflictError
-from rlm_mem.store.core.rows import Entry, Row
+from rlm_mem.store.core.rows import ChunkRow, IndexEntry
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.read_counts import Reads
@@ -56,7 +56,7 @@ class Collected:
         """A new conversation."""
         self._conversations.append((number, conversation_id))
 
-    def describe(self, doc: int, entry: Entry) -> None:
+    def describe(self, doc: int, entry: IndexEntry) -> None:
         """Tags and links of an active chunk."""
         self._tags += [(doc, entry.at, tag) for tag in entry.tags]
         self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
@@ -98,13 +98,13 @@ class Collected:
         """How many new chunks are not written yet."""
         return len(self._chunks)
 
-    def find(self, chunk_id: str) -> Row | None:
+    def find(self, chunk_id: str) -> ChunkRow | None:
         """The row of a new chunk that is not written yet."""
         new = self._chunks.get(chunk_id)
         if new is None:
             return None
         reads, when = self._counts.get(new[1], (0, ""))
-        return Row(new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14])
+        return ChunkRow(new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14])
 
     # --- writing ---------------------------------------------------------------------------------------
 

@@ -22,10 +22,10 @@ from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_m
 from rlm_mem.store.postgres.filtering import conditions
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
-from rlm_mem.store.postgres.term_lists import Rows, TermList, TermLists
+from rlm_mem.store.postgres.term_lists import PostgresTermPostings, Rows, TermLists
 from rlm_mem.store.postgres.texts import shown, stored
 
-__all__ = ["PostgresSource", "Remembered"]
+__all__ = ["PostgresSource", "SpeakerCache"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -96,7 +96,7 @@ class _Speakers:
     authors: dict[int, str]
 
 
-class Remembered:
+class SpeakerCache:
     """What searches of one namespace remember from one to the next: who speaks, until something is written.
 
     Safe to share between threads; not to be used inside a transaction, which sees what is not yet counted as a change.
@@ -127,10 +127,10 @@ class PostgresSource:
         remembered: kept by the backend between searches.
     """
 
-    def __init__(self, rows: Rows, ns: int, remembered: Remembered | None = None) -> None:
+    def __init__(self, rows: Rows, ns: int, remembered: SpeakerCache | None = None) -> None:
         self._rows = rows
         self._ns = ns
-        self._remembered = remembered or Remembered()
+        self._remembered = remembered or SpeakerCache()
         self._known_head: _Head | None = None
         self._known_lists: TermLists | None = None
         self._numbers: dict[str, int] = {}
@@ -222,7 +222,7 @@ class PostgresSource:
         return self._ordered(docs[keep], scores[keep], limit)
 
     def _tried(
-        self, collection: Collection, order: list[Scorer[TermList]], limit: int, filters: Filters
+        self, collection: Collection, order: list[Scorer[PostgresTermPostings]], limit: int, filters: Filters
     ) -> tuple[Ints, Floats] | None:
         """The best that pass, out of more than are wanted; None where too few of these pass to know them all."""
         sql, values = conditions(self._ns, filters)
@@ -332,7 +332,7 @@ class PostgresSource:
             self._known_lists = TermLists(self._rows, self._ns, self._head.size)
         return self._known_lists
 
-    def _list(self, term: int) -> TermList:
+    def _list(self, term: int) -> PostgresTermPostings:
         return self._lists.of(term, self._figures.get(term, (0, 0, 0))[0])
 
     def _learn(self, terms: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ import psycopg
 
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.segments import decode_many, encode_segments
-from rlm_mem.store.postgres.changes import Changes, Indexed, changes_of
+from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
 from rlm_mem.store.postgres.wire import Blobs, Integers, array_cursor
 
@@ -117,7 +117,7 @@ class _Counting:
             "SELECT conversation, doc FROM rlm_mem.chunks WHERE ns = %s AND status = 0 ORDER BY conversation, doc",
             (self._ns,),
         ).fetchall()
-        held: list[Changes] | None = []
+        held: list[IndexDifference] | None = []
         done = 0
         for docs in _lots(order):
             changes = changes_of([], self._chunks(cursor, docs, check=True))
@@ -182,7 +182,7 @@ class _Counting:
                 (Integers(docs), Integers(right[wrong, 0]), Integers(right[wrong, 1]), self._ns),
             )
 
-    def _add(self, changes: Changes) -> None:
+    def _add(self, changes: IndexDifference) -> None:
         terms = np.concatenate([changes.term, changes.word & _KEY])
         size = max(len(self._df), int(terms.max()) + 1 if len(terms) else 0)
         self._df, self._segment_df, self._conversation_df = (
@@ -361,7 +361,7 @@ def _lots(order: list[tuple[int | None, int]]) -> Iterator[list[int]]:
         yield lot
 
 
-def _joined(held: list[Changes]) -> tuple[Ints, Figures]:
+def _joined(held: list[IndexDifference]) -> tuple[Ints, Figures]:
     return _sorted_together([(changes.posting, changes.figures) for changes in held])
 
 

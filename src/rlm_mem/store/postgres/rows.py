@@ -10,7 +10,7 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError
-from rlm_mem.store.core.rows import ACTIVE, Entry, Row, entry_of, repeated_prefix
+from rlm_mem.store.core.rows import ACTIVE, ChunkRow, IndexEntry, entry_of, repeated_prefix
 from rlm_mem.store.postgres.collected import CHUNK_COLUMNS, COLLECT, Collected, touching
 from rlm_mem.store.postgres.head import Head
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.terms import TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = ["FIND", "Analyse", "Former", "Head", "RowWriter"]
+__all__ = ["FIND", "Analyse", "VersionRecord", "Head", "PostgresRowWriter"]
 
 Analyse = Callable[[str, int], "Sequence[AnalysedSegment]"]
 """From content and the length of its repeated prefix to its segments."""
@@ -34,7 +34,7 @@ _SET = ", ".join(f"{name.strip()} = %s" for name in CHUNK_COLUMNS.split(",")[3:]
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
+class VersionRecord:
     """What is written of a chunk, before it changes."""
 
     doc: int
@@ -50,7 +50,7 @@ class Former:
     segments: bytes
 
 
-class RowWriter:
+class PostgresRowWriter:
     """Collects the rows of changed chunks of one namespace, whose lock the transaction holds.
 
     Args:
@@ -85,7 +85,7 @@ class RowWriter:
 
     # --- what a transaction asks ------------------------------------------------------------------------
 
-    def find(self, chunk_id: str) -> Row | None:
+    def find(self, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk; what is not there cannot come while the lock is held, and is not asked for twice."""
         if chunk_id in self._absent:
             return None
@@ -94,7 +94,7 @@ class RowWriter:
             return new
         found = self._rows(FIND, (self.head.ns, chunk_id))
         if found:
-            return Row(*found[0])
+            return ChunkRow(*found[0])
         self._absent.add(chunk_id)
         return None
 
@@ -220,7 +220,7 @@ class RowWriter:
 
     # --- the parts of a change --------------------------------------------------------------------------
 
-    def former(self, chunk_id: str) -> Former | None:
+    def former(self, chunk_id: str) -> VersionRecord | None:
         """What is written of a chunk, changes of this transaction included."""
         if chunk_id in self._absent:
             return None
@@ -235,7 +235,7 @@ class RowWriter:
         if not found:
             self._absent.add(chunk_id)
             return None
-        return Former(*(*found[0][:-1], found[0][-1] or b""))
+        return VersionRecord(*(*found[0][:-1], found[0][-1] or b""))
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         if self._new.queued:
@@ -244,7 +244,7 @@ class RowWriter:
             return cursor.execute(statement, values).fetchall()
 
     def _index(
-        self, chunk: Chunk, doc: int, conversation: int | None, status: int, former: Former | None
+        self, chunk: Chunk, doc: int, conversation: int | None, status: int, former: VersionRecord | None
     ) -> tuple[bytes, int, int]:
         """Tell the search half what changes; blob, length in terms and number of segments of the chunk."""
         was = former is not None and former.status == ACTIVE
@@ -283,7 +283,7 @@ class RowWriter:
             self._conversations[conversation_id] = number
         return number
 
-    def _keep_present(self, former: Former, chunk_id: str) -> None:
+    def _keep_present(self, former: VersionRecord, chunk_id: str) -> None:
         self._kept.add(chunk_id)
         self._new.run(
             "INSERT INTO rlm_mem.versions(ns, id, revision, body) SELECT b.ns, %s, %s, b.body FROM rlm_mem.bodies b"
@@ -299,7 +299,9 @@ class RowWriter:
             (self.head.ns, chunk_id, self.head.ns, chunk_id, self._keep_versions),
         )
 
-    def _change(self, chunk_id: str, former: Former, row: tuple[Any, ...], body: bytes, blob: bytes) -> None:
+    def _change(
+        self, chunk_id: str, former: VersionRecord, row: tuple[Any, ...], body: bytes, blob: bytes
+    ) -> None:
         self._new.run(
             f"UPDATE rlm_mem.chunks SET {_SET} WHERE ns = %s AND doc = %s AND revision = %s",
             (*row[3:], self.head.ns, former.doc, former.revision),
@@ -316,7 +318,7 @@ class RowWriter:
         doc: int,
         conversation: int | None,
         status: int,
-        entry: Entry,
+        entry: IndexEntry,
         size: int,
         length: int,
         segments: int,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rlm_mem.store.core.best_match import places
 from rlm_mem.store.postgres.parts import PART, POSTINGS, Lists, lists_of, pairs
 
-__all__ = ["Rows", "TermList", "TermLists"]
+__all__ = ["Rows", "PostgresTermPostings", "TermLists"]
 
 Ints = npt.NDArray[np.int64]
 Slots = npt.NDArray[np.int32]
@@ -26,7 +26,7 @@ _KEY = 0xFFFFFFFF
 _NOTHING = np.zeros(0, np.int64)
 
 
-class TermList:
+class PostgresTermPostings:
     """One term's chunks (`TermPostings`); slots are documents."""
 
     def __init__(self, lists: TermLists, term: int, df: int) -> None:
@@ -75,22 +75,22 @@ class TermLists:
         self._size = size
         #: Length in terms of every document met in a list.
         self.length = np.zeros(size, np.int32)
-        self._known: dict[int, TermList] = {}
-        self._expected: list[TermList] = []
+        self._known: dict[int, PostgresTermPostings] = {}
+        self._expected: list[PostgresTermPostings] = []
         self._looked_up: tuple[Slots, dict[int, tuple[Slots, Frequencies]]] | None = None
 
-    def of(self, term: int, df: int) -> TermList:
+    def of(self, term: int, df: int) -> PostgresTermPostings:
         """The list of a term that so many chunks hold."""
         if term not in self._known:
-            self._known[term] = TermList(self, term, df)
+            self._known[term] = PostgresTermPostings(self, term, df)
         return self._known[term]
 
-    def expect(self, lists: Sequence[TermList]) -> None:
+    def expect(self, lists: Sequence[PostgresTermPostings]) -> None:
         """Say which lists will be asked for, in which order: they are read ahead together."""
         self._expected = list(lists)
         self._looked_up = None
 
-    def read(self, wanted: TermList) -> None:
+    def read(self, wanted: PostgresTermPostings) -> None:
         """Read a list, and those expected after it as far as they are short enough."""
         chosen, total = [wanted], wanted.df
         for other in self._missing(wanted):
@@ -103,7 +103,7 @@ class TermLists:
         for each in chosen:
             each.hold(*self._part(read, each.term))
 
-    def look_up(self, wanted: TermList, slots: Slots) -> tuple[Ints, Frequencies] | None:
+    def look_up(self, wanted: PostgresTermPostings, slots: Slots) -> tuple[Ints, Frequencies] | None:
         """`TermList.find` without reading the list; None where reading it costs no more."""
         if self._looked_up is None:
             others = [wanted, *self._missing(wanted)]
@@ -122,7 +122,7 @@ class TermLists:
         which, place = places(held, slots)
         return which, frequency[place]
 
-    def _missing(self, wanted: TermList) -> list[TermList]:
+    def _missing(self, wanted: PostgresTermPostings) -> list[PostgresTermPostings]:
         """The lists expected after this one that have not been read."""
         at = next((n for n, other in enumerate(self._expected) if other is wanted), len(self._expected))
         return [other for other in self._expected[at + 1 :] if other.slots is None]

@@ -15,7 +15,7 @@ import psycopg
 
 from rlm_mem.store.core.arrays import distinct
 from rlm_mem.store.core.segments import AUTHOR_PREFIX, encode_segments
-from rlm_mem.store.postgres.changes import Changes, Indexed, added, changes_of, replaced, summed
+from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
 from rlm_mem.store.postgres.parts import (
     CONVERSATION_TERMS,
     POSTINGS,
@@ -144,7 +144,7 @@ class TermIndex:
         self._head.conversations += sum((now > 0) - (now - more > 0) for now, more in rows)
         self._edge, self._new_terms = self._head.next_doc, {}
 
-    def _add_figures(self, changes: Changes) -> None:
+    def _add_figures(self, changes: IndexDifference) -> None:
         self._head.segments += changes.segments
         self._head.length += changes.length
         self._head.loose += changes.loose
@@ -166,7 +166,7 @@ class TermIndex:
             (Integers(np.array(numbers)), Integers(figures[:, 0]), Integers(figures[:, 1]), self._ns),
         )
 
-    def _load(self, cursor: psycopg.Cursor[Any], changes: Changes) -> tuple[Lists, Lists]:
+    def _load(self, cursor: psycopg.Cursor[Any], changes: IndexDifference) -> tuple[Lists, Lists]:
         """The parts of both tables that hold, or would hold, what changes."""
         every = np.concatenate([changes.posting, changes.removed])
         # Documents that no list holds yet belong at the end of each: one look per term finds the place of all.
@@ -196,7 +196,7 @@ class TermIndex:
             statements.append((table.drop, (Integers(owner), Integers(first), self._ns)))
         return statements
 
-    def _terms(self, changes: Changes, held: Ints) -> list[tuple[str, tuple[object, ...]]]:
+    def _terms(self, changes: IndexDifference, held: Ints) -> list[tuple[str, tuple[object, ...]]]:
         """The dictionary's figures: rows of new terms, and differences of those that are there."""
         new = np.fromiter(self._new_terms.values(), np.int64, len(self._new_terms))  # in rising order
         of_words = changes.word & _KEY

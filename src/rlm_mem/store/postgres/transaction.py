@@ -13,11 +13,11 @@ from psycopg.pq import TransactionStatus
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
-from rlm_mem.store.core.rows import Row
+from rlm_mem.store.core.rows import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, translated
 from rlm_mem.store.postgres.pool import undo
-from rlm_mem.store.postgres.rows import FIND, Analyse, Head, RowWriter
+from rlm_mem.store.postgres.rows import FIND, Analyse, Head, PostgresRowWriter
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class PostgresTransaction:
         self._durable = durable
         self._keep_versions = keep_versions
         self._connection: psycopg.Connection[Any] | None = None
-        self._writers: dict[int, RowWriter] = {}
+        self._writers: dict[int, PostgresRowWriter] = {}
         self._xid: str | None = None
         self._first_docs: dict[int, int] = {}
         self.doubled = False
@@ -131,7 +131,7 @@ class PostgresTransaction:
 
         self._connection = self.pool.persist(start, keep=True)
 
-    def lock(self, namespace: str) -> RowWriter:
+    def lock(self, namespace: str) -> PostgresRowWriter:
         """The writer of a namespace, whose lock is taken if it is not held yet."""
         writer = self._writers.get(namespace_key(namespace))
         if writer is None:
@@ -142,7 +142,7 @@ class PostgresTransaction:
 
     def _hold(
         self, connection: psycopg.Connection[Any], namespace: str, found: tuple[Any, ...] | None
-    ) -> RowWriter:
+    ) -> PostgresRowWriter:
         from rlm_mem.store.postgres.terms import TermIndex
 
         ns = namespace_key(namespace)
@@ -163,7 +163,7 @@ class PostgresTransaction:
             raise _BeingMoved
         if not head.analysis:
             head.analysis = self._analysis
-        writer = RowWriter(
+        writer = PostgresRowWriter(
             connection,
             head,
             TermIndex(connection, ns, head),
@@ -186,22 +186,22 @@ class PostgresTransaction:
         with self.translating():
             self.lock(chunk.namespace).keep(chunk)
 
-    def move(self, chunk: Chunk, row: Row, status: int) -> None:  # noqa: ARG002 - read anew under the lock
+    def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:  # noqa: ARG002 - read anew under the lock
         """Archive or restore a chunk as it is."""
         with self.translating():
             self.lock(chunk.namespace).move(chunk, status)
 
-    def erase(self, row: Row) -> None:
+    def erase(self, row: ChunkRow) -> None:
         """Remove a chunk for good, its versions included."""
         with self.translating():
             self._writers[row.ns].erase(row.id)
 
-    def find(self, namespace: str, chunk_id: str) -> Row | None:
+    def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk, as this transaction would leave it."""
         writer = self._writers.get(namespace_key(namespace))
         if writer is None:
             found = self.rows(FIND, (namespace_key(namespace), chunk_id))
-            return Row(*found[0]) if found else None
+            return ChunkRow(*found[0]) if found else None
         with self.translating():
             return writer.find(chunk_id)
 
@@ -211,7 +211,7 @@ class PostgresTransaction:
             for writer in self._writers.values():
                 writer.flush()
 
-    def start_anew(self, namespace: str) -> RowWriter:
+    def start_anew(self, namespace: str) -> PostgresRowWriter:
         """The writer of a namespace, as if nothing were known of it yet."""
         self.flush()
         self._writers.pop(namespace_key(namespace), None)
