@@ -96,7 +96,7 @@ class Browser:
 
 
 @contextlib.contextmanager
-def serving(brain: Path) -> Iterator[str]:
+def serving(brain: Path, *options: str) -> Iterator[str]:
     """The link that logs in."""
     command = [
         sys.executable,
@@ -109,6 +109,7 @@ def serving(brain: Path) -> Iterator[str]:
         str(brain),
         "--llm",
         "offline",
+        *options,
     ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -71,6 +71,7 @@ ALL = (
     Benchmark("continuum_scale", "Tiers at size"),
     Benchmark("postgres_search", "Search on PostgreSQL"),
     Benchmark("dashboard", "The dashboard"),
+    Benchmark("stalls", "Stalls"),
     Benchmark("start", "Starting"),
     Benchmark("soak", "Many processes for minutes"),
     Benchmark("failover", "Failover"),
