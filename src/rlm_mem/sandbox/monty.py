@@ -107,6 +107,8 @@ class MontyEngine:
 
     def _session(self) -> MontySession:
         """The worker, with the namespace in it."""
+        from pydantic_monty import MontyError
+
         holding = self._holding
         if holding.pool is not None and holding.pool.pid != os.getpid():
             # A forked child: the worker belongs to the parent, and the pool says so.
@@ -124,8 +126,15 @@ class MontyEngine:
             holding.session = pool.checkout(limits)
             self._pieces = frozenset()
             if self._saved is not None:
-                holding.session.load_session(self._saved)
-                self._pieces = self._saved_pieces
+                try:
+                    holding.session.load_session(self._saved)
+                    self._pieces = self._saved_pieces
+                except MontyError:
+                    # What fits into the heap bit by bit may not fit when it is read at once. Programs must go on all
+                    # the same: they find their names gone.
+                    holding.drop()
+                    self._saved, self._saved_pieces = None, frozenset()
+                    holding.session = pool.checkout(limits)
         elif holding.pool is not None:
             holding.pool.busy(self)
         return holding.session
@@ -249,6 +258,8 @@ class MontyEngine:
             with self._killing:
                 self._running = None
             if not kept:
+                # Its heap may be damaged or full: the pool must not hand it to anybody else.
+                _kill(pid)
                 self._discard()
             elif self._holding.pool is not None:
                 self._holding.pool.idle(self)
