@@ -141,7 +141,7 @@ def test_secrets_of_the_past_go_the_way_of_the_settings(
     source: Memory, tmp_path: Path, memories: ExitStack, place: Path | str, action: str
 ) -> None:
     secret = "sk-abcdefghijklmnop1234567890abcdef"
-    chunk = source.store.create_chunk(f"The key is {secret}.")
+    chunk = source.store.create_chunk(f"The key is {secret}.", secrets="keep")
     source.update(chunk.id, content="The key is elsewhere.")
     export_store(source.store, tmp_path / "vault", history=True)
     copy = memories.enter_context(opened(place, secrets={"action": action}))

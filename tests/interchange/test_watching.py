@@ -125,11 +125,12 @@ def test_the_notes_of_imports_are_no_damage_to_a_store(store: ChunkStore, tmp_pa
 
 def test_secrets_are_counted_in_the_report(open_store: Open, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("The key is AKIA" + "IOSFODNN7EXAMPLE, ask ada@example.org.")
-    for action, shown in (("warn", True), ("redact", False)):
-        store = open_store(action, secrets={"action": action})
+    for action, shown in (("keep", True), ("redact", False)):
+        store = open_store(action, secrets={"action": action, "pii": True})
         planned = import_source(store, tmp_path / "a.md", dry_run=True)
         report = import_source(store, tmp_path / "a.md")
         assert planned.secrets == report.secrets == {"aws-access-key": 1, "e-mail-address": 1}
+        assert planned.secrets_hidden == report.secrets_hidden == (0 if shown else 2)
         assert any("AKIA" in text for text in texts(store)) is shown
     refusing = open_store("refuse", secrets={"action": "refuse"})
     report = import_source(refusing, tmp_path / "a.md")
