@@ -12,7 +12,10 @@ from tests.house.sources import listed, named, tree
 SOURCE = sources.SOURCE / "rlm_mem"
 
 LAYERS = (
-    ("cli", "server", "integrations"),
+    ("cli", "integrations"),
+    ("serving",),
+    ("mcp", "http", "dashboard"),
+    ("operations",),
     ("memory",),
     ("recall", "continuum", "persona", "interchange"),
     ("sandbox", "models", "offline"),
@@ -28,7 +31,7 @@ TOP = len(LAYERS)
 GROUND = set(LAYERS[-1])
 """They may import each other, though not in a circle."""
 
-SIDEWAYS = {("sandbox", "models"), ("models", "offline"), ("offline", "models"), ("cli", "server")}
+SIDEWAYS = {("sandbox", "models"), ("models", "offline"), ("offline", "models")}
 """The only imports from one package into another on the same level."""
 
 MODULES = [path for path in sources.MODULES if path.is_relative_to(SOURCE)]
@@ -91,8 +94,8 @@ def upward(path: Path) -> Iterator[str]:
         if other == own:
             continue
         if not other:
-            # The root is above everything; those on top may ask it for the version number.
-            if LEVEL[own] != LEVEL["cli"]:
+            # The root is above everything; what is above the memory may ask it for the version number.
+            if LEVEL[own] < LEVEL["operations"]:
                 yield f":{line} imports the root package"
         elif LEVEL[other] >= LEVEL[own] and (own, other) not in SIDEWAYS and not {own, other} <= GROUND:
             yield f":{line} imports {name}: {own} is not above {other}"
@@ -135,3 +138,19 @@ def test_backends_share_only_the_core_of_the_store() -> None:
         and name.split(".")[2] not in ("core", dotted_name(path).split(".")[2])
     ]
     assert wrong == []
+
+
+def test_operations_need_no_framework() -> None:
+    """What MCP, HTTP and the dashboard share imports none of what the extra ``server`` installs."""
+    wrong = [
+        f"{named(path)}:{node.lineno}"
+        for path in MODULES
+        if package_of(dotted_name(path)) == "operations"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        )
+        if name.split(".")[0] in ("starlette", "uvicorn", "mcp", "mcp_types", "jinja2")
+    ]
+    assert not wrong, listed(wrong)

@@ -10,10 +10,10 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from rlm_mem.server.guard import Keys
-from rlm_mem.server.http import create_app
-from rlm_mem.server.service import Settings
-from rlm_mem.server.state import ServerState
+from rlm_mem.http.guard import Keys
+from rlm_mem.operations.context import Settings
+from rlm_mem.operations.state import ServerState
+from rlm_mem.serving.app import create_app
 
 TOKEN = "a token that is long enough"
 PORT = 7499

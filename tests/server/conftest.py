@@ -11,8 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client
 
-from rlm_mem.server.mcp_server import McpServer
-from rlm_mem.server.service import Service, Settings
+from rlm_mem.mcp.server import McpServer
+from rlm_mem.mcp.service import Service
+from rlm_mem.operations.context import OpenMemory, Settings
 from tests.cli.conftest import brain, memory, run  # noqa: F401 - fixtures
 
 Ask = Callable[..., Any]
@@ -21,7 +22,7 @@ Ask = Callable[..., Any]
 @pytest.fixture
 def served(place: Path | str) -> Iterator[McpServer]:
     """A server with every tool, on a brain of its own."""
-    server = McpServer(Service(Settings(brain=place, every_tool=True)))
+    server = McpServer(Service(OpenMemory(Settings(brain=place, every_tool=True))))
     yield server
     server.close()
 

@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.server.state import ServerState
+from rlm_mem.operations.state import ServerState
 from tests.server.api import API, BEARER, serving
 from tests.server.test_api_chunks import refused
 

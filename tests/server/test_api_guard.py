@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from rlm_mem.server.api.limits import Buckets
-from rlm_mem.server.guard import Keys
+from rlm_mem.http.guard import Keys
+from rlm_mem.http.limits import Buckets
 from tests.server.api import API, BASE, BEARER, PORT, TOKEN, client_of, serving
 from tests.server.test_api_chunks import refused
 

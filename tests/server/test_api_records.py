@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rlm_mem import Memory
-from rlm_mem.server.state import ServerState
+from rlm_mem.operations.state import ServerState
 from tests.continuum.conftest import learning, rewrite
 from tests.server.api import API, BEARER, client_of, serving
 from tests.server.test_api_chunks import create, pages, refused

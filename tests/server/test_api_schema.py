@@ -10,7 +10,7 @@ from schemathesis.config import HealthCheck
 from schemathesis.engine import Status, from_schema
 from schemathesis.engine.events import NonFatalError, ScenarioFinished
 
-from rlm_mem.server.api import openapi
+from rlm_mem.http import openapi
 from tests.server.api import BEARER, PORT, serving
 
 HEADERS = {**BEARER, "Host": f"127.0.0.1:{PORT}"}

@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlm_mem.errors import InputError
-from rlm_mem.server.arguments import MAX_ARGUMENT_CHARS, decode
-from rlm_mem.server.service import Service, Settings
-from rlm_mem.server.tool import input_schema
-from rlm_mem.server.tools_memory import IdsArguments, RememberArguments, SearchArguments
-from rlm_mem.server.toolset import tools_for
+from rlm_mem.mcp.arguments import MAX_ARGUMENT_CHARS, decode
+from rlm_mem.mcp.service import Service
+from rlm_mem.mcp.tool import input_schema
+from rlm_mem.mcp.tools_memory import IdsArguments, RememberArguments, SearchArguments
+from rlm_mem.mcp.toolset import tools_for
+from rlm_mem.operations.context import OpenMemory, Settings
 
 TOOLS = {tool.name: tool for tool in tools_for(every=True)}
 NAMES = sorted(
@@ -34,7 +35,7 @@ values = st.recursive(
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    service = Service(Settings(brain=tmp_path_factory.mktemp("fuzz") / "brain", every_tool=True))
+    service = Service(OpenMemory(Settings(brain=tmp_path_factory.mktemp("fuzz") / "brain", every_tool=True)))
     service.memory.remember("Something to find.")
     yield service
     service.close()

@@ -10,7 +10,7 @@ import pytest
 
 from rlm_mem.errors import StorageError
 from rlm_mem.memory import Memory
-from rlm_mem.server.changes import Change, ChangeFeed
+from rlm_mem.operations.changes import Change, ChangeFeed
 from tests.continuum.conftest import record
 from tests.server.site import opened
 from tests.waiting import soon
@@ -159,7 +159,7 @@ def test_a_store_that_is_away_for_a_moment_is_looked_at_again(memory: Memory, ot
 
 def test_an_open_page_is_told_over_its_stream(place: Path | str) -> None:
     """The stream itself, in the application: topics of a change, as an event."""
-    from rlm_mem.server.dashboard.live import _stream
+    from rlm_mem.dashboard.live import _stream
 
     with opened(place) as site:
         memory = site.memory

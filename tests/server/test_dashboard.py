@@ -185,7 +185,7 @@ def test_the_table_of_words_knows_every_built_in_link_and_every_entry_of_the_log
     site: Site, ids: list[str]
 ) -> None:
     from rlm_mem.chunk import ALL_LINK_TYPES
-    from rlm_mem.server.dashboard.phrases import deed, way
+    from rlm_mem.dashboard.phrases import deed, way
 
     assert not [kind for kind in ALL_LINK_TYPES if "this to that" in way(kind, "out")]
     assert way("seen_near", "in") == "seen near: that to this", "a type of one's own"
@@ -371,7 +371,7 @@ def test_a_server_that_only_reads_offers_nothing_that_writes(place: Path | str) 
 def test_what_stands_vendored_is_what_the_table_says() -> None:
     import hashlib
 
-    import rlm_mem.server.dashboard as package
+    import rlm_mem.dashboard as package
 
     folder = Path(str(package.__file__)).parent / "static" / "vendor"
     table = (folder / "VENDORED.md").read_text()
@@ -430,7 +430,7 @@ def test_the_scan_for_dates_knows_other_shapes(shown: str) -> None:
 
 
 def test_a_date_at_the_edge_of_the_calendar_is_shown() -> None:
-    from rlm_mem.server.dashboard.words import when
+    from rlm_mem.dashboard.words import when
 
     assert ">0001-01-01<" in when("0001-01-01T00:00:00Z")
     assert ">2026-02-10 14:05<" in when("2026-02-10T16:05:30+02:00")

@@ -238,7 +238,7 @@ def test_a_transition_is_undone_with_a_reason(place: Path | str) -> None:
 def test_populations_are_counted_back_from_what_stands_in_the_files() -> None:
     from datetime import date
 
-    from rlm_mem.server.dashboard.tiers import populations
+    from rlm_mem.dashboard.tiers import populations
 
     steps = [
         {"op": "record", "to": "high", "ts": "2026-01-01T10:00:00Z"},

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlm_mem.server.dashboard.markdown import LONGEST, render
+from rlm_mem.dashboard.markdown import LONGEST, render
 from tests.server.site import Site, opened, tags_of, text_of
 
 MARKDOWN = """# Clamp checklist

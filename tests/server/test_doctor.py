@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_read_is_named(run: Run, brain: Path) -> None:
 def test_a_missing_extra_is_named_with_how_to_install_it(
     run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import rlm_mem.server.doctor as doctor
+    import rlm_mem.mcp.doctor as doctor
 
     real = doctor.find_spec
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "mcp" else real(name))

@@ -11,9 +11,10 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.errors import RlmMemError
-from rlm_mem.server.resources import FIXED, read_resource
-from rlm_mem.server.service import Service, Settings
-from rlm_mem.server.tool import input_schema
+from rlm_mem.mcp.resources import FIXED, read_resource
+from rlm_mem.mcp.service import Service
+from rlm_mem.mcp.tool import input_schema
+from rlm_mem.operations.context import OpenMemory, Settings
 
 SECRET = "The vault of the other namespace opens with a heron feather."
 
@@ -29,7 +30,7 @@ def secret(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def mine(tmp_path: Path, secret: dict[str, str]) -> Iterator[Service]:
     """A server bound to a namespace of its own."""
-    service = Service(Settings(brain=tmp_path / "brain", namespace="mine", every_tool=True))
+    service = Service(OpenMemory(Settings(brain=tmp_path / "brain", namespace="mine", every_tool=True)))
     service.memory.remember("Nothing of interest stands here.", conversation_id="vault")
     yield service
     service.close()
@@ -113,7 +114,7 @@ def test_the_server_says_which_namespace_it_serves(mine: Service) -> None:
 
 def test_each_namespace_has_a_persona_of_its_own(mine: Service, tmp_path: Path) -> None:
     mine.call("persona", {"message": "set verbosity to 80"})
-    other = Service(Settings(brain=tmp_path / "brain", namespace="mine/below", every_tool=True))
+    other = Service(OpenMemory(Settings(brain=tmp_path / "brain", namespace="mine/below", every_tool=True)))
     assert other.call("persona", {}).data["sliders"]["verbosity"] != 80  # type: ignore[index]
     assert mine.call("persona", {}).data["sliders"]["verbosity"] == 80  # type: ignore[index]
     other.close()

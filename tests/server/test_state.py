@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rlm_mem.server import state as module
-from rlm_mem.server.dashboard import routes
-from rlm_mem.server.dashboard.rendering import prepare
-from rlm_mem.server.service import Settings
-from rlm_mem.server.state import ServerState
+from rlm_mem.dashboard import routes
+from rlm_mem.dashboard.rendering import prepare
+from rlm_mem.operations import state as module
+from rlm_mem.operations.context import Settings
+from rlm_mem.operations.state import ServerState
 
 
 def test_what_the_first_page_needs_is_there_before_the_first_request(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from rlm_mem.server.mcp_server import McpServer
-from rlm_mem.server.service import Service, Settings, plain
-from rlm_mem.server.tool import input_schema
-from rlm_mem.server.tools_memory import TagCount
-from rlm_mem.server.toolset import tools_for
+from rlm_mem.mcp.server import McpServer
+from rlm_mem.mcp.service import Service, plain
+from rlm_mem.mcp.tool import input_schema
+from rlm_mem.mcp.tools_memory import TagCount
+from rlm_mem.mcp.toolset import tools_for
+from rlm_mem.operations.context import OpenMemory, Settings
 from tests.continuum.conftest import learning, rewrite
 from tests.server.conftest import Ask, drive_all
 
@@ -45,8 +46,8 @@ def test_ten_tools_are_offered_by_default_and_in_the_same_order_each_time() -> N
 
 
 def test_a_read_only_server_offers_nothing_that_changes_a_memory(tmp_path: Path) -> None:
-    Service(Settings(brain=tmp_path)).memory.close()
-    service = Service(Settings(brain=tmp_path, read_only=True, every_tool=True))
+    Service(OpenMemory(Settings(brain=tmp_path))).memory.close()
+    service = Service(OpenMemory(Settings(brain=tmp_path, read_only=True, every_tool=True)))
     assert set(service.tools).isdisjoint(
         {"remember", "forget", "link", "update", "restore", "persona", "import", "review_decide"}
     )
@@ -311,7 +312,7 @@ def test_a_fault_of_ours_is_an_answer_and_not_the_end(
 def test_a_brain_that_cannot_be_opened_is_said_with_each_call(tmp_path: Path) -> None:
     (tmp_path / "brain").mkdir()
     (tmp_path / "brain" / "config.toml").write_text("[recall]\nmax_iterations = 0\n", encoding="utf-8")
-    service = Service(Settings(brain=tmp_path / "brain"))
+    service = Service(OpenMemory(Settings(brain=tmp_path / "brain")))
     for _ in range(2):
         assert "max_iterations" in service.call("status", {}).text
     service.close()

@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from rlm_mem import Memory
-from rlm_mem.server.toolset import tools_for
+from rlm_mem.mcp.toolset import tools_for
 from tests.server.conftest import drive, drive_all
 
 TOKEN = "a token that is long enough"
@@ -73,7 +73,7 @@ def test_initialize_is_answered_before_any_memory_is_opened(tmp_path: Path) -> N
 
 
 def test_the_server_loads_neither_numpy_nor_a_sandbox_before_the_first_call() -> None:
-    code = "import sys, rlm_mem.server.run; print(' '.join(sys.modules))"
+    code = "import sys, rlm_mem.serving.run; print(' '.join(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     loaded = set(ran.stdout.split())
     assert "mcp.server.lowlevel" in loaded

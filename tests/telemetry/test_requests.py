@@ -22,8 +22,9 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from rlm_mem import telemetry
-from rlm_mem.server.observed import Observed
-from rlm_mem.server.service import Service, Settings
+from rlm_mem.http.observed import Observed
+from rlm_mem.mcp.service import Service
+from rlm_mem.operations.context import OpenMemory, Settings
 from tests.telemetry.test_telemetry import Watched
 
 
@@ -82,7 +83,7 @@ def test_the_trace_of_the_caller_goes_on(watched: Watched, client: TestClient) -
 
 
 def test_a_tool_call_is_a_span_with_the_name_of_the_tool(watched: Watched, tmp_path: Path) -> None:
-    service = Service(Settings(brain=tmp_path / "brain"))
+    service = Service(OpenMemory(Settings(brain=tmp_path / "brain")))
     try:
         assert not service.call("remember", {"text": "A note on herons."}).failed
         assert service.call("search", {"query": "heron", "limit": "many"}).failed

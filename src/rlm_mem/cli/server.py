@@ -17,7 +17,7 @@ from rlm_mem.cli.open import Where, brain_place, named_brain, open_memory
 from rlm_mem.errors import InputError, RlmMemError
 
 if TYPE_CHECKING:
-    from rlm_mem.server.clients import Client
+    from rlm_mem.mcp.clients import Client
 
 PANEL = "Agents"
 
@@ -53,10 +53,10 @@ def mcp(
 ) -> None:
     """Serve the memory to agents over MCP; clients start this themselves (rlm-mem install)."""
     try:
-        from rlm_mem.server.run import serve_http, serve_stdio
+        from rlm_mem.serving.run import serve_http, serve_stdio
     except ModuleNotFoundError as error:
         raise _without(error) from None
-    from rlm_mem.server.service import Settings
+    from rlm_mem.operations.context import Settings
 
     settings = Settings(
         brain=named_brain(ctx, brain),
@@ -101,10 +101,10 @@ def serve(
 ) -> None:
     """Serve the memory on this machine: MCP, an HTTP interface with an OpenAPI document, and a dashboard."""
     try:
-        from rlm_mem.server.run import serve_all
+        from rlm_mem.serving.run import serve_all
     except ModuleNotFoundError as error:
         raise _without(error) from None
-    from rlm_mem.server.service import Settings
+    from rlm_mem.operations.context import Settings
 
     settings = Settings(
         brain=named_brain(ctx, brain),
@@ -173,8 +173,8 @@ def install(
     from datetime import datetime
 
     from rlm_mem.cli.terminal import note, print_json, screen, text
-    from rlm_mem.server import clients
-    from rlm_mem.server.client_files import write_with_backup
+    from rlm_mem.mcp import clients
+    from rlm_mem.mcp.client_files import write_with_backup
 
     known = clients.client_named(client) if client is not None else _chosen_client(as_json)
     if project and known.project is None:
@@ -220,7 +220,7 @@ def install(
 def _chosen_client(as_json: bool) -> Client:
     """The client that the user chooses from a list; off a terminal the list is all there is."""
     from rlm_mem.cli.terminal import print_json, screen, table, text
-    from rlm_mem.server import clients
+    from rlm_mem.mcp import clients
 
     here = {client.name: clients.is_here(client, Path.home(), os.environ) for client in clients.CLIENTS}
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
@@ -257,7 +257,7 @@ def _shared_brain(ctx: typer.Context, brain: str | None, client: Client) -> str 
     from rlm_mem.cli.open import shown_place
     from rlm_mem.config import locate
     from rlm_mem.dsn import shown_dsn
-    from rlm_mem.server import clients
+    from rlm_mem.mcp import clients
 
     named = named_brain(ctx, brain)
     if isinstance(named, str):
@@ -300,7 +300,7 @@ def doctor(
 ) -> None:
     """Say what is right and what is wrong with the installation and the memory; ends with 1 when something is."""
     from rlm_mem.cli.terminal import print_json, screen, text
-    from rlm_mem.server.doctor import FAIL, OK, examine
+    from rlm_mem.mcp.doctor import FAIL, OK, examine
 
     findings = []
     console = screen()
@@ -331,7 +331,7 @@ def hook_session_start(
     """For an agent's hook: print memories that fit the folder named on stdin, as context of the session."""
     from rlm_mem.cli.sources import piped
     from rlm_mem.cli.terminal import print_json
-    from rlm_mem.server.hooks import event_from, session_context
+    from rlm_mem.mcp.hooks import event_from, session_context
 
     with _for_hook():
         event = event_from(piped() or "")
@@ -352,7 +352,7 @@ def hook_pre_compact(
     """For an agent's hook: remember the transcript named on stdin before it is compacted."""
     from rlm_mem.cli.sources import piped
     from rlm_mem.cli.terminal import amount, note
-    from rlm_mem.server.hooks import event_from, save_transcript
+    from rlm_mem.mcp.hooks import event_from, save_transcript
 
     with _for_hook():
         event = event_from(piped() or "")

@@ -1,0 +1,94 @@
+"""What changed between two versions of a memory: words of the content, and fields."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from rlm_mem.dashboard.phrases import way
+from rlm_mem.dashboard.words import first_line, visible, when
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+
+__all__ = ["changed_fields", "changed_links", "word_diff"]
+
+_PIECES = re.compile(r"\s+|\w+|[^\w\s]")
+_LONGEST = 12_000
+"""Longer texts are compared by lines: comparing words takes time that grows with the square of their number."""
+_AROUND = 240
+
+
+def word_diff(before: str, after: str) -> Markup:
+    """The later text with what went (``del``) and what came (``ins``); long stretches in common are cut."""
+    if before == after:
+        return Markup("")
+    short = len(before) + len(after) <= _LONGEST
+    old, new = (_PIECES.findall(before), _PIECES.findall(after)) if short else _lines(before, after)
+    made: list[Markup] = []
+    opcodes = difflib.SequenceMatcher(None, old, new, autojunk=not short).get_opcodes()
+    for number, (kind, a, b, c, d) in enumerate(opcodes):
+        if kind == "equal":
+            text = visible("".join(old[a:b]))
+            made.append(escape(_cut(text, first=number == 0, last=number == len(opcodes) - 1)))
+            continue
+        if b > a:
+            made.append(Markup("<del>{}</del>").format(visible("".join(old[a:b]))))
+        if d > c:
+            made.append(Markup("<ins>{}</ins>").format(visible("".join(new[c:d]))))
+    return Markup("").join(made)
+
+
+def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, Markup, Markup]]:
+    """Fields that differ: name, former value, present value."""
+    found = []
+    for name, old, new in (
+        ("type", before.type, after.type),
+        ("tags", ", ".join(before.tags), ", ".join(after.tags)),
+        ("confidence", before.metadata.confidence, after.metadata.confidence),
+        ("conversation", before.metadata.conversation_id, after.metadata.conversation_id),
+        ("happened", when(before.metadata.occurred_at), when(after.metadata.occurred_at)),
+        ("holds from", when(before.metadata.valid_from), when(after.metadata.valid_from)),
+        ("holds to", when(before.metadata.valid_to), when(after.metadata.valid_to)),
+        ("replaced by", before.metadata.superseded_by, after.metadata.superseded_by),
+    ):
+        if old != new:
+            found.append((name, _shown(old), _shown(new)))
+    return found
+
+
+def changed_links(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
+    """Own links that came, went or changed: what happened, how it stands to the other one, the id of that."""
+    old, new = (
+        {(link.target_id, link.type): (link.strength, link.reasoning) for link in chunk.links}
+        for chunk in (before, after)
+    )
+    found = []
+    for what, keys in (
+        ("link added", new.keys() - old.keys()),
+        ("link removed", old.keys() - new.keys()),
+        ("link changed", {key for key in new.keys() & old.keys() if new[key] != old[key]}),
+    ):
+        found += [(what, way(kind, "out"), target) for target, kind in sorted(keys)]
+    return found
+
+
+def _lines(before: str, after: str) -> tuple[list[str], list[str]]:
+    return before.splitlines(keepends=True), after.splitlines(keepends=True)
+
+
+def _cut(text: str, *, first: bool, last: bool) -> str:
+    if len(text) <= 2 * _AROUND + 20:
+        return text
+    head = "" if first else text[:_AROUND]
+    tail = "" if last else text[-_AROUND:]
+    return f"{head} … {tail}"
+
+
+def _shown(value: object) -> Markup:
+    if isinstance(value, Markup):
+        return value
+    return escape("–" if value in (None, "") else visible(first_line(str(value), 120)))

@@ -1,0 +1,131 @@
+"""Remembered Markdown as HTML in which no markup comes out of the text and nothing is loaded from elsewhere.
+
+HTML in the text stays text, images are named instead of shown, links lead to the web or nowhere. What would take long
+is bounded: the length, the depth of nesting, the size of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from rlm_mem.dashboard.words import visible
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.token import Token
+
+__all__ = ["LONGEST", "Rendered", "render"]
+
+LONGEST = 20_000
+"""Characters that are rendered; the rest is in the source."""
+_NESTED = 12
+"""Levels of quotes and lists, two for each list; brackets within brackets take time that grows with this number."""
+_CELLS = 20_000
+"""Lines times columns up to which tables are drawn: short rows are filled up to the widest."""
+_WEB = ("https://", "http://", "mailto:")
+_CONTAINERS = ("blockquote_open", "list_item_open")
+_PLAIN = frozenset({"paragraph_open", "paragraph_close", "inline", "text", "softbreak", "hardbreak"})
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A text as HTML.
+
+    Attributes:
+        html: empty when the text holds no Markdown, or more of it than can be rendered.
+        note: what of the text is not rendered and why; empty when all of it is, or there is nothing to render.
+    """
+
+    html: Markup
+    note: str = ""
+
+
+def render(text: str) -> Rendered:
+    """Render a text; takes well under a second, whatever stands in it."""
+    part = text
+    if len(text) > LONGEST:
+        part = text[:LONGEST]
+        end = part.rfind("\n") + 1
+        part = part[:end] if end > LONGEST // 2 else part
+    shown = visible(part)
+    lines = shown.count("\n") + 1
+    widest = max((line.count("|") for line in shown.split("\n")), default=0)
+    parser = _parser(tables=lines * widest <= _CELLS)
+    tokens = parser.parse(shown)
+    if all(token.type in _PLAIN for token in _all(tokens)):
+        return Rendered(Markup())
+    # What stands deeper is left out by the parser: then the source is the only whole text.
+    if any(token.type in _CONTAINERS and token.level >= _NESTED - 1 for token in tokens):
+        return Rendered(Markup(), "This text is nested too deeply to be rendered, so its source is shown.")
+    _tame(tokens)
+    # Once more: a character may also be written as an entity.
+    html = Markup(visible(parser.renderer.render(tokens, parser.options, {})))
+    if len(part) == len(text):
+        return Rendered(html)
+    return Rendered(
+        html, f"Only the first {len(part):,} of {len(text):,} characters are rendered; the source is whole."
+    )
+
+
+@cache
+def _parser(*, tables: bool) -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    made = MarkdownIt("js-default", {"html": False, "linkify": False, "breaks": True, "maxNesting": _NESTED})
+    # An indented line of a remembered text is mostly just that.
+    made.disable("code")
+    if not tables:
+        made.disable("table")
+    made.add_render_rule("image", _image)
+    made.add_render_rule("table_open", _table_open)
+    made.add_render_rule("table_close", _table_close)
+    return made
+
+
+def _all(tokens: Sequence[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from token.children or ()
+
+
+def _tame(tokens: Sequence[Token]) -> None:
+    """Nothing but what the policy of the page and its outline allow."""
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            # The page has its own first two levels.
+            token.tag = f"h{min(6, int(token.tag[1:]) + 2)}"
+        elif token.type in ("th_open", "td_open") and "style" in token.attrs:
+            token.attrs = {"class": str(token.attrs["style"]).replace("text-align:", "to-")}
+        elif token.type == "fence":
+            token.info = ""
+        leads: list[bool] = []
+        for child in token.children or ():
+            if child.type == "link_open":
+                target = str(child.attrs.get("href", ""))
+                leads.append(target.lower().startswith(_WEB))
+                if leads[-1]:
+                    child.attrs = {"href": target, "title": target, "rel": "noopener noreferrer nofollow"}
+                else:
+                    child.tag, child.attrs = "span", {"title": target}
+            elif child.type == "link_close" and not leads.pop():
+                child.tag = "span"
+
+
+def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> Markup:
+    token = tokens[index]
+    words = renderer.renderInlineAsText(token.children or [], options, env)
+    return Markup('<span class="quiet">[image: {} {}]</span>').format(words, token.attrs.get("src", ""))
+
+
+def _table_open(_: RendererHTML, *__: Any) -> str:
+    return '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>\n'
+
+
+def _table_close(_: RendererHTML, *__: Any) -> str:
+    return "</table></div>\n"

@@ -1,0 +1,270 @@
+"""Memories: the list, search as you type with its filters, and remembering something new."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from rlm_mem.dashboard.words import address, first_line, marked, without_marks
+from rlm_mem.errors import InputError
+from rlm_mem.text.analysis import get_analyser
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.memory import Memory
+
+__all__ = ["Row", "Suggestions", "figures", "list_page", "new_page", "remember", "rows_of"]
+
+PAGE = 20
+MOST = 200
+_ARCHIVE_LOOK = 500
+_CONTENT = 600
+
+
+@dataclass(frozen=True)
+class Row:
+    """One memory in a list."""
+
+    id: str
+    text: Markup | str
+    type: str
+    tags: Sequence[str]
+    at: Any
+    conversation: str | None
+    author: str | None = None
+    score: float | None = None
+    parts: Sequence[tuple[str, float]] = ()
+    superseded: bool = False
+    confidence: float | None = None
+
+
+class Suggestions:
+    """The commonest tags and the latest conversations, for the filters; counted anew now and then only."""
+
+    def __init__(self, seconds: float = 20.0) -> None:
+        self._seconds = seconds
+        self._made: tuple[float, list[str], list[str]] | None = None
+        self._guard = threading.Lock()
+
+    def of(self, memory: Memory) -> tuple[list[str], list[str]]:
+        """Tags and conversations."""
+        with self._guard:
+            if self._made is None or time.monotonic() - self._made[0] > self._seconds:
+                tags = [tag for tag, _ in memory.tags(80)]
+                conversations = [one.id for one in memory.conversations(40)]
+                self._made = (time.monotonic(), tags, conversations)
+            return self._made[1], self._made[2]
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the filters ask for; empty means everything."""
+
+    q: str = ""
+    type: str = ""
+    tag: tuple[str, ...] = ()
+    conversation: str = ""
+    speaker: str = ""
+    since: str = ""
+    until: str = ""
+    archived: bool = False
+    limit: int = PAGE
+    query: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def narrowed(self) -> bool:
+        """Some filter is set."""
+        return bool(self.type or self.tag or self.conversation or self.speaker or self.since or self.until)
+
+
+def _wanted(visit: Visit) -> _Wanted:
+    tags = [part.strip() for said in visit.texts("tag") for part in said.split(",")]
+    given: dict[str, Any] = {
+        "q": visit.text("q", 4_000),
+        "type": visit.text("type", 100),
+        "tag": tuple(dict.fromkeys(tag for tag in tags if tag)),
+        "conversation": visit.text("conversation", 500).strip(),
+        "speaker": visit.text("speaker", 200).strip(),
+        "since": visit.text("since", 40).strip(),
+        "until": visit.text("until", 40).strip(),
+        "archived": visit.text("archived", 3) == "yes",
+        "limit": visit.number("limit", PAGE, 1, MOST),
+    }
+    query = dict(given)
+    query["archived"] = "yes" if given["archived"] else ""
+    query["limit"] = "" if given["limit"] == PAGE else given["limit"]
+    query["tag"] = list(given["tag"])
+    return _Wanted(**given, query=query)
+
+
+def list_page(visit: Visit, suggestions: Suggestions) -> Response:
+    """The newest memories, or what was searched for."""
+    wanted = _wanted(visit)
+    began = time.perf_counter()
+    problem = ""
+    try:
+        rows = _found(visit.memory, wanted)
+    except InputError as error:  # half a date while it is typed: say so where the results would be
+        rows, problem = [], f"{error}. {error.hint or ''}"
+    here = address("/memories", **wanted.query)
+    values: dict[str, Any] = {
+        "wanted": wanted,
+        "rows": rows[: wanted.limit],
+        "more": address("/memories", **{**wanted.query, "limit": min(MOST, wanted.limit * 2)})
+        if len(rows) > wanted.limit < MOST
+        else "",
+        "cut": len(rows) > wanted.limit >= MOST,
+        "problem": problem,
+        "took": time.perf_counter() - began,
+        "here": here,
+        "stats": figures(visit.memory),
+        "partial": visit.partial,
+        "live": "memories",
+    }
+    if visit.partial:
+        response = visit.fragment("memories.html", **values)
+        response.headers["HX-Replace-Url"] = here
+        return response
+    tags, conversations = suggestions.of(visit.memory)
+    return visit.page(
+        "memories.html",
+        **values,
+        types=list(visit.memory.store.types.chunk_types),
+        tags=tags,
+        conversations=conversations,
+    )
+
+
+def figures(memory: Memory) -> dict[str, Any]:
+    """Totals that cost the same at any size; the number of links, which are counted one by one, is not among them."""
+    queries, namespace = memory.store.backend.queries, memory.store.namespace
+    return {**queries.stats(namespace), "conversations": queries.count_rows("conversations", namespace)}
+
+
+def _found(memory: Memory, wanted: _Wanted) -> list[Row]:
+    if wanted.archived:
+        return _archived(memory, wanted)
+    if wanted.q.strip() or wanted.speaker:
+        return _searched(memory, wanted)
+    ids = memory.list_chunks(
+        conversation_id=wanted.conversation or None,
+        start_date=wanted.since or None,
+        end_date=wanted.until or None,
+        tags=list(wanted.tag) or None,
+        chunk_type=wanted.type or None,
+        limit=wanted.limit + 1,
+        newest_first=True,
+    )
+    return rows_of(memory.store.get_many(ids).values())
+
+
+def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
+    from rlm_mem.search import Filters
+
+    filters = Filters(
+        tags_all=wanted.tag,
+        chunk_type=wanted.type or None,
+        conversation_id=wanted.conversation or None,
+        start=wanted.since or None,
+        end=wanted.until or None,
+        speaker=wanted.speaker or None,
+    )
+    hits = memory.search(
+        wanted.q, limit=wanted.limit + 1, filters=filters if wanted.narrowed else None, explain=True
+    )
+    language = memory.config.search.language
+    stems = get_analyser(language).terms(wanted.q)
+    return [
+        Row(
+            hit.chunk_id, marked(without_marks(hit.snippet), stems, language), hit.type, hit.tags, hit.at,
+            hit.conversation_id, hit.author, float(hit.score),
+            sorted((hit.parts or {}).items(), key=lambda part: -abs(part[1]))[:8],
+        )
+        for hit in hits
+    ]  # fmt: skip
+
+
+def _archived(memory: Memory, wanted: _Wanted) -> list[Row]:
+    """Archived memories are in no index of words: the newest of them are read and compared letter by letter."""
+    needle = wanted.q.strip().casefold()
+    ids = memory.list_chunks(
+        conversation_id=wanted.conversation or None,
+        start_date=wanted.since or None,
+        end_date=wanted.until or None,
+        tags=list(wanted.tag) or None,
+        chunk_type=wanted.type or None,
+        archived=True,
+        limit=_ARCHIVE_LOOK if needle else wanted.limit + 1,
+        newest_first=True,
+    )
+    kept: list[Chunk] = []
+    for chunk_id in ids:
+        versions = memory.history(chunk_id)
+        if versions and needle in versions[-1].chunk.content.casefold():
+            kept.append(versions[-1].chunk)
+            if len(kept) > wanted.limit:
+                break
+    return rows_of(kept)
+
+
+def rows_of(chunks: Any) -> list[Row]:
+    """Chunks as rows of a list."""
+    return [
+        Row(
+            chunk.id,
+            first_line(without_marks(chunk.content[: _CONTENT * 4]), _CONTENT),
+            chunk.type,
+            chunk.tags,
+            chunk.metadata.at,
+            chunk.metadata.conversation_id,
+            superseded=bool(chunk.metadata.superseded_by),
+            confidence=chunk.metadata.confidence,
+        )
+        for chunk in chunks
+    ]
+
+
+# --- something new ----------------------------------------------------------------------------------------
+
+
+def new_page(visit: Visit, *, problem: str = "", status: int = 200) -> Response:
+    """The form for something to remember."""
+    return visit.page(
+        "new.html",
+        status=status,
+        problem=problem,
+        given={name: visit.text(name, 0) for name in ("text", "tags", "type", "conversation", "occurred_at")},
+        types=list(visit.memory.store.types.chunk_types),
+    )
+
+
+def remember(visit: Visit) -> Response:
+    """Store what was written in the form."""
+    try:
+        made = visit.memory.remember(
+            visit.text("text", 0),
+            conversation_id=visit.text("conversation", 500).strip() or None,
+            tags=tags_of(visit.text("tags", 2_000)),
+            chunk_type=visit.text("type", 100) or None,
+            source="dashboard",
+            occurred_at=visit.text("occurred_at", 40).strip() or None,
+        )
+    except InputError as error:
+        return new_page(visit, problem=f"{error}{'. ' + error.hint if error.hint else ''}", status=400)
+    if not made.created and made.duplicates:
+        return visit.go(address("/memories", made.duplicates[0]), "known")
+    ids = made.chunk_ids
+    return visit.go(address("/memories", ids[0]) if len(ids) == 1 else "/memories", "remembered")
+
+
+def tags_of(said: str) -> list[str]:
+    """Tags written with commas between them."""
+    return list(dict.fromkeys(tag for part in said.replace("\n", ",").split(",") if (tag := part.strip())))

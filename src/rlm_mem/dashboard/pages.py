@@ -1,0 +1,133 @@
+"""Which address shows which page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from rlm_mem.dashboard import (
+    costs_page,
+    editing,
+    graph,
+    integrity_page,
+    memories,
+    memory_page,
+    personas,
+    recalls,
+    reviews,
+    tiers,
+    timeline,
+)
+from rlm_mem.dashboard.live import live_route
+from rlm_mem.dashboard.rendering import HEADERS, static_file
+from rlm_mem.dashboard.visits import Visit, screen
+from rlm_mem.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from rlm_mem.operations.state import ServerState
+
+__all__ = ["all_routes"]
+
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+def all_routes(state: ServerState) -> list[BaseRoute]:
+    """Every page; what writes is left out of a server that only reads."""
+    suggestions, density, examination = (
+        memories.Suggestions(),
+        timeline.Density(),
+        integrity_page.Examination(),
+    )
+    reading: dict[str, Callable[[Visit], Response]] = {
+        "/memories": lambda visit: memories.list_page(visit, suggestions),
+        "/memories/{chunk_id}": memory_page.memory_page,
+        "/memories/{chunk_id}/history": memory_page.history_page,
+        "/memories/{chunk_id}/events": memory_page.events_part,
+        "/graph": graph.graph_page,
+        "/graph/data": graph.graph_data,
+        "/timeline": timeline.timeline_page,
+        "/timeline/density": lambda visit: timeline.density_part(visit, density),
+        "/tiers": tiers.tiers_page,
+        "/tiers/plan": tiers.plan_page,
+        "/recalls": recalls.recalls_page,
+        "/recalls/{run}": recalls.recall_page,
+        "/review": reviews.review_page,
+        "/persona": personas.persona_page,
+        "/persona/hud": personas.hud_part,
+        "/costs": costs_page.costs_page,
+        "/integrity": lambda visit: integrity_page.integrity_page(visit, examination),
+    }
+    # Asking and checking change no memory: a server that only reads offers them too.
+    sending: dict[str, Callable[[Visit], Response]] = {
+        "/recalls": recalls.ask,
+        "/recalls/{run}": recalls.cancel,
+        "/integrity": lambda visit: integrity_page.start(visit, examination),
+    }
+    forms: dict[str, Callable[[Visit], Response]] = {}
+    if not state.read_only:
+        forms = {"/memories/new": memories.new_page, "/memories/{chunk_id}/edit": editing.edit_page}
+        sending |= {
+            "/memories/new": memories.remember,
+            "/memories/{chunk_id}": editing.act,
+            "/memories/{chunk_id}/edit": editing.save,
+            "/tiers/undo": tiers.undo,
+            "/review/{case}": reviews.decide,
+            "/persona": personas.change,
+        }
+    return [
+        Route("/", _to_memories, include_in_schema=False),
+        Route("/static/{name:path}", _static, include_in_schema=False),
+        Route("/theme", _theme, methods=["POST"], include_in_schema=False),
+        live_route(state),
+        *(screen(state, path, page) for path, page in (forms | reading).items()),
+        *(screen(state, path, action, methods=("POST",)) for path, action in sending.items()),
+        screen(state, "/{anything:path}", _nothing_here),
+    ]
+
+
+async def _to_memories(request: Request) -> Response:  # noqa: ARG001 - the signature of an endpoint
+    return RedirectResponse("/memories", status_code=307, headers=dict(HEADERS))
+
+
+async def _static(request: Request) -> Response:
+    found = static_file(str(request.path_params["name"]))
+    if found is None:
+        return Response("There is no such file.", 404, media_type="text/plain", headers=dict(HEADERS))
+    data, kind, mark = found
+    headers = {**HEADERS, "ETag": f'"{mark}"', "Content-Type": kind}
+    headers["Cache-Control"] = _FOREVER if request.query_params.get("v") == mark else "no-cache"
+    if request.headers.get("if-none-match") == f'"{mark}"':
+        return Response(status_code=304, headers=headers)
+    return Response(data, headers=headers)
+
+
+async def _theme(request: Request) -> Response:
+    """Remember the theme of this browser, for pages without scripts."""
+    form = parse_qs((await request.body())[:4_000].decode("utf-8", "replace"))
+    theme = form.get("theme", [""])[0]
+    try:
+        back = urlsplit(form.get("back", [""])[0])
+    except ValueError:  # half an address of IPv6
+        back = urlsplit("")
+    # Only ever back to one of our own pages.
+    path = back.path if back.path.startswith("/") and not back.path.startswith("//") else "/memories"
+    response = RedirectResponse(
+        path + (f"?{back.query}" if back.query else ""), status_code=303, headers=dict(HEADERS)
+    )
+    response.set_cookie(
+        "rlm_mem_theme",
+        theme if theme in ("light", "dark") else "auto",
+        max_age=31_536_000,
+        samesite="strict",
+    )
+    return response
+
+
+def _nothing_here(visit: Visit) -> Response:
+    raise NotFoundError(f"there is no page {visit.request.url.path!r:.100}")

@@ -1,0 +1,124 @@
+"""Persona and LIVEHUD: modes, sliders, and the prompt that they make, beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
+
+from rlm_mem.dashboard.words import visible
+from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.persona import render_gauge
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.persona import Persona
+
+__all__ = ["change", "hud_part", "persona_page"]
+
+_HUD_WIDTH = 60
+
+
+def persona_page(visit: Visit) -> Response:
+    """The kept persona of the default session, its prompt and the HUD."""
+    persona = visit.memory.persona(keep=True)
+    if visit.partial:
+        return _prompt(visit, persona, "")
+    return visit.page(
+        "persona.html",
+        **_values(persona, ""),
+        hud=_hud(visit, persona),
+        live="persona recalls memories",
+    )
+
+
+def hud_part(visit: Visit) -> Response:
+    """The HUD alone, with its present figures."""
+    persona = visit.memory.persona(keep=True)
+    return visit.fragment("persona.html", block="gauge", hud=_hud(visit, persona))
+
+
+def change(visit: Visit) -> Response:
+    """Set a slider, choose a mode, let go of what was set by hand, or do what a chat message asks."""
+    persona = visit.memory.persona(keep=True)
+    before = persona.prompt()
+    what = visit.text("do", 20)
+    if what == "mode":
+        persona.use(visit.text("mode", 100))
+    elif what == "reset":
+        persona.reset(visit.text("slider", 100) or None)
+    elif what == "say":
+        if not persona.say(visit.text("message", 1_000)):
+            raise InputError(
+                "that asks for nothing that the persona knows", hint="Say for example: set verbosity to 80."
+            )
+    else:
+        _set_sliders(visit, persona)
+    if visit.partial and what == "set":
+        return _prompt(visit, persona, before)
+    return visit.go("/persona", "persona")
+
+
+def _set_sliders(visit: Visit, persona: Persona) -> None:
+    """Those whose value differs; without scripts the form sends all of them."""
+    now = persona.sliders
+    for name, said in visit.form:
+        if name not in now:
+            continue
+        try:
+            value = int(said)
+        except ValueError:
+            raise InputError(f"{name} must be a whole number, not {said!r:.40}") from None
+        if value != now[name]:
+            persona.set(name, value)
+
+
+def _values(persona: Persona, before: str) -> dict[str, Any]:
+    known = persona.library.sliders()
+    values, defaults = persona.sliders, persona.defaults
+    return {
+        "mode": persona.mode,
+        "modes": persona.library.modes(),
+        "sliders": [
+            (slider, values[name], defaults[name], slider.behavior(values[name]), name in persona.by_hand)
+            for name, slider in known.items()
+        ],
+        "values": values,
+        "by_hand": bool(persona.by_hand),
+        "prompt": _shown(persona.prompt(), before),
+        "tokens": _tokens(persona.prompt()),
+        "here": "/persona",
+    }
+
+
+def _prompt(visit: Visit, persona: Persona, before: str) -> Response:
+    return visit.fragment("persona.html", **_values(persona, before))
+
+
+def _shown(prompt: str, before: str) -> Markup:
+    """The prompt, with the lines marked that were not there before."""
+    if not before:
+        return escape(visible(prompt))
+    former = set(before.splitlines())
+    return Markup("\n").join(
+        escape(visible(line))
+        if line in former
+        else Markup('<span class="new">{}</span>').format(visible(line))
+        for line in prompt.splitlines()
+    )
+
+
+def _tokens(prompt: str) -> int:
+    from rlm_mem.text.tokens import count_tokens
+
+    return count_tokens(prompt)
+
+
+def _hud(visit: Visit, persona: Persona) -> str:
+    try:
+        gauge = persona.library.gauge("LIVEHUD")
+        return render_gauge(gauge, visit.memory.hud_figures(persona), _HUD_WIDTH)
+    except RlmMemError as error:  # a gauge written by hand may be at fault: the rest of the page still works
+        return f"{error}. {error.hint or ''}"

@@ -1,0 +1,207 @@
+"""Recalls: ask, list, and one run step by step, live while it runs, in whatever process that is."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from markupsafe import Markup, escape
+
+from rlm_mem.chunk import parse_time
+from rlm_mem.dashboard.memories import figures
+from rlm_mem.dashboard.words import address, first_line, visible, without_marks
+from rlm_mem.errors import InputError
+from rlm_mem.recall.trajectory import load_trajectory
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.memory import Memory
+    from rlm_mem.operations.runs import Operation
+    from rlm_mem.recall.outcome import OutcomeWord
+    from rlm_mem.recall.trajectory import SubCall, Trajectory
+
+__all__ = ["ask", "cancel", "coloured", "recall_page", "recalls_page"]
+
+_PAGE = 30
+_OPERATIONS = ("recall", "reason", "session")
+_BEGINS = 3.0
+"""Seconds that a new run has to write its first line before the list is shown instead."""
+_SHOWN = 2_000
+"""Characters of a memory that are looked at for the beginning that is shown."""
+_LOST = timedelta(minutes=20)
+"""A run without a word for so long was killed."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A turn as it is shown."""
+
+    step: Any
+    code: Sequence[Markup]
+    chunks: Sequence[tuple[str, str]]
+    calls: Sequence[SubCall]
+
+
+def recalls_page(visit: Visit) -> Response:
+    """The form for a question, and the runs so far."""
+    operation = visit.text("operation", 20)
+    limit = visit.number("limit", _PAGE, 1, 500)
+    runs = visit.memory.trajectories(
+        operation=operation if operation in _OPERATIONS else None, limit=limit + 1
+    )
+    return visit.answer(
+        "recalls.html",
+        runs=[(info, _state(visit.memory, info.outcome, info.started_at)) for info in runs[:limit]],
+        operation=operation,
+        operations=_OPERATIONS,
+        more=address("/recalls", operation=operation, limit=limit * 2) if len(runs) > limit < 500 else "",
+        here=address("/recalls", operation=operation, limit="" if limit == _PAGE else limit),
+        model=_model(visit.memory),
+        memories=figures(visit.memory)["chunk_count"],
+        failed=[
+            run for run in visit.state.runs.list()[:3] if run.state == "failed" and run.trajectory_id is None
+        ],
+        live="recalls",
+    )
+
+
+def recall_page(visit: Visit) -> Response:
+    """One run."""
+    memory = visit.memory
+    run = load_trajectory(memory.store, visit.part("run"))
+    outcome = run.outcome
+    state = _state(memory, outcome.word if outcome else None, run.started_at)
+    wanted = [
+        *(outcome.chunk_ids if outcome else ()),
+        *(one for step in run.steps for one in step.chunks_read),
+    ]
+    walked = _path(outcome.detail if outcome else {})
+    texts = _beginnings(memory, [*wanted, *(str(step.get("chunk_id")) for step in walked)])
+    pending = list(run.calls)
+    steps = []
+    for number, step in enumerate(run.steps, 1):
+        turn = sum(1 for one in run.steps[:number] if one.depth == 0)
+        calls = [call for call in pending if call.turn <= turn or number == len(run.steps)]
+        pending = [call for call in pending if call not in calls]
+        steps.append(
+            _Step(
+                step,
+                [coloured(program) for program in step.programs],
+                [(one, texts.get(one, one)) for one in step.chunks_read],
+                calls,
+            )
+        )
+    return visit.answer(
+        "recall.html",
+        run=run,
+        outcome=outcome,
+        state=state,
+        steps=steps,
+        cited=[(one, texts.get(one, one)) for one in (outcome.chunk_ids if outcome else ())],
+        walked=walked,
+        texts=texts,
+        cancellable=state == "running" and _live(visit, run) is not None,
+        live="recalls",
+    )
+
+
+def ask(visit: Visit) -> Response:
+    """Start a recall or a reasoning in this process, and go to where it can be watched."""
+    from rlm_mem.recall.run import check_query
+
+    question = check_query(visit.text("question", 0))
+    operation: Operation = "reason" if visit.text("operation", 20) == "reason" else "recall"
+    if visit.state.read_only and visit.memory.store.backend.read_only:
+        raise InputError(
+            "this store is only read, so runs cannot be recorded", hint="Ask with rlm-mem recall."
+        )
+    known = {info.id for info in visit.memory.trajectories(limit=20)}
+    run = visit.state.runs.start(operation, question)
+    until = time.monotonic() + _BEGINS
+    while time.monotonic() < until:
+        for info in visit.memory.trajectories(limit=5):
+            if info.id not in known and info.query == question and info.operation == operation:
+                return visit.go(address("/recalls", info.id))
+        if run.state == "failed":
+            break
+        time.sleep(0.03)
+    return visit.go("/recalls")
+
+
+def cancel(visit: Visit) -> Response:
+    """Ask a run of this process to stop at its next turn."""
+    run = load_trajectory(visit.memory.store, visit.part("run"))
+    live = _live(visit, run)
+    if live is None:
+        raise InputError("this run is not one of this server, or has ended")
+    live.cancel()
+    return visit.go(address("/recalls", run.id), "cancelled")
+
+
+# --- states -----------------------------------------------------------------------------------------------
+
+
+def _state(memory: Memory, outcome: OutcomeWord | None, started_at: str) -> OutcomeWord | Literal["running"]:
+    """How a run came out; one whose end nobody recorded runs, or failed with its process."""
+    if outcome is not None:
+        return outcome
+    return "running" if memory.store.clock() - parse_time(started_at) < _LOST else "failed"
+
+
+def _live(visit: Visit, run: Trajectory) -> Any:
+    return next(
+        (
+            live
+            for live in visit.state.runs.list()
+            if live.state == "running" and live.question == run.query and live.operation == run.operation
+        ),
+        None,
+    )
+
+
+def _model(memory: Memory) -> str:
+    from rlm_mem.errors import RlmMemError
+
+    try:
+        return memory.llm.name
+    except RlmMemError as error:
+        return f"not usable: {error}"
+
+
+# --- what is shown ----------------------------------------------------------------------------------------
+
+
+def _beginnings(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
+    found = memory.store.get_many(list(dict.fromkeys(ids))[:300])
+    return {one: first_line(without_marks(chunk.content[:_SHOWN]), 140) for one, chunk in found.items()}
+
+
+def _path(detail: dict[str, Any]) -> list[dict[str, Any]]:
+    path = detail.get("path")
+    return [step for step in path if isinstance(step, dict)] if isinstance(path, list) else []
+
+
+_TOKENS = re.compile(
+    r"(?P<c>\#[^\n]*)"
+    r"|(?P<s>[rbfRBF]{0,2}(?:\"\"\"[\s\S]*?(?:\"\"\"|\Z)|'''[\s\S]*?(?:'''|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?))"
+    r"|(?P<k>\b(?:and|as|break|continue|def|elif|else|except|finally|for|from|if|import|in|is|lambda|not|or|pass|"
+    r"raise|return|try|while|with|True|False|None)\b)"
+    r"|(?P<n>\b\d[\d_.]*\b)"
+    r"|(?P<f>\b[A-Za-z_]\w*(?=\())"
+)
+
+
+def coloured(program: str) -> Markup:
+    """A program with its comments, texts, keywords, numbers and calls marked; everything else escaped."""
+    text, made, at = visible(program), [], 0
+    for match in _TOKENS.finditer(text):
+        made.append(escape(text[at : match.start()]))
+        made.append(Markup('<span class="tok-{}">{}</span>').format(match.lastgroup, match[0]))
+        at = match.end()
+    return Markup("").join([*made, escape(text[at:])])

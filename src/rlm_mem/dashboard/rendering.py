@@ -1,0 +1,136 @@
+"""From values to pages: the templates, what they may call, and the headers that every page carries."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import HTMLResponse, Response
+
+from rlm_mem.dashboard import phrases, words
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = ["HEADERS", "NAVIGATION", "fragment", "login", "page", "prepare", "static_file"]
+
+#: Memory text is hostile: nothing but our own files runs, styles, frames or receives a form.
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+        " object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+#: Pages in the order of the navigation: path, label, key that opens it after `g`.
+NAVIGATION = (
+    ("/memories", "Memories", "m"),
+    ("/graph", "Graph", "g"),
+    ("/timeline", "Timeline", "t"),
+    ("/tiers", "Tiers", "l"),
+    ("/recalls", "Recalls", "r"),
+    ("/review", "Review", "v"),
+    ("/persona", "Persona", "p"),
+    ("/costs", "Costs", "c"),
+    ("/integrity", "Integrity", "i"),
+)
+
+_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
+_THEMES = ("light", "dark")
+
+
+@cache
+def static_file(name: str) -> tuple[bytes, str, str] | None:
+    """Content, media type and a short hash of a static file of the package; None where there is none."""
+    parts = name.split("/")
+    kind = name.rpartition(".")[2]
+    if kind not in _TYPES or any(part in ("", ".", "..") for part in parts) or len(parts) > 2:
+        return None
+    place = files("rlm_mem.dashboard") / "static"
+    for part in parts:
+        place = place / part
+    if not place.is_file():
+        return None
+    data = place.read_bytes()
+    return data, _TYPES[kind], hashlib.sha256(data).hexdigest()[:12]
+
+
+def _asset(name: str) -> str:
+    """Address of a static file that changes with its content, so that browsers may keep it for good."""
+    found = static_file(name)
+    assert found is not None, name
+    return f"/static/{name}?v={found[2]}"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("rlm_mem.dashboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(words.FILTERS)
+    made.globals.update(asset=_asset, navigation=NAVIGATION, address=words.address)
+    made.globals.update(way=phrases.way, strength_word=phrases.strength_word)
+    # Global, since a block that is rendered alone does not see what its template imports.
+    made.globals["parts"] = made.get_template("parts.html").module
+    return made
+
+
+def prepare() -> None:
+    """Compile every template, so that nobody waits for that at the first visit of a page."""
+    environment = _environment()
+    for name in environment.list_templates():
+        environment.get_template(name)
+
+
+def _values(request: Request, values: Mapping[str, Any]) -> dict[str, Any]:
+    theme = request.cookies.get("rlm_mem_theme", "")
+    return {
+        "theme": theme if theme in _THEMES else "",
+        "path": request.url.path,
+        "here": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+        "live": "",
+        "notice": "",
+        **values,
+    }
+
+
+def page(request: Request, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
+    """A whole page."""
+    text = _environment().get_template(template).render(_values(request, values))
+    return HTMLResponse(text.encode("utf-8", "replace"), status, headers=dict(HEADERS))
+
+
+def fragment(
+    request: Request, template: str, values: Mapping[str, Any], *, block: str = "region", status: int = 200
+) -> Response:
+    """One block of a page, for a part that is loaded anew."""
+    loaded = _environment().get_template(template)
+    context = loaded.new_context(_values(request, values))
+    text = "".join(loaded.blocks[block](context))
+    return HTMLResponse(text.encode("utf-8", "replace"), status, headers=dict(HEADERS))
+
+
+def login(request: Request, error: str | None) -> Response:
+    """The page that asks for a code or the token."""
+    return page(request, "login.html", {"error": error}, status=401)

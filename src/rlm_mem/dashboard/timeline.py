@@ -1,0 +1,125 @@
+"""Timeline: memories by the day on which they happened, and how many there were over time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import date, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from rlm_mem.dashboard.charts import Bar, bars
+from rlm_mem.dashboard.memories import Row, rows_of
+from rlm_mem.dashboard.words import address, day, some
+from rlm_mem.errors import InputError
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.memory import Memory
+
+__all__ = ["Density", "density_part", "timeline_page"]
+
+_PAGE = 50
+_BARS = 60
+
+
+class Density:
+    """How many memories there were, by day, week, month or year; kept for a while, since it counts everything."""
+
+    def __init__(self, seconds: float = 30.0) -> None:
+        self._seconds = seconds
+        self._made: tuple[float, Markup] | None = None
+        self._guard = threading.Lock()
+
+    def of(self, memory: Memory) -> Markup:
+        """The chart; empty where there is nothing to count."""
+        with self._guard:
+            if self._made is None or time.monotonic() - self._made[0] > self._seconds:
+                self._made = (time.monotonic(), _chart(memory))
+            return self._made[1]
+
+
+def timeline_page(visit: Visit) -> Response:
+    """Memories day by day, the newest first."""
+    memory = visit.memory
+    since, until = visit.text("since", 40).strip(), visit.text("until", 40).strip()
+    limit = visit.number("limit", _PAGE, 1, 400)
+    problem, rows = "", []
+    try:
+        ids = memory.list_chunks(
+            start_date=since or None, end_date=until or None, limit=limit + 1, newest_first=True
+        )
+        rows = rows_of(memory.store.get_many(ids).values())
+    except InputError as error:
+        problem = f"{error}. {error.hint or ''}"
+    last = day(rows[limit - 1].at) if len(rows) > limit else ""
+    query = {"since": since, "until": until}
+    return visit.answer(
+        "timeline.html",
+        days=_by_day(rows[:limit]),
+        since=since,
+        until=until,
+        problem=problem,
+        more=address("/timeline", **query, limit=limit * 2) if last and limit < 400 else "",
+        earlier=address("/timeline", since=since, until=last) if last and limit >= 400 else "",
+        empty=not rows and not since and not until,
+        here=address("/timeline", **query, limit="" if limit == _PAGE else limit),
+        live="memories",
+    )
+
+
+def density_part(visit: Visit, density: Density) -> Response:
+    """The chart over the timeline, loaded after the page."""
+    return visit.fragment("timeline.html", block="density", chart=density.of(visit.memory))
+
+
+def _by_day(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
+    found = []
+    for name, of_day in groupby(rows, key=lambda row: day(row.at)):
+        weekday = f"{date.fromisoformat(name):%A}" if name else ""
+        found.append((name, weekday, list(of_day)))
+    return found
+
+
+def _chart(memory: Memory) -> Markup:
+    stats = memory.store.get_stats()
+    if not stats["first_at"]:
+        return Markup("")
+    first, last = (date.fromisoformat(day(stats[name])) for name in ("first_at", "last_at"))
+    spans = _spans(first, last)
+    values = []
+    for label, begin, end in spans:
+        number = len(memory.list_chunks(start_date=begin.isoformat(), end_date=end.isoformat()))
+        amount = some(number, "memory", "memories")
+        values.append(Bar(label, number, amount, address("/timeline", since=begin, until=end)))
+    return bars(values, title=f"Memories from {first} to {last}")
+
+
+def _spans(first: date, last: date) -> list[tuple[str, date, date]]:
+    """Days, weeks, months or years from the first to the last, at most _BARS of them, the latest ones."""
+    length = (last - first).days + 1
+    made: list[tuple[str, date, date]] = []
+    begin: date
+    if length <= _BARS:
+        made = [(one.isoformat(), one, one) for one in (first + timedelta(n) for n in range(length))]
+    elif length <= _BARS * 7:
+        begin = first - timedelta(first.weekday())
+        while begin <= last:
+            made.append((begin.isoformat(), begin, begin + timedelta(6)))
+            begin += timedelta(7)
+    else:
+        monthly = length <= _BARS * 31
+        begin = first.replace(day=1) if monthly else first.replace(month=1, day=1)
+        while begin <= last:
+            end = _month_after(begin) if monthly else begin.replace(year=begin.year + 1)
+            made.append((begin.isoformat()[: 7 if monthly else 4], begin, end - timedelta(1)))
+            begin = end
+    return made[-_BARS:]
+
+
+def _month_after(begin: date) -> date:
+    return (begin + timedelta(32)).replace(day=1)

@@ -1,0 +1,231 @@
+"""A visit: one request as the pages see it, and the way from a page's function to a route."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, fragment, page
+from rlm_mem.errors import (
+    BudgetError,
+    ConflictError,
+    InputError,
+    ModelError,
+    NotFoundError,
+    RlmMemError,
+    StoreLocked,
+    StoreReadOnly,
+)
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from rlm_mem.memory import Memory
+    from rlm_mem.operations.state import ServerState
+
+__all__ = ["Visit", "screen"]
+
+_log = logging.getLogger(__name__)
+
+#: Most bytes of one form: the longest content that a chunk may have, percent-encoded, and its fields.
+MAX_FORM_BYTES = 16 * 1024 * 1024
+
+#: What a page says after something was done; its address carries the name, never the text.
+NOTICES: Mapping[str, str] = {
+    "saved": "Saved. The version before it is kept.",
+    "unchanged": "Nothing differed, so nothing was written.",
+    "remembered": "Remembered.",
+    "known": "This was remembered already, word for word, in the same conversation.",
+    "archived": "Archived. It is out of every search; you can restore it here.",
+    "restored": "Restored.",
+    "reverted": "The former version is in force again, as a new revision.",
+    "erased": "Removed for good, with its versions and the links to it.",
+    "linked": "Linked.",
+    "unlinked": "The link was removed.",
+    "approved": "Approved.",
+    "deferred": "Deferred: it will be asked again later.",
+    "rejected": "Rejected.",
+    "undone": "The transition was undone: its files are as they were.",
+    "persona": "The persona was changed.",
+    "cancelled": "The run was asked to stop.",
+}
+
+
+#: Lists that lead to a memory: their addresses and names.
+_LISTS: Mapping[str, str] = {path: label for path, label, _ in NAVIGATION}
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request.
+
+    Attributes:
+        request: the request itself.
+        memory: the open memory.
+        state: what the server holds.
+        form: the fields of a form that was sent.
+    """
+
+    request: Request
+    memory: Memory
+    state: ServerState
+    form: tuple[tuple[str, str], ...] = ()
+
+    # --- what was asked ---------------------------------------------------------------------------------
+
+    @property
+    def partial(self) -> bool:
+        """Only the part that changes is wanted, not the page around it."""
+        return self.request.headers.get("hx-request") == "true"
+
+    def text(self, name: str, longest: int = 20_000) -> str:
+        """A field of the form, else of the address; empty when it is not there."""
+        for key, value in reversed(self.form):
+            if key == name:
+                return value[:longest] if longest else value
+        return str(self.request.query_params.get(name, ""))[: longest or None]
+
+    def texts(self, name: str) -> list[str]:
+        """Every value of a field that may be there several times."""
+        if self.form:
+            return [value for key, value in self.form if key == name]
+        return [str(value) for value in self.request.query_params.getlist(name)]
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        """A whole number within bounds; what is none counts as the default."""
+        said = self.text(name, 20)
+        try:
+            return min(high, max(low, int(said)))
+        except ValueError:
+            return default
+
+    def part(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[name])
+
+    def came_from(self) -> tuple[str, str]:
+        """Address and name of the list that led here, with what was searched for; else the list of memories."""
+        try:
+            said = urlsplit(self.request.headers.get("referer", "")[:8_000])
+        except ValueError:  # half an address of IPv6
+            said = urlsplit("")
+        if said.netloc != self.request.url.netloc or said.path not in _LISTS:
+            return "/memories", _LISTS["/memories"]
+        query = [(name, value) for name, value in parse_qsl(said.query) if name != "done"]
+        words = dict(query).get("q", "").strip()
+        name = f"Results for “{words:.40}”" if said.path == "/memories" and words else _LISTS[said.path]
+        return (f"{said.path}?{urlencode(query)}" if query else said.path), name
+
+    # --- what comes back --------------------------------------------------------------------------------
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """The page, or only its changing part where that is all that is wanted."""
+        return page(self.request, template, self._with_surroundings(values), status=status)
+
+    def answer(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """The changing part for a live page, the whole page for everybody else."""
+        if self.partial:
+            return self.fragment(template, status=status, **values)
+        return self.page(template, status=status, **values)
+
+    def fragment(self, template: str, *, block: str = "region", status: int = 200, **values: Any) -> Response:
+        """One block of a page."""
+        whole = self._with_surroundings(values)
+        return fragment(self.request, template, whole, block=block, status=status)
+
+    def go(self, path: str, notice: str = "") -> Response:
+        """On to another page after something was done."""
+        joint = "&" if "?" in path else "?"
+        return RedirectResponse(
+            f"{path}{joint}done={notice}" if notice else path, status_code=303, headers=dict(HEADERS)
+        )
+
+    def _with_surroundings(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        done = self.request.query_params.get("done", "")
+        return {
+            "namespace": self.memory.store.namespace,
+            "read_only": self.state.read_only,
+            "notice": NOTICES.get(done, ""),
+            **values,
+        }
+
+
+Handler = Callable[[Visit], Response]
+
+
+def screen(state: ServerState, path: str, handler: Handler, *, methods: tuple[str, ...] = ("GET",)) -> Route:
+    """A route whose handler runs in the server's worker threads; its errors become pages."""
+
+    async def serve(request: Request) -> Response:
+        form: tuple[tuple[str, str], ...] = ()
+        try:
+            if request.method == "POST":
+                _check_same_origin(request)
+                form = await _form(request)
+            return await state.work(lambda memory: handler(Visit(request, memory, state, form)))
+        except RlmMemError as error:
+            return _refusal(request, state, error)
+
+    return Route(path, serve, methods=list(methods), include_in_schema=False)
+
+
+class _Refused(RlmMemError):
+    """A form that did not come from one of these pages."""
+
+
+def _check_same_origin(request: Request) -> None:
+    """Refuse forms of other pages, whatever let them come as far as here."""
+    said = request.headers.get("sec-fetch-site")
+    if said is not None and said not in ("same-origin", "none"):
+        raise _Refused(
+            "this form was sent by another site", hint="Open the dashboard and send it from there."
+        )
+
+
+async def _form(request: Request) -> tuple[tuple[str, str], ...]:
+    data = bytearray()
+    async for piece in request.stream():
+        data += piece
+        if len(data) > MAX_FORM_BYTES:
+            raise InputError("the form is too large", hint="Use rlm-mem remember --file for long texts.")
+    fields = parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200)
+    # Browsers end the lines of text fields with CR LF; memories keep theirs.
+    return tuple((name, value.replace("\r\n", "\n")) for name, value in fields)
+
+
+def _refusal(request: Request, state: ServerState, error: RlmMemError) -> Response:
+    status, title = _status(error)
+    if status >= 500:
+        _log.warning("%s %s: %s", request.method, request.url.path, error)
+    values = {
+        "title": title,
+        "message": str(error),
+        "hint": getattr(error, "hint", None),
+        "namespace": "",
+        "read_only": state.read_only,
+    }
+    if request.headers.get("hx-request") == "true":
+        return fragment(request, "error.html", values, block="content", status=status)
+    return page(request, "error.html", values, status=status)
+
+
+def _status(error: RlmMemError) -> tuple[int, str]:
+    for kind, status, title in (
+        (_Refused, 403, "Refused"),
+        (NotFoundError, 404, "Not found"),
+        (ConflictError, 409, "Somebody else was quicker"),
+        (InputError, 400, "That does not work"),
+        (StoreReadOnly, 403, "Reading only"),
+        (StoreLocked, 503, "Busy"),
+        (BudgetError, 400, "A budget was reached"),
+        (ModelError, 502, "The model failed"),
+    ):
+        if isinstance(error, kind):
+            return status, title
+    return 500, "Something went wrong"

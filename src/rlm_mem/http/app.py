@@ -1,0 +1,86 @@
+"""The ASGI application of the HTTP interface: the rate limit, the headers of every answer, and the addresses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import MutableHeaders
+from starlette.routing import Route, Router
+
+from rlm_mem.http.dispatch import Resource
+from rlm_mem.http.encoding import problem_response
+from rlm_mem.http.limits import Buckets
+from rlm_mem.operations.operation import Endpoint
+from rlm_mem.operations.problems import problem
+from rlm_mem.operations.registry import ENDPOINTS
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from rlm_mem.operations.state import ServerState
+
+__all__ = ["MAX_BODY_BYTES", "api_app", "nothing_there"]
+
+#: Most bytes of a JSON body: the largest text that one remember takes.
+MAX_BODY_BYTES = 16 * 1024 * 1024
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def api_app(
+    state: ServerState, *, rate: float = 50.0, burst: int = 200, most_bytes: int = MAX_BODY_BYTES
+) -> ASGIApp:
+    """The HTTP interface of a server, to be mounted at ``/api/v1`` behind the guard.
+
+    Args:
+        rate: requests a second that a client may go on with; 0: no limit. ``burst``: at once.
+        most_bytes: of a JSON body.
+    """
+    by_path: dict[str, list[Endpoint]] = {}
+    for endpoint in ENDPOINTS:
+        by_path.setdefault(endpoint.path, []).append(endpoint)
+    routes = [
+        Route(path, endpoint=Resource(endpoints, state, most_bytes=most_bytes))
+        for path, endpoints in by_path.items()
+    ]
+    return _Api(Router(routes, redirect_slashes=False, default=_nothing), Buckets(rate, burst))
+
+
+def nothing_there() -> Response:
+    """The answer at an address that is none."""
+    why = problem(404, "there is nothing at this address", hint="/api/v1/openapi.json names every one.")
+    return problem_response(why, _HEADERS)
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    await nothing_there()(scope, receive, send)
+
+
+class _Api:
+    def __init__(self, inner: ASGIApp, buckets: Buckets) -> None:
+        self._inner = inner
+        self._buckets = buckets
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        # One token serves one machine's user: a browser and a program of theirs do not share a bucket.
+        wait = self._buckets.take(str(scope.get("rlm_mem.client", "token")))
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        if wait:
+            why = problem(429, f"more than {self._buckets.rate:g} requests a second", retry_after=wait)
+            await problem_response(why)(scope, receive, with_headers)
+            return
+        await self._inner(scope, receive, with_headers)

@@ -1,0 +1,233 @@
+"""Requests in, answers out: addresses to endpoints, every part held to its type, every error as a problem."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from rlm_mem.errors import ConflictError, RlmMemError, StoreReadOnly
+from rlm_mem.http.encoding import encode, problem_response
+from rlm_mem.http.limits import BodyTooLarge, read_body
+from rlm_mem.http.streams import SERVED, Exchange
+from rlm_mem.operations.etags import PreconditionFailed
+from rlm_mem.operations.operation import Ask, Endpoint, Reply
+from rlm_mem.operations.paging import next_link
+from rlm_mem.operations.parts import PARTS
+from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from rlm_mem.operations.state import ServerState
+
+__all__ = ["Resource"]
+
+_log = logging.getLogger(__name__)
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
+_JSON = "application/json"
+
+
+class Resource:
+    """All methods of one address, as an ASGI application.
+
+    Args:
+        endpoints: with the same path.
+        state: of the server.
+        most_bytes: of a body, where the endpoint names no limit of its own.
+    """
+
+    def __init__(self, endpoints: Sequence[Endpoint], state: ServerState, *, most_bytes: int) -> None:
+        self._by_method = {endpoint.method: endpoint for endpoint in endpoints}
+        self._state = state
+        self._most_bytes = most_bytes
+        methods = [*self._by_method, *(["HEAD"] if "GET" in self._by_method else [])]
+        self._allow = ", ".join(sorted(methods))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; whatever goes wrong is a problem document."""
+        request = Request(scope, receive)
+        method = "GET" if request.method == "HEAD" else request.method
+        endpoint = self._by_method.get(method)  # type: ignore[call-overload]
+        if endpoint is None:
+            why = problem(405, f"{request.method} is not among the methods of this address")
+            await problem_response(why, {"Allow": self._allow})(scope, receive, send)
+            return
+        try:
+            response = await self._answer(endpoint, request)
+        except ClientDisconnect:
+            return  # nobody is left to answer
+        except Exception as error:  # noqa: BLE001 - the one place where an error of any kind becomes an answer
+            response = problem_response(_problem(error, request))
+        await response(scope, receive, send)
+
+    async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
+        state = self._state
+        if endpoint.writes and state.read_only:
+            raise StoreReadOnly("this server was started to read only", hint="Start it without --read-only.")
+        path = {name: _part(name, value) for name, value in request.path_params.items()}
+        query = None if endpoint.query is None else _parameters(endpoint.query, request)
+        if endpoint.query is None and request.query_params:
+            raise Refused(_unknown(next(iter(request.query_params)), []))
+        if endpoint.raw_body:
+            _check_media(request, endpoint.raw_body)
+            body = None
+        else:
+            body = await self._body(endpoint, request)
+        if endpoint.run is None:
+            return await SERVED[endpoint.name](Exchange(state, request, path, query, body))
+        run, headers = endpoint.run, request.headers
+
+        def carry_out() -> tuple[Reply, bytes]:
+            ask = Ask(
+                state=state,
+                memory=state.memory,
+                path=path,
+                query=query,
+                body=body,
+                if_match=headers.get("if-match") if endpoint.conditional else None,
+                if_none_match=headers.get("if-none-match") if endpoint.tagged else None,
+            )
+            answer = run(ask)
+            reply = answer if isinstance(answer, Reply) else Reply(answer)
+            return reply, b"" if reply.data is None else encode(reply.data)
+
+        reply, content = await state.run_in_worker(carry_out)
+        more = dict(reply.headers)
+        cursor = getattr(reply.data, "next_cursor", None)
+        if cursor:
+            more["Link"] = next_link(request.url.path, request.query_params.multi_items(), cursor)
+        return Response(
+            content,
+            reply.status or endpoint.status,
+            headers=more,
+            media_type=_JSON if content else None,
+        )
+
+    async def _body(self, endpoint: Endpoint, request: Request) -> Any:
+        content = await read_body(request, endpoint.most_bytes or self._most_bytes)
+        if endpoint.takes is None:
+            return None
+        if not content and not any(field.required for field in msgspec.structs.fields(endpoint.takes)):
+            return endpoint.takes()
+        _check_media(request, (_JSON,))
+        try:
+            return _decoded(content, endpoint.takes)
+        except msgspec.ValidationError as error:
+            raise Refused(_invalid(str(error), "")) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Refused(problem(400, f"the body is not valid JSON: {error}")) from None
+
+
+def _decoded(content: bytes, kind: type[msgspec.Struct]) -> Any:
+    """The body as its type. JSON knows one kind of number: 5.0 is a whole one, and taken where one is wanted."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.ValidationError as error:
+        if "got `float`" not in str(error):
+            raise
+    return msgspec.convert(_whole(msgspec.json.decode(content)), kind)
+
+
+def _whole(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _whole(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_whole(value) for value in data]
+    return int(data) if isinstance(data, float) and data.is_integer() and abs(data) < 2**53 else data
+
+
+def _problem(error: Exception, request: Request) -> Problem:
+    if isinstance(error, PreconditionFailed):
+        return problem(412, error.message, hint=error.hint or "")
+    if isinstance(error, BodyTooLarge):
+        return problem(413, str(error), hint="Send it in parts, or import it from a file.")
+    if isinstance(error, ConflictError) and "if-match" in request.headers:
+        return problem(412, error.message, hint=error.hint or "")
+    found = problem_of(error)
+    if found.status >= 500:
+        told = isinstance(error, RlmMemError)
+        _log.error("%s %s: %s", request.method, request.url.path, error, exc_info=None if told else error)
+    return found
+
+
+# --- what came in ----------------------------------------------------------------------------------------
+
+
+def _check_media(request: Request, allowed: Sequence[str]) -> None:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in allowed:
+        said = f"not {given!r:.80}" if given else "and the request names none"
+        raise Refused(problem(415, f"the body must be {' or '.join(allowed)}, {said}"))
+
+
+def _part(name: str, value: str) -> str:
+    """One part of the address, of its type."""
+    try:
+        part: str = msgspec.convert(value, PARTS[name])
+        return part
+    except msgspec.ValidationError as error:
+        raise Refused(_invalid(str(error), name)) from None
+
+
+def _parameters(kind: type[msgspec.Struct], request: Request) -> Any:
+    """What stands behind the question mark, of its types; a parameter that may be repeated is a list."""
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    given: dict[str, Any] = {}
+    for name in dict.fromkeys(request.query_params.keys()):
+        if name not in types:
+            raise Refused(_unknown(name, list(types)))
+        values = request.query_params.getlist(name)
+        if _is(list, types[name]):
+            given[name] = [_typed(value, types[name]) for value in values]
+        elif len(values) > 1:
+            raise Refused(_invalid(f"{name} is given {len(values)} times", name))
+        else:
+            given[name] = _typed(values[0], types[name])
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise Refused(_invalid(str(error), "")) from None
+
+
+def _typed(text: str, kind: Any) -> Any:
+    """The text as the number or truth that is wanted, if it is one; else as it is, for the decoder to refuse."""
+    if _is(bool, kind):
+        return {"true": True, "false": False}.get(text, text)
+    if _is(int, kind) and _WHOLE.fullmatch(text):
+        return int(text)
+    if _is(float, kind) and _NUMBER.fullmatch(text):
+        return float(text)
+    return text
+
+
+def _is(wanted: type, kind: Any) -> bool:
+    """Whether a type, without its bounds, its `| None` and its list, is `wanted`."""
+    if kind is wanted or get_origin(kind) is wanted:
+        return True
+    return any(_is(wanted, part) for part in get_args(kind))
+
+
+def _unknown(name: str, known: Sequence[str]) -> Problem:
+    return problem(
+        422,
+        f"there is no parameter {name!r:.80} here",
+        hint=f"There are: {', '.join(known)}." if known else "This address takes none.",
+        fields=[FieldError("unknown", name[:80])],
+    )
+
+
+def _invalid(message: str, name: str) -> Problem:
+    """The decoder's sentence, and a pointer to the part that it speaks of."""
+    what, _, where = message.partition(" - at ")
+    place = where.strip("`").removeprefix("$")
+    pointer = name or "/".join(["", *re.findall(r"[^.\[\]]+", place)])
+    detail = what.replace("`", "").encode("utf-8", "replace").decode()
+    said = f"{pointer.strip('/').replace('/', '.')}: {detail}" if pointer.strip("/") else detail
+    return problem(422, said, fields=[FieldError(detail, pointer)])

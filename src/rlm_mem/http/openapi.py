@@ -1,0 +1,246 @@
+"""The OpenAPI 3.1 document, made from the same types that requests are held to, so that the two cannot differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.operations.operation import Endpoint
+from rlm_mem.operations.parts import PARTS
+from rlm_mem.operations.problems import MEDIA_TYPE, Problem
+from rlm_mem.operations.registry import ENDPOINTS
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import TypeRegistry
+
+__all__ = ["document"]
+
+_REF = "#/components/schemas/{name}"
+_JSON = "application/json"
+_REFUSALS = (400, 401, 403, 404, 405, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504, 507)
+_REASONS = {
+    200: "Done.", 201: "Made.", 202: "Begun.", 204: "Done; there is nothing to say.", 304: "You have this revision.",
+    400: "The request cannot be read.", 401: "The token is missing or wrong.", 403: "Not allowed here.",
+    404: "There is no such thing.", 405: "The address does not take this method.",
+    409: "It does not fit what is there, or somebody else was first.", 412: "It has changed since that ETag.",
+    413: "The body is too large.", 415: "The body has the wrong media type.", 421: "Not a name of this server.",
+    422: "The request does not fit its schema.", 429: "Too many requests.", 500: "The store or the server failed.",
+    502: "The model failed.", 503: "Busy, or the model is not set up.", 504: "The model took too long.",
+    507: "The disk is full.",
+}  # fmt: skip
+#: Plain data of any shape, as metadata may hold it; whole numbers as far as JSON readers keep them.
+_PLAIN: dict[str, Any] = {
+    "anyOf": [
+        {"type": ["null", "boolean", "string"]},
+        {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+        {"type": "number", "minimum": -1e300, "maximum": 1e300},
+        {"type": "array", "items": {"$ref": "#/components/schemas/Plain"}, "maxItems": 1000},
+        {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/Plain"}, "maxProperties": 1000},
+    ]
+}  # fmt: skip
+
+
+def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) -> dict[str, Any]:
+    """The document of the HTTP interface.
+
+    Args:
+        types: the chunk and link types that a memory knows; None: those that are built in.
+        task_types: further types of tasks that its settings register.
+    """
+    from rlm_mem import __version__
+    from rlm_mem.chunk import ALL_LINK_TYPES, CHUNK_TYPES
+    from rlm_mem.continuum.schema import TASK_TYPES
+
+    names = {
+        "chunk-types": list(types.chunk_types if types else CHUNK_TYPES),
+        "link-types": list(types.link_types if types else ALL_LINK_TYPES),
+        "task-types": list(dict.fromkeys((*TASK_TYPES, *task_types))),
+    }
+    kinds = _kinds()
+    references, components = msgspec.json.schema_components([*kinds.values(), Problem], ref_template=_REF)
+    schemas = dict(zip(kinds, references, strict=False))
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(
+            endpoint, schemas, components
+        )
+    used = _queries()
+    made = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "RLM-MEM",
+            "version": __version__,
+            "description": "Long-term memory for LLM agents: everything that `Memory` does, for one namespace.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/api/v1"}],
+        "security": [{"token": []}],
+        "tags": [{"name": group} for group in dict.fromkeys(endpoint.group for endpoint in ENDPOINTS)],
+        "paths": paths,
+        "components": {
+            "schemas": {
+                **{name: schema for name, schema in components.items() if name not in used},
+                "Plain": _PLAIN,
+            },
+            "responses": {
+                str(status): {
+                    "description": _REASONS[status],
+                    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+                }
+                for status in (*_REFUSALS, 412)
+            },
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The token that the server printed when it started, or was given.",
+                }
+            },
+        },
+    }
+    named: dict[str, Any] = _with_names(made, names)
+    return named
+
+
+def _kinds() -> dict[str, Any]:
+    """Every type that the document shows, by a key for its schema."""
+    kinds: dict[str, Any] = {}
+    for endpoint in ENDPOINTS:
+        for kind in (endpoint.gives, endpoint.takes, endpoint.query, *endpoint.others.values()):
+            if kind is not None:
+                kinds[_key(kind)] = kind
+    for name, kind in PARTS.items():
+        kinds[f"part:{name}"] = kind
+    return kinds
+
+
+def _key(kind: Any) -> str:
+    return f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}"
+
+
+def _queries() -> set[str]:
+    """Names of parameter types: their fields stand where they are used, not among the components."""
+    return {endpoint.query.__name__ for endpoint in ENDPOINTS if endpoint.query is not None}
+
+
+def _operation(
+    endpoint: Endpoint, schemas: Mapping[str, Any], components: Mapping[str, Any]
+) -> dict[str, Any]:
+    description = endpoint.description
+    if endpoint.conditional:
+        description += (
+            " With the ETag of the chunk in `If-Match` it is done only if the chunk is at that revision; "
+            "else the answer is 412."
+        )
+    operation: dict[str, Any] = {
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "tags": [endpoint.group],
+        "responses": _responses(endpoint, schemas),
+    }
+    if description:
+        operation["description"] = description.strip()
+    parameters = _parameters(endpoint, schemas, components)
+    if parameters:
+        operation["parameters"] = parameters
+    if endpoint.takes is not None:
+        required = any(field.required for field in msgspec.structs.fields(endpoint.takes))
+        operation["requestBody"] = {
+            "required": required,
+            "content": {_JSON: {"schema": schemas[_key(endpoint.takes)]}},
+        }
+    if endpoint.raw_body:
+        # Taken as it comes: no schema describes the bytes of a file.
+        content: dict[str, Any] = {media: {} for media in endpoint.raw_body}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _parameters(
+    endpoint: Endpoint, schemas: Mapping[str, Any], components: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    found = [
+        _parameter(name, "path", schemas[f"part:{name}"], required=True)
+        for name in re.findall(r"{(\w+)}", endpoint.path)
+    ]
+    if endpoint.query is not None:
+        shown = components[endpoint.query.__name__]
+        for name, schema in shown["properties"].items():
+            found.append(_parameter(name, "query", schema, required=name in shown.get("required", ())))
+    if endpoint.tagged:
+        schema = {"type": "string"}
+        about = "The ETag that the client has: 304 when it is still right."
+        found.append(_parameter("If-None-Match", "header", {**schema, "description": about}, required=False))
+    return found
+
+
+def _parameter(name: str, place: str, schema: Mapping[str, Any], *, required: bool) -> dict[str, Any]:
+    """A parameter; one that is left out is simply not sent, so null is no value of it."""
+    shown = dict(schema)
+    if shown.get("default", 0) is None:
+        del shown["default"]
+    rest = [one for one in shown.get("anyOf", ()) if one != {"type": "null"}]
+    if "anyOf" in shown and len(rest) == 1:
+        del shown["anyOf"]
+        shown = {**rest[0], **shown}
+    made: dict[str, Any] = {"name": name, "in": place, "required": required}
+    about = shown.pop("description", None)
+    if about:
+        made["description"] = about
+    made["schema"] = shown
+    return made
+
+
+def _responses(endpoint: Endpoint, schemas: Mapping[str, Any]) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    if endpoint.gives is not None:
+        content[_JSON] = {"schema": schemas[_key(endpoint.gives)]}
+    content.update({media: {"schema": dict(schema)} for media, schema in endpoint.media.items()})
+    success: dict[str, Any] = {"description": _REASONS[endpoint.status]}
+    if content:
+        success["content"] = content
+    headers = _headers(endpoint)
+    if headers:
+        success["headers"] = headers
+    responses: dict[str, Any] = {str(endpoint.status): success}
+    for status, kind in endpoint.others.items():
+        responses[str(status)] = {
+            "description": _REASONS[status],
+            "content": {_JSON: {"schema": schemas[_key(kind)]}},
+        }
+    for status, links in endpoint.links.items():
+        responses[str(status)]["links"] = {
+            name: {"operationId": name, "parameters": dict(parameters)} for name, parameters in links.items()
+        }
+    if endpoint.tagged:
+        responses["304"] = {"description": _REASONS[304]}
+    refusals = [*_REFUSALS, *([412] if endpoint.conditional else [])]
+    for status in sorted(refusals):
+        responses[str(status)] = {"$ref": f"#/components/responses/{status}"}
+    return responses
+
+
+def _headers(endpoint: Endpoint) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+    if endpoint.tagged:
+        headers["ETag"] = {"description": "The revision.", "schema": {"type": "string"}, "required": True}
+    if endpoint.paged:
+        headers["Link"] = {
+            "description": 'The next page, where there is one (rel="next").', "schema": {"type": "string"},
+        }  # fmt: skip
+    return headers
+
+
+def _with_names(shown: Any, names: Mapping[str, list[str]]) -> Any:
+    """The document with the names that this memory knows in the places of patterns for them."""
+    if isinstance(shown, list):
+        return [_with_names(part, names) for part in shown]
+    if not isinstance(shown, dict):
+        return shown
+    if shown.get("x-names") in names:
+        kept = {key: value for key, value in shown.items() if key not in ("x-names", "pattern")}
+        return {**kept, "enum": names[shown["x-names"]]}
+    return {key: _with_names(value, names) for key, value in shown.items()}

@@ -1,0 +1,179 @@
+"""Operations that HTTP answers in a way of its own: streams of events, files, and the OpenAPI document."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.background import BackgroundTask
+from starlette.requests import ClientDisconnect
+from starlette.responses import FileResponse, Response
+
+from rlm_mem.http.encoding import encode
+from rlm_mem.http.limits import BodyTooLarge
+from rlm_mem.http.openapi import document
+from rlm_mem.http.sse import event, finished, run_events, stream, wants_events
+from rlm_mem.operations.answers import answer_of
+from rlm_mem.operations.asking import AskRequest, RunEventOut, RunEvents, limits_of, run_out
+from rlm_mem.operations.moving import MOST_UPLOAD_BYTES, ExportQuery, ImportQuery
+from rlm_mem.operations.problems import Problem, Refused
+from rlm_mem.operations.uploads import Imported, import_file
+
+if TYPE_CHECKING:
+    from starlette.requests import Request as HttpRequest
+
+    from rlm_mem.operations.runs import Operation
+    from rlm_mem.operations.state import ServerState
+
+__all__ = ["SERVED", "Exchange"]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What an endpoint may use that answers in another way than with one JSON document."""
+
+    state: ServerState
+    request: HttpRequest
+    path: Mapping[str, str]
+    query: Any = None
+    body: Any = None
+
+
+async def _recall(exchange: Exchange) -> Response:
+    return await _ask(exchange, "recall")
+
+
+async def _reason(exchange: Exchange) -> Response:
+    return await _ask(exchange, "reason")
+
+
+async def _ask(exchange: Exchange, operation: Operation) -> Response:
+    given: AskRequest = exchange.body
+    state = exchange.state
+    limits = await state.work(lambda memory: limits_of(memory, given.limits))
+    run = state.runs.start(operation, given.question, limits)
+    if given.background:
+        return Response(
+            encode(run_out(run)),
+            202,
+            headers={"Location": f"/api/v1/runs/{run.id}"},
+            media_type="application/json",
+        )
+    if wants_events(exchange.request):
+        return stream(run_events(run, owned=True))
+    if not await finished(run, exchange.request):
+        raise ClientDisconnect
+    if run.result is None:
+        raise Refused(Problem(**{**(run.error or {}), "errors": []}))
+    return Response(encode(answer_of(run.result)), media_type="application/json")
+
+
+async def _events(exchange: Exchange) -> Response:
+    run = exchange.state.runs.get(exchange.path["run_id"])
+    last = exchange.request.headers.get("last-event-id", "")
+    after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else exchange.query.after
+    if wants_events(exchange.request):
+        return stream(run_events(run, after, owned=False))
+    events = [RunEventOut(one.seq, one.kind, one.data) for one in run.events[after:]]
+    return Response(encode(RunEvents(events)), media_type="application/json")
+
+
+async def _changes(exchange: Exchange) -> Response:
+    changes = exchange.state.changes
+
+    async def told() -> AsyncIterator[bytes]:
+        async for change in changes.follow(events=True, ready=True):
+            if not change.topics and not change.events:
+                yield event("ready", {"at": change.at})
+                continue
+            yield event(
+                "change",
+                {"at": change.at, "topics": sorted(change.topics), "events": list(change.events)},
+                change.seq,
+            )
+
+    return stream(told())
+
+
+async def _import(exchange: Exchange) -> Response:
+    query: ImportQuery = exchange.query
+    folder = await exchange.state.run_in_worker(lambda: tempfile.mkdtemp(prefix="rlm-mem-import-"))
+    try:
+        path = Path(folder) / query.name
+        await _save(exchange.request, path)
+        done: Imported = await exchange.state.work(
+            lambda memory: import_file(
+                memory, path, format=query.format, dry_run=query.dry_run, replace=query.replace
+            )
+        )
+    finally:
+        await exchange.state.run_in_worker(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return Response(encode(done), media_type="application/json")
+
+
+async def _save(request: HttpRequest, path: Path) -> None:
+    """The body into a file, never more of it than is allowed."""
+    said = request.headers.get("content-length", "")
+    if said.isdigit() and int(said) > MOST_UPLOAD_BYTES:
+        raise BodyTooLarge(MOST_UPLOAD_BYTES)
+    size = 0
+    with path.open("xb") as file:
+        async for part in request.stream():
+            size += len(part)
+            if size > MOST_UPLOAD_BYTES:
+                raise BodyTooLarge(MOST_UPLOAD_BYTES)
+            file.write(part)
+
+
+async def _export(exchange: Exchange) -> Response:
+    query: ExportQuery = exchange.query
+    name = f"memories.{query.format}"
+    folder = await exchange.state.run_in_worker(lambda: tempfile.mkdtemp(prefix="rlm-mem-export-"))
+
+    def remove() -> None:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(folder)
+
+    try:
+        from rlm_mem.interchange import export_store
+
+        await exchange.state.work(
+            lambda memory: export_store(
+                memory.store,
+                Path(folder) / name,
+                format=query.format,
+                namespaces=[memory.store.namespace],
+                archive=query.archive,
+            )
+        )
+    except BaseException:
+        remove()
+        raise
+    media = "application/zip" if query.format == "zip" else "application/x-ndjson"
+    return FileResponse(
+        Path(folder) / name, filename=name, media_type=media, background=BackgroundTask(remove)
+    )
+
+
+async def _document(exchange: Exchange) -> Response:
+    made = await exchange.state.work(
+        lambda memory: encode(document(memory.store.types, memory.config.continuum.task_types))
+    )
+    return Response(made, media_type="application/json")
+
+
+#: What answers, by the name of the operation.
+SERVED: Mapping[str, Callable[[Exchange], Awaitable[Response]]] = {
+    "getDocument": _document,
+    "recall": _recall,
+    "reason": _reason,
+    "getRunEvents": _events,
+    "followChanges": _changes,
+    "importFile": _import,
+    "exportMemories": _export,
+}

@@ -1,0 +1,124 @@
+"""Resources: `memory://…` addresses of chunks, trajectories and figures, read as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from rlm_mem.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+
+__all__ = ["FIXED", "TEMPLATES", "Listed", "read_resource", "recent"]
+
+_RECENT = 20
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A resource, or a family of them, as clients list it."""
+
+    uri: str
+    name: str
+    description: str
+
+
+FIXED: tuple[Listed, ...] = (
+    Listed("memory://status", "status", "Figures of the memory: counts, types, time span."),
+    Listed("memory://recent", "recent", f"The {_RECENT} newest memories."),
+    Listed("memory://hud", "hud", "The figures of LIVEHUD: memories, last recall, costs, persona."),
+    Listed("memory://trajectories", "trajectories", "Recorded recalls, newest first."),
+)
+TEMPLATES: tuple[Listed, ...] = (
+    Listed("memory://chunks/{id}", "chunk", "One memory whole: content, metadata, links."),
+    Listed("memory://trajectories/{id}", "trajectory", "One recorded recall: programs, output, outcome."),
+)
+
+
+def recent(memory: Memory) -> list[Listed]:
+    """The newest memories, as resources of their own."""
+    return [
+        Listed(f"memory://chunks/{one.id}", one.id, f"{one.type}, {(one.occurred_at or one.created_at)[:10]}")
+        for one in memory.store.latest(_RECENT)
+    ]
+
+
+def read_resource(memory: Memory, uri: str) -> str:
+    """The content behind an address, as JSON text.
+
+    Raises:
+        NotFoundError: there is nothing of that address in this namespace.
+        InputError: the id in it is malformed.
+    """
+    scheme, separator, rest = uri.partition("://")
+    kind, _, name = rest.partition("/")
+    name = unquote(name)
+    found: Any = None
+    if scheme == "memory" and separator:
+        if name and kind in _ONE:
+            found = _ONE[kind](memory, name)
+        elif not name and kind in _ALL:
+            found = _ALL[kind](memory)
+    if found is None:
+        raise NotFoundError(
+            f"there is no resource {uri!r:.120}", hint="The lists of resources and templates name them."
+        )
+    text = json.dumps(found, ensure_ascii=False, indent=1, default=str)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _chunk(memory: Memory, chunk_id: str) -> dict[str, Any] | None:
+    chunk = memory.get(chunk_id)
+    return None if chunk is None else chunk.to_dict()
+
+
+def _trajectory(memory: Memory, trajectory_id: str) -> dict[str, Any]:
+    from rlm_mem.recall.trajectory import load_trajectory
+
+    found = asdict(load_trajectory(memory.store, trajectory_id))
+    found.pop("path")  # where it lies on the server's disk is nothing that a client needs
+    return found
+
+
+def _recent(memory: Memory) -> list[dict[str, Any]]:
+    ids = [one.id for one in memory.store.latest(_RECENT)]
+    chunks = memory.store.get_many(ids)
+    return [chunks[chunk_id].to_dict() for chunk_id in ids if chunk_id in chunks]
+
+
+def _trajectories(memory: Memory) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": one.id,
+            "operation": one.operation,
+            "query": one.query,
+            "started_at": one.started_at,
+            "concluded": one.concluded,
+            "outcome": one.outcome,
+            "answer": one.answer,
+        }
+        for one in memory.trajectories(limit=50)
+    ]
+
+
+def _status(memory: Memory) -> dict[str, Any]:
+    return memory.store.get_stats()
+
+
+def _hud(memory: Memory) -> dict[str, Any]:
+    from rlm_mem.operations.personas import persona_of
+
+    return dict(memory.hud_figures(persona_of(memory)))
+
+
+_ONE: dict[str, Callable[[Memory, str], Any]] = {"chunks": _chunk, "trajectories": _trajectory}
+_ALL: dict[str, Callable[[Memory], Any]] = {
+    "status": _status,
+    "hud": _hud,
+    "recent": _recent,
+    "trajectories": _trajectories,
+}

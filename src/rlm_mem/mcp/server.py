@@ -1,0 +1,236 @@
+"""The MCP server: the service spoken in the protocol, whatever the transport."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import mcp_types as types
+from mcp.server.caching import CacheHint
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from rlm_mem import __version__
+from rlm_mem.errors import RlmMemError
+from rlm_mem.mcp import prompts, resources
+from rlm_mem.mcp.tool import Tool, input_schema, object_schema
+from rlm_mem.operations.context import in_words
+from rlm_mem.sandbox.stopping import Stop
+from rlm_mem.telemetry import carried
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp.server.context import ServerRequestContext
+
+    from rlm_mem.mcp.service import Service
+
+    Context = ServerRequestContext[dict[str, Any], Any]
+
+__all__ = ["McpServer"]
+
+_WORKERS = 4
+_PROGRESS_EVERY = 0.1  # seconds; a long text has thousands of chunks
+
+_R = TypeVar("_R")
+
+
+class McpServer:
+    """Answers MCP clients from a service.
+
+    Tools run in a few worker threads that live as long as the server, so that the store keeps a bounded number of
+    connections. `initialize` needs none of them, and no memory.
+
+    Args:
+        service: what is served.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem")
+        self._closing = threading.Event()
+        self._open: set[_Given] = set()
+        fixed = CacheHint(ttl_ms=3_600_000, scope="public")
+        self.protocol: Server[dict[str, Any]] = Server(
+            "rlm-mem",
+            version=__version__,
+            title="RLM-MEM",
+            description="Long-term memory for LLM agents",
+            instructions=prompts.INSTRUCTIONS,
+            cache_hints={"tools/list": fixed, "prompts/list": fixed, "resources/templates/list": fixed},
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+        )
+
+    def close(self) -> None:
+        """End what runs, then the service."""
+        self._closing.set()
+        for given_up in list(self._open):
+            given_up.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self.service.close()
+
+    async def _in_worker(self, work: Callable[[], _R]) -> _R:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, carried(work))
+
+    # --- tools -----------------------------------------------------------------------------------------
+
+    async def _list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_listed(tool) for tool in self.service.tools.values()])
+
+    async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name not in self.service.tools:
+            known = ", ".join(self.service.tools)
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are: {known}")
+        given_up = _Given(self._closing)
+        self._open.add(given_up)
+        progress = self._progress(context, asyncio.get_running_loop())
+        try:
+            answer = await self._in_worker(
+                lambda: self.service.call(params.name, params.arguments, progress=progress, given_up=given_up)
+            )
+        except asyncio.CancelledError:
+            given_up.set()
+            raise
+        finally:
+            self._open.discard(given_up)
+        return types.CallToolResult(
+            content=[types.TextContent(text=answer.text)],
+            structured_content=answer.data,
+            is_error=answer.failed,
+        )
+
+    def _progress(
+        self, context: Context, loop: asyncio.AbstractEventLoop
+    ) -> Callable[[float, float | None, str], None]:
+        """Progress from a worker thread, not oftener than a client can use."""
+        last = float("-inf")
+
+        def tell(done: float, total: float | None, message: str) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last < _PROGRESS_EVERY and done != total:
+                return
+            last = now
+            sending = context.session.report_progress(done, total, message)
+            try:
+                sent = asyncio.run_coroutine_threadsafe(sending, loop)
+            except RuntimeError:  # the loop has ended
+                sending.close()
+                return
+            try:
+                sent.result(timeout=5)
+            except Exception:  # noqa: BLE001 - whatever it is, progress must not undo what is being stored
+                sent.cancel()
+
+        return tell
+
+    # --- resources -------------------------------------------------------------------------------------
+
+    async def _list_resources(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        newest = await self._asked(lambda: resources.recent(self.service.memory))
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(
+                    uri=one.uri, name=one.name, description=one.description, mime_type="application/json"
+                )
+                for one in (*resources.FIXED, *newest)
+            ]
+        )
+
+    async def _list_templates(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(
+                    uri_template=one.uri,
+                    name=one.name,
+                    description=one.description,
+                    mime_type="application/json",
+                )
+                for one in resources.TEMPLATES
+            ]
+        )
+
+    async def _read_resource(
+        self, _: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        text = await self._asked(lambda: resources.read_resource(self.service.memory, uri))
+        return types.ReadResourceResult(
+            contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)]
+        )
+
+    async def _asked(self, work: Callable[[], _R]) -> _R:
+        """Run it in a worker; an error of ours becomes one of the protocol, in words."""
+        try:
+            return await self._in_worker(work)
+        except RlmMemError as error:
+            raise MCPError(types.INVALID_PARAMS, in_words(error)) from None
+
+    # --- prompts ---------------------------------------------------------------------------------------
+
+    async def _list_prompts(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return types.ListPromptsResult(
+            prompts=[
+                types.Prompt(
+                    name=one.name,
+                    title=one.title,
+                    description=one.description,
+                    arguments=[
+                        types.PromptArgument(
+                            name=one.argument, description=one.argument_description, required=True
+                        )
+                    ]
+                    if one.argument
+                    else None,
+                )
+                for one in prompts.PROMPTS
+            ]
+        )
+
+    async def _get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        found, text = await self._asked(lambda: prompts.render(params.name, params.arguments))
+        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        return types.GetPromptResult(description=found.description, messages=[message])
+
+
+class _Given(Stop):
+    """Set when the client gave the call up, or the server ends."""
+
+    def __init__(self, closing: threading.Event) -> None:
+        super().__init__()
+        self._server_ends = closing
+
+    def is_set(self) -> bool:
+        return super().is_set() or self._server_ends.is_set()
+
+
+def _listed(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=input_schema(tool),
+        output_schema=object_schema(tool.gives),
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=tool.open_world,
+        ),
+    )

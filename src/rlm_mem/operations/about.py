@@ -1,0 +1,45 @@
+"""What this server is over HTTP: version, namespace, model, limits, and the OpenAPI document itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from rlm_mem.errors import RlmMemError
+from rlm_mem.operations.operation import Ask, Endpoint
+
+__all__ = ["ENDPOINTS"]
+
+_GROUP = "server"
+
+
+class About(Struct):
+    """What answers here: which memory, by which model, within which limits."""
+
+    version: str
+    namespace: str
+    read_only: bool
+    model: str
+    chunk_types: list[str]
+    link_types: list[str]
+
+
+def _about(ask: Ask) -> About:
+    from rlm_mem import __version__
+
+    store = ask.memory.store
+    try:
+        model = ask.memory.llm.name
+    except RlmMemError as error:
+        model = f"not usable: {error}"
+    return About(
+        __version__, store.namespace, ask.state.read_only, model, list(store.types.chunk_types),
+        list(store.types.link_types),
+    )  # fmt: skip
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint("GET", "/about", "getAbout", "What answers here.", _GROUP, run=_about, gives=About),
+    Endpoint("GET", "/openapi.json", "getDocument", "This document.", _GROUP, gives=dict[str, Any]),
+)

@@ -1,0 +1,186 @@
+"""Several changes over HTTP in one commit: all of them are made, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rlm_mem.errors import RlmMemError
+from rlm_mem.operations import chunks, links
+from rlm_mem.operations.chunks import ChunkChange, NewChunk, Remembered, RememberRequest, UndoRequest
+from rlm_mem.operations.etags import PreconditionFailed
+from rlm_mem.operations.links import LinkRequest, LinkState
+from rlm_mem.operations.operation import Ask, Endpoint, Reply
+from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
+from rlm_mem.operations.shapes import ChunkOut
+from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter
+
+__all__ = ["ENDPOINTS"]
+
+MOST_STEPS = 500
+
+Target = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?:chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}|#[0-9]{1,3})$(?!\n)",
+        description="Id of a chunk, or #N: the first chunk of step N of this batch, counted from 0.",
+        examples=["chunk-2026-02-10-a1b2c3d4", "#0"],
+    ),
+]
+AtRevision = Annotated[
+    Revision, Meta(description="Only if the chunk is at this revision; else nothing is done.")
+]
+
+
+class Remember(RememberRequest, tag_field="do", tag="remember", kw_only=True):
+    """`POST /remember`."""
+
+
+class Create(NewChunk, tag_field="do", tag="create", kw_only=True):
+    """`POST /chunks`."""
+
+
+class Update(ChunkChange, tag_field="do", tag="update", kw_only=True):
+    """`PATCH /chunks/ID`."""
+
+    chunk_id: Target
+    if_revision: AtRevision | None = None
+
+
+class Undo(UndoRequest, tag_field="do", tag="undo", kw_only=True):
+    """`POST /chunks/ID/undo`."""
+
+    chunk_id: Target
+    if_revision: AtRevision | None = None
+
+
+class Delete(Request, tag_field="do", tag="delete", kw_only=True):
+    """`DELETE /chunks/ID`."""
+
+    chunk_id: Target
+    permanent: bool = False
+    if_revision: AtRevision | None = None
+
+
+class Restore(Request, tag_field="do", tag="restore", kw_only=True):
+    """`POST /chunks/ID/restore`."""
+
+    chunk_id: Target
+    if_revision: AtRevision | None = None
+
+
+class Link(LinkRequest, tag_field="do", tag="link", kw_only=True):
+    """`PUT /chunks/ID/links/TYPE/TARGET`."""
+
+    chunk_id: Target
+    target_id: Target
+    link_type: LinkType
+    if_revision: AtRevision | None = None
+
+
+class Unlink(Request, tag_field="do", tag="unlink", kw_only=True):
+    """`DELETE /chunks/ID/links/TARGET`."""
+
+    chunk_id: Target
+    target_id: Target
+    type: Annotated[TypeFilter, Meta(description="By default links of every type.")] | None = None
+    if_revision: AtRevision | None = None
+
+
+Step = Remember | Create | Update | Undo | Delete | Restore | Link | Unlink
+
+
+class BatchRequest(Request):
+    """Changes in the order in which they are made."""
+
+    steps: Annotated[list[Step], Meta(min_length=1, max_length=MOST_STEPS)]
+
+
+class StepDone(Struct):
+    """What one step did: the chunks it made or changed, and the revision of the one that it changed."""
+
+    do: str
+    chunk_ids: list[str]
+    revision: int | None
+
+
+class BatchDone(Struct):
+    """What each step did, in their order."""
+
+    steps: list[StepDone]
+
+
+#: Each step is carried out by the function of its own address, so that the same rules hold for both.
+_RUNS: dict[type[Request], Callable[[Ask], Any]] = {
+    Remember: chunks.remember, Create: chunks.create, Update: chunks.change, Undo: chunks.undo,
+    Delete: chunks.delete, Restore: chunks.restore, Link: links.link, Unlink: links.unlink,
+}  # fmt: skip
+
+
+def _batch(ask: Ask) -> BatchDone:
+    done: list[StepDone] = []
+    with ask.memory.batch():
+        for number, step in enumerate(ask.body.steps):
+            try:
+                done.append(_carry_out(ask, step, done))
+            except (RlmMemError, Refused) as error:
+                raise Refused(_of_step(error, number, step)) from error
+    return BatchDone(done)
+
+
+def _carry_out(ask: Ask, step: Step, done: list[StepDone]) -> StepDone:
+    path = {
+        name: _chunk(given, done) if name in ("chunk_id", "target_id") else given
+        for name in ("chunk_id", "target_id", "link_type")
+        if (given := getattr(step, name, None)) is not None
+    }
+    wanted = getattr(step, "if_revision", None)
+    answer = _RUNS[type(step)](
+        # A step holds the fields of the body and of the parameters of its address.
+        replace(ask, path=path, query=step, body=step, if_match=None if wanted is None else f'"{wanted}"')
+    )
+    made = answer.data if isinstance(answer, Reply) else answer
+    kind = str(type(step).__struct_config__.tag)
+    if isinstance(made, Remembered):
+        return StepDone(kind, made.chunk_ids, None)
+    if isinstance(made, ChunkOut):
+        return StepDone(kind, [made.id], made.revision)
+    if isinstance(made, LinkState):
+        return StepDone(kind, [made.source_id], None)
+    return StepDone(kind, [path["chunk_id"]], None)
+
+
+def _chunk(named: str, done: list[StepDone]) -> str:
+    if not named.startswith("#"):
+        return named
+    number = int(named[1:])
+    if number >= len(done) or not done[number].chunk_ids:
+        raise Refused(problem(409, f"{named}: no step before this one made chunks under that number"))
+    return done[number].chunk_ids[0]
+
+
+def _of_step(error: Exception, number: int, step: Step) -> Problem:
+    """The problem of a step, which says which one it was; nothing of the batch was done."""
+    if isinstance(error, PreconditionFailed):  # no header named the revision, so 412 would mislead
+        why = problem(409, error.message, hint="Read it again.")
+    else:
+        why = problem_of(error)
+    kind = type(step).__struct_config__.tag
+    return msgspec.structs.replace(
+        why,
+        detail=f"step {number} ({kind}): {why.detail}; nothing of the batch was done",
+        errors=[FieldError(why.detail, f"/steps/{number}")],
+    )
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "POST", "/batch", "batch", "Make several changes in one commit: all of them, or none.", "chunks",
+        run=_batch, takes=BatchRequest, gives=BatchDone, writes=True,
+        description="The problem of a step that cannot be made names the step (`/steps/N`), and nothing is done.",
+    ),
+)  # fmt: skip

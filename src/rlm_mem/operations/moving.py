@@ -1,0 +1,82 @@
+"""Import and export over HTTP: a file in the body, a file as the answer; both streamed, both bounded."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from rlm_mem.operations.operation import Ask, Endpoint
+from rlm_mem.operations.types import Query
+from rlm_mem.operations.uploads import FileName, Imported
+
+__all__ = ["ENDPOINTS", "MOST_UPLOAD_BYTES", "ExportQuery", "ImportQuery"]
+
+_GROUP = "import and export"
+#: Most bytes of a file that is imported in one request.
+MOST_UPLOAD_BYTES = 256 * 1024 * 1024
+
+_MEDIA = (
+    "application/octet-stream", "application/json", "application/x-ndjson", "application/zip", "text/markdown",
+    "text/plain",
+)  # fmt: skip
+_Format = Literal[
+    "chunk-markdown", "chunk-jsonl", "chunk-json", "layered-jsonl", "meridian", "candidates", "chatgpt",
+    "claude", "claude-code", "messages-json", "messages-jsonl", "notes",
+]  # fmt: skip
+
+
+class ImportQuery(Query):
+    """What is sent, and what to do with it."""
+
+    name: FileName
+    format: Annotated[_Format, Meta(description="By default it is detected.")] | None = None
+    dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
+    replace: Annotated[
+        bool, Meta(description="What comes in replaces what is there, also newer revisions.")
+    ] = False
+
+
+class ExportQuery(Query):
+    """What to export."""
+
+    format: Annotated[Literal["jsonl", "zip"], Meta(description="JSON lines, or Markdown in a zip.")] = (
+        "jsonl"
+    )
+    archive: Annotated[bool, Meta(description="With what was deleted.")] = True
+
+
+class MarkdownOut(Struct):
+    """A chunk as Markdown with YAML frontmatter."""
+
+    name: str
+    markdown: str
+
+
+def _markdown(ask: Ask) -> MarkdownOut:
+    from rlm_mem.interchange import export_to_markdown
+
+    chunk_id = ask.path["chunk_id"]
+    return MarkdownOut(f"{chunk_id}.md", export_to_markdown(chunk_id, store=ask.memory.store))
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "POST", "/import", "importFile", "Import a file: an export, a chat, notes; each thing once.", _GROUP,
+        query=ImportQuery, gives=Imported, writes=True, raw_body=_MEDIA,
+        description=f"The body is the file, at most {MOST_UPLOAD_BYTES // 1024 // 1024} MiB. Everything goes into the "
+        "namespace of this server.",
+    ),
+    Endpoint(
+        "GET", "/export", "exportMemories", "Every chunk of this namespace as one file.", _GROUP,
+        query=ExportQuery, gives=None,
+        media={
+            "application/x-ndjson": {"type": "string", "format": "binary"},
+            "application/zip": {"type": "string", "format": "binary"},
+        },
+    ),
+    Endpoint(
+        "GET", "/chunks/{chunk_id}/markdown", "getMarkdown", "A chunk, deleted ones too, as Markdown.", _GROUP,
+        run=_markdown, gives=MarkdownOut,
+    ),
+)  # fmt: skip

@@ -1,0 +1,226 @@
+"""Records over HTTP: trajectories, costs, the audit log, and news of changes as they happen."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, to_builtins
+
+from rlm_mem.operations.answers import Tokens
+from rlm_mem.operations.operation import EVENT_STREAM, Ask, Endpoint
+from rlm_mem.operations.paging import decode_cursor, encode_cursor
+from rlm_mem.operations.types import ChunkId, Cursor, Limit, Query, Time, utc
+from rlm_mem.recall.outcome import OutcomeWord
+
+__all__ = ["ENDPOINTS"]
+
+_GROUP = "records"
+
+
+class TrajectoryQuery(Query):
+    """Which trajectories."""
+
+    operation: Literal["recall", "reason", "session"] | None = None
+    since: Annotated[Time, Meta(description="Only from this time on.")] | None = None
+    until: Annotated[Time, Meta(description="Only up to this time; a day is included.")] | None = None
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+class TrajectorySummary(Struct):
+    """A recorded run; ``concluded`` and ``outcome`` are null, and figures are 0, when no end is recorded."""
+
+    id: str
+    operation: str
+    query: str
+    started_at: str
+    model: str
+    engine: str
+    iterations: int
+    seconds: float
+    concluded: bool | None
+    stopped_by: str | None
+    usage: Tokens
+    cost: Decimal | None
+    error: str | None
+    outcome: OutcomeWord | None
+    answer: str | None
+
+
+class TrajectoryPage(Struct):
+    """Recorded runs, the newest first; ``next_cursor`` is null on the last page."""
+
+    items: list[TrajectorySummary]
+    next_cursor: str | None
+
+
+class TrajectoryOut(Struct):
+    """A recorded run step by step: programs, output, sub-calls, outcome."""
+
+    id: str
+    operation: str
+    query: str
+    started_at: str
+    model: str
+    engine: str
+    limits: dict[str, Any]
+    store: dict[str, Any]
+    hits: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+    calls: list[dict[str, Any]]
+    outcome: dict[str, Any] | None
+
+
+class PeriodQuery(Query):
+    """Which days."""
+
+    since: Annotated[Time, Meta(description="Only from this time on.")] | None = None
+    until: Annotated[Time, Meta(description="Only up to this time; a day is included.")] | None = None
+
+
+class CostOut(Struct):
+    """Spending of one day (UTC), model and operation; ``cost`` in US dollars, null when nothing had a price."""
+
+    day: str
+    model: str
+    operation: str
+    runs: int
+    calls: int
+    usage: Tokens
+    cost: Decimal | None
+    unpriced_calls: int
+
+
+class Costs(Struct):
+    """Spending, the oldest day first; ``total`` sums what had a price."""
+
+    items: list[CostOut]
+    total: Decimal
+    unpriced_calls: int
+
+
+class EventsQuery(Query):
+    """Which lines of the audit log."""
+
+    since: Annotated[Time, Meta(description="Only from this time on.")] | None = None
+    op: Annotated[str, Meta(max_length=40, description="Only this operation.")] | None = None
+    chunk_id: ChunkId | None = None
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+class EventPage(Struct):
+    """Lines of the audit log, the oldest first; ``next_cursor`` is null on the last page."""
+
+    items: list[dict[str, Any]]
+    next_cursor: str | None
+
+
+def _tokens(usage: Any) -> Tokens:
+    return Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
+
+
+def _trajectories(ask: Ask) -> TrajectoryPage:
+    query: TrajectoryQuery = ask.query
+    found = sorted(
+        ask.memory.trajectories(
+            operation=query.operation, since=utc(query.since), until=utc(query.until), limit=None
+        ),
+        key=lambda info: (info.started_at, info.id),
+        reverse=True,
+    )
+    start = 0
+    if query.cursor is not None:
+        last = decode_cursor("trajectories", query.cursor, tuple[str, str])
+        start = sum((info.started_at, info.id) >= last for info in found)
+    here = found[start : start + query.limit]
+    more = start + query.limit < len(found)
+    return TrajectoryPage(
+        [
+            TrajectorySummary(
+                one.id, one.operation, one.query, one.started_at, one.model, one.engine, one.iterations,
+                one.seconds, one.concluded, one.stopped_by, _tokens(one.usage), one.cost, one.error,
+                one.outcome, one.answer,
+            )
+            for one in here
+        ],
+        encode_cursor("trajectories", here[-1].started_at, here[-1].id) if more else None,
+    )  # fmt: skip
+
+
+def _trajectory(ask: Ask) -> TrajectoryOut:
+    from rlm_mem.recall.trajectory import load_trajectory
+
+    found = load_trajectory(ask.memory.store, ask.path["trajectory_id"])
+    plain = to_builtins(asdict(found), enc_hook=str)
+    if found.outcome is not None:
+        plain["outcome"]["word"] = found.outcome.word
+    return TrajectoryOut(**{name: plain[name] for name in TrajectoryOut.__struct_fields__})
+
+
+def _costs(ask: Ask) -> Costs:
+    query: PeriodQuery = ask.query
+    lines = ask.memory.costs(since=utc(query.since), until=utc(query.until))
+    return Costs(
+        [
+            CostOut(
+                one.day, one.model, one.operation, one.runs, one.calls, _tokens(one.usage), one.cost,
+                one.unpriced_calls,
+            )
+            for one in lines
+        ],
+        sum((one.cost for one in lines if one.cost is not None), Decimal(0)),
+        sum(one.unpriced_calls for one in lines),
+    )  # fmt: skip
+
+
+def _events(ask: Ask) -> EventPage:
+    query: EventsQuery = ask.query
+    since, skipped = utc(query.since), 0
+    if query.cursor is not None:
+        # Lines are only ever added: a time, and how many of its lines were handed out, is a place that stays.
+        since, skipped = decode_cursor("events", query.cursor, tuple[str, Annotated[int, Meta(ge=0)]])
+    items: list[dict[str, Any]] = []
+    same = 0
+    more = False
+    for line in ask.memory.store.events(since=since, op=query.op, chunk_id=query.chunk_id):
+        if query.cursor is not None and line.get("ts") == since and same < skipped:
+            same += 1
+            continue
+        if len(items) == query.limit:
+            more = True
+            break
+        items.append(line)
+    if not more:
+        return EventPage(items, None)
+    last = str(items[-1].get("ts", ""))
+    at_last = sum(line.get("ts") == last for line in items) + (skipped if last == since else 0)
+    return EventPage(items, encode_cursor("events", last, at_last))
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "GET", "/trajectories", "listTrajectories", "Recorded runs, the newest first.", _GROUP,
+        run=_trajectories, query=TrajectoryQuery, gives=TrajectoryPage, paged=True,
+    ),
+    Endpoint(
+        "GET", "/trajectories/{trajectory_id}", "getTrajectory", "One recorded run step by step.", _GROUP,
+        run=_trajectory, gives=TrajectoryOut,
+    ),
+    Endpoint(
+        "GET", "/costs", "getCosts", "What runs cost, by day, model and operation.", _GROUP,
+        run=_costs, query=PeriodQuery, gives=Costs,
+    ),
+    Endpoint(
+        "GET", "/events", "listEvents", "The audit log.", _GROUP,
+        run=_events, query=EventsQuery, gives=EventPage, paged=True,
+    ),
+    Endpoint(
+        "GET", "/changes", "followChanges", "What is written, by any process, as it happens.", _GROUP,
+        gives=None, media={EVENT_STREAM: {"type": "string"}},
+        description="Events: `ready` as soon as nothing is missed any more, then `change` with the time, the topics "
+        "(memories, recalls, tiers, persona) and the new lines of the audit log. The stream has no end.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,260 @@
+"""Running recalls: each in a worker thread, followed by any number of listeners, cancelled between two turns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from rlm_mem.errors import ConflictError, NotFoundError, RlmMemError, SessionCancelled
+from rlm_mem.operations.context import CallCancelled, storable
+from rlm_mem.sandbox.stopping import Stop, stopped_by
+
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+    from rlm_mem.models.budget import Limits
+    from rlm_mem.recall.reason import ReasoningResult
+    from rlm_mem.recall.recall import RecallResult
+    from rlm_mem.sandbox.loop import LoopStep
+
+__all__ = ["Kind", "LiveRun", "Operation", "RunEvent", "RunRegistry", "State"]
+
+Operation = Literal["recall", "reason"]
+State = Literal["running", "done", "failed", "cancelled"]
+Kind = Literal["step", "text", "result", "error"]
+
+_TEXT_EVERY = 0.05
+"""Seconds between two pieces of text: a model sends many of a few characters."""
+_MOST_EVENTS = 5_000
+"""Of one run; text beyond that is dropped, steps and the end never are."""
+_log = logging.getLogger(__name__)
+
+
+class RunEvent(msgspec.Struct, frozen=True):
+    """One thing that happened in a run.
+
+    Attributes:
+        seq: from 1, without gaps.
+        kind: ``step`` (a turn ended), ``text`` (words of the model), ``result`` or ``error`` (the last one).
+        data: plain data; an error is a problem as :mod:`rlm_mem.operations.problems` words it.
+    """
+
+    seq: int
+    kind: Kind
+    data: dict[str, Any]
+
+
+class LiveRun:
+    """One recall or reasoning that runs, or ran, in this server.
+
+    Attributes:
+        id: names the run while the server lives.
+        trajectory_id: of its record; None until it has ended.
+        result: what it gave; None before, and when it failed. ``failure``: the exception that ended it.
+        error: the failure as a problem, or None.
+    """
+
+    def __init__(self, operation: Operation, question: str) -> None:
+        self.id = f"run-{secrets.token_hex(8)}"
+        self.operation: Operation = operation
+        self.question = question
+        self.state: State = "running"
+        self.started_at = _now()
+        self.finished_at: str | None = None
+        self.trajectory_id: str | None = None
+        self.events: list[RunEvent] = []
+        self.result: RecallResult | ReasoningResult | None = None
+        self.failure: BaseException | None = None
+        self.error: dict[str, Any] | None = None
+        self._guard = threading.Lock()
+        self._given_up = Stop()
+        self._ended = threading.Event()
+        self._listeners: set[Callable[[], None]] = set()
+        self._text: list[str] = []
+        self._text_at = 0.0
+
+    # --- looking ---------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """End the run at once, with the program or the call of a model it waits for; does nothing once it has ended."""
+        self._given_up.set()
+
+    @property
+    def cancelling(self) -> bool:
+        """It was told to end."""
+        return self._given_up.is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until the run has ended; False when ``timeout`` seconds passed first."""
+        return self._ended.wait(timeout)
+
+    async def follow(self, after: int = 0) -> AsyncIterator[RunEvent]:
+        """Every event later than the one numbered ``after``, as they come, until the run has ended."""
+        loop = asyncio.get_running_loop()
+        woken = asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the listener's loop has ended
+                loop.call_soon_threadsafe(woken.set)
+
+        with self._guard:
+            self._listeners.add(wake)
+        try:
+            while True:
+                woken.clear()
+                with self._guard:
+                    ended = self._ended.is_set()
+                    fresh = self.events[after:]
+                for event in fresh:
+                    after = event.seq
+                    yield event
+                if ended:
+                    return
+                await woken.wait()
+        finally:
+            with self._guard:
+                self._listeners.discard(wake)
+
+    # --- running ---------------------------------------------------------------------------------------
+
+    def carry_out(self, memory: Callable[[], Memory], limits: Limits | None) -> None:
+        """Run to the end, in the calling thread; whatever goes wrong becomes the last event."""
+        try:
+            self._check()
+            opened = memory()
+            result: RecallResult | ReasoningResult
+            with stopped_by(self._given_up):
+                if self.operation == "recall":
+                    result = opened.recall(
+                        self.question, limits=limits, on_step=self._on_step, on_text=self._on_text
+                    )
+                else:
+                    result = opened.reason(self.question, limits=limits, on_step=self._on_step)
+        except (CallCancelled, SessionCancelled):
+            self._end("cancelled", CallCancelled("the run was cancelled"))
+        except RlmMemError as error:
+            self._end("failed", error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, listeners must learn that the run has ended
+            _log.exception("run %s failed", self.id)
+            self._end("failed", error)
+        else:
+            self.result = result
+            self.trajectory_id = result.trajectory.id
+            self._end("done", None)
+
+    def _check(self) -> None:
+        if self._given_up.is_set():
+            raise CallCancelled("the run was cancelled")
+
+    def _on_step(self, step: LoopStep) -> None:
+        self._flush_text()
+        self._add("step", msgspec.to_builtins(step))
+        self._check()
+
+    def _on_text(self, piece: str) -> None:
+        self._text.append(piece)
+        if time.monotonic() - self._text_at >= _TEXT_EVERY:
+            self._flush_text()
+
+    def _flush_text(self) -> None:
+        text, self._text = "".join(self._text), []
+        self._text_at = time.monotonic()
+        if text and len(self.events) < _MOST_EVENTS:
+            self._add("text", {"text": text})
+
+    def _add(self, kind: Kind, data: dict[str, Any], *, last: bool = False) -> None:
+        data = storable(data)
+        with self._guard:
+            self.events.append(RunEvent(len(self.events) + 1, kind, data))
+            if last:  # in one with its event: who sees that the run has ended has seen how
+                self._ended.set()
+            listeners = list(self._listeners)
+        for wake in listeners:
+            wake()
+
+    def _end(self, state: State, failure: BaseException | None) -> None:
+        from rlm_mem.operations.answers import answer_of
+        from rlm_mem.operations.problems import problem_of
+
+        self._flush_text()
+        self.state, self.failure, self.finished_at = state, failure, _now()
+        if failure is None and self.result is not None:
+            self._add("result", msgspec.to_builtins(answer_of(self.result)), last=True)
+        else:
+            self.error = msgspec.to_builtins(problem_of(failure or RuntimeError("ended without a result")))
+            self._add("error", self.error, last=True)
+
+
+class RunRegistry:
+    """Starts runs and keeps the latest ones, so that several listeners can follow the same one.
+
+    Args:
+        memory: opens, or gives, the memory that is asked.
+        workers: how many run at the same time; further ones wait their turn.
+        keep: how many are kept after they have ended.
+        waiting: how many may wait; more are refused.
+    """
+
+    def __init__(
+        self, memory: Callable[[], Memory], *, workers: int = 4, keep: int = 50, waiting: int = 32
+    ) -> None:
+        self._memory = memory
+        self._keep = keep
+        self._most = workers + waiting
+        self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="rlm-mem-run")
+        self._runs: OrderedDict[str, LiveRun] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def start(self, operation: Operation, question: str, limits: Limits | None = None) -> LiveRun:
+        """Begin a run; it goes on whoever listens.
+
+        Raises:
+            ConflictError: too many wait already.
+        """
+        run = LiveRun(operation, question)
+        with self._guard:
+            if sum(other.state == "running" for other in self._runs.values()) >= self._most:
+                raise ConflictError(
+                    f"{self._most} recalls run or wait already", hint="Wait for one of them, or cancel it."
+                )
+            ended = [name for name, other in self._runs.items() if other.state != "running"]
+            for name in ended[: max(0, len(self._runs) + 1 - self._keep)]:
+                del self._runs[name]
+            self._runs[run.id] = run
+        self._pool.submit(run.carry_out, self._memory, limits)
+        return run
+
+    def get(self, run_id: str) -> LiveRun:
+        """The run of this id; raises NotFoundError."""
+        with self._guard:
+            run = self._runs.get(run_id)
+        if run is None:
+            raise NotFoundError(
+                f"there is no run {run_id!r:.60}", hint="Runs are kept while the server lives, the latest 50."
+            )
+        return run
+
+    def list(self) -> list[LiveRun]:
+        """The runs that are kept, newest first."""
+        with self._guard:
+            return list(reversed(self._runs.values()))
+
+    def close(self) -> None:
+        """Cancel what runs and wait until it has ended."""
+        for run in self.list():
+            run.cancel()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

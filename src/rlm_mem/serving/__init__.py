@@ -1,0 +1,1 @@
+"""Running the server: MCP, the HTTP interface and the dashboard as one application on the loopback interface."""
