@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rlm_mem.errors import SandboxError
-from rlm_mem.sandbox import REPLSession, seccomp
+from rlm_mem.recall import REPLSession
+from rlm_mem.sandbox import seccomp
 from rlm_mem.store.core.chunk_store import ChunkStore
 from support import Report, arguments, spread
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
     from rlm_mem.recall.trajectory import TrajectoryInfo
-    from rlm_mem.sandbox.loop import LoopStep
+    from rlm_mem.recall.turn import LoopStep
     from rlm_mem.search import Hit
     from rlm_mem.store.core.answers import SyncReport
     from rlm_mem.store.core.integrity import Finding, Repair

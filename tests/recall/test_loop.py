@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
+from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, ModelOverloaded, ProgramError, SandboxViolation
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.budget import Budget, Limits
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.sandbox.loop import LoopResult, drive
-from rlm_mem.sandbox.programs import FUNCTIONS
-from rlm_mem.sandbox.prompts import Opening
+from rlm_mem.recall.loop import Loop, LoopResult
+from rlm_mem.recall.prompts import Opening
+from rlm_mem.recall.turn import LoopStep
+from rlm_mem.sandbox.functions import FUNCTIONS
 from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
-from rlm_mem.sandbox.turn import LoopStep
 
 
 class PaperSession:
@@ -43,7 +44,8 @@ class PaperSession:
 
 
 def run(session: Any, llm: ScriptedLLM, budget: Budget | None = None, **more: Any) -> LoopResult:
-    return drive(session, llm, Opening("Who won?"), budget=budget or Budget(), **more)
+    more.setdefault("config", Config.load(None, llm={"max_tokens": 1024}))
+    return Loop(session, llm, Opening("Who won?"), budget=budget or Budget(), **more).run()
 
 
 def block(code: str) -> str:
@@ -142,7 +144,11 @@ def test_the_prompt_of_the_last_turn_says_so() -> None:
 
 def test_long_output_is_cut_with_a_notice() -> None:
     llm = ScriptedLLM([block("x"), FINISH])
-    result = run(PaperSession(StepOutput(output="y" * 100_000)), llm, output_chars=1000)
+    result = run(
+        PaperSession(StepOutput(output="y" * 100_000)),
+        llm,
+        config=Config.load(None, sandbox={"max_output_chars": 1000}),
+    )
     assert "left out" in last_message(llm)
     assert len(last_message(llm)) < 1500
     assert result.steps[0].truncated
@@ -191,7 +197,7 @@ def test_the_reply_is_asked_for_within_the_tokens_that_are_left() -> None:
 
 def test_no_call_is_given_more_time_than_the_run_has_left() -> None:
     llm = ScriptedLLM([FINISH])
-    run(PaperSession(), llm, Budget(Limits(seconds=5)), timeout=60)
+    run(PaperSession(), llm, Budget(Limits(seconds=5)))
     timeout = llm.options[0]["timeout"]
     assert timeout is not None
     assert 0 < timeout <= 5

@@ -12,7 +12,8 @@ from rlm_mem import Memory
 from rlm_mem.models.budget import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation
-from rlm_mem.sandbox.programs import FUNCTIONS, MAX_REPLY_CHARS, programs_in, without_definitions
+from rlm_mem.recall.programs import MAX_REPLY_CHARS, programs_in, without_definitions
+from rlm_mem.sandbox.functions import FUNCTIONS
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 ENGINES = ("monty", "cpython")

@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
-from rlm_mem.sandbox.conversation import Conversation, Turn
-from rlm_mem.sandbox.programs import programs_in
-from rlm_mem.sandbox.prompts import SYSTEM_PROMPT, Opening, build_opening, clip, feedback, fenced
+from rlm_mem.recall.conversation import Conversation, Turn
+from rlm_mem.recall.programs import programs_in
+from rlm_mem.recall.prompts import SYSTEM_PROMPT, Opening, build_opening, clip, feedback, fenced
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.tokens import count_tokens
 

@@ -14,9 +14,10 @@ from rlm_mem import Memory
 from rlm_mem.models.base import Message
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import recall_session
-from rlm_mem.sandbox.programs import FUNCTIONS, programs_in
-from rlm_mem.sandbox.prompts import SYSTEM_PROMPT, fenced
-from rlm_mem.sandbox.shown import Shown
+from rlm_mem.recall.programs import programs_in
+from rlm_mem.recall.prompts import SYSTEM_PROMPT, fenced
+from rlm_mem.recall.quoting import ShownData
+from rlm_mem.sandbox.functions import FUNCTIONS
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.delimiters import breaking, unbroken
 
@@ -110,7 +111,7 @@ def test_the_text_of_hits_and_questions_counts_as_shown(store: ChunkStore) -> No
 
 
 def test_honest_programs_are_not_taken_for_quotations() -> None:
-    shown = Shown(SYSTEM_PROMPT)
+    shown = ShownData(SYSTEM_PROMPT)
     shown.add(
         "He wrote print(search('tea')) and then FINAL(answer). FINAL('tea', chunk_ids=['chunk-1']) was wrong."
     )
@@ -128,7 +129,7 @@ def test_honest_programs_are_not_taken_for_quotations() -> None:
 
 
 def test_comparing_is_linear_in_the_shown_text() -> None:
-    shown = Shown()
+    shown = ShownData()
     began = time.process_time()
     for text in (
         "e\u0301\u0316" * 70_000,

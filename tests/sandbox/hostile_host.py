@@ -22,6 +22,7 @@ from hostile import PROGRAMS
 
 from rlm_mem.errors import BudgetError, InputError
 from rlm_mem.models.base import Completion, Usage
+from rlm_mem.recall import REPLSession
 from rlm_mem.sandbox import session as session_module
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -90,7 +91,7 @@ def main(engine: str, policy: str, groups: list[str]) -> None:
     outcomes = []
     with ChunkStore(folder / "memory") as store:
         kept = store.create_chunk("Ana: green tea, please.", conversation_id="conv-1", tags=["tea"], tokens=6)
-        session = session_module.REPLSession(store, Parrot(), 5, engine=engine)
+        session = REPLSession(store, Parrot(), 5, engine=engine)
         session.llm_query("warm up")
         session.reset()
         for group, name, code in PROGRAMS:

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import errors
-from rlm_mem.sandbox import REPLSession, seccomp
+from rlm_mem.recall import REPLSession
+from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.policy import check_program
 from rlm_mem.sandbox.watchdog import alarm
 from rlm_mem.store.core.chunk_store import ChunkStore

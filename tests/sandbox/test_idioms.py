@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from rlm_mem.errors import ProgramError
-from rlm_mem.sandbox import REPLSession, seccomp
+from rlm_mem.recall import REPLSession
+from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.sandbox.corpus_store import fill

@@ -13,7 +13,8 @@ import pytest
 from rlm_mem import errors
 from rlm_mem.models.base import Completion
 from rlm_mem.models.budget import Budget, Limits
-from rlm_mem.sandbox import REPLSession, seccomp
+from rlm_mem.recall import REPLSession
+from rlm_mem.sandbox import seccomp
 from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.sandbox.corpus_store import fill
 from tests.waiting import takes

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from rlm_mem import errors
+from rlm_mem.recall import REPLSession
 from rlm_mem.recall.recall import RecallOperation
 from rlm_mem.recall.trajectory import list_trajectories
-from rlm_mem.sandbox import REPLSession, seccomp
+from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.stopping import Stop, stopped_by
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -198,7 +199,7 @@ def test_a_host_function_cannot_call_back_into_its_session(store: ChunkStore, en
 
 HOST = """
 import os, socket, sys, tempfile
-from rlm_mem.sandbox import REPLSession
+from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 folder = tempfile.mkdtemp(dir=sys.argv[2])

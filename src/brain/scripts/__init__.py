@@ -19,7 +19,7 @@ from rlm_mem.interchange.importing import import_from_markdown
 from rlm_mem.persona.library import load_personality, load_slider
 from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
 from rlm_mem.recall.recall import RecallOperation, RecallResult
-from rlm_mem.sandbox.session import REPLSession
+from rlm_mem.recall.repl_session import REPLSession
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 
 MemoryChunk = Chunk  # another documented name

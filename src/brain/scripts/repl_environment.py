@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from rlm_mem.errors import MaxIterationsError, SandboxViolation, TimeoutError
-from rlm_mem.sandbox.session import REPLSession
+from rlm_mem.recall.repl_session import REPLSession
 
 __all__ = ["MaxIterationsError", "REPLSession", "SandboxViolation", "TimeoutError"]

@@ -169,9 +169,9 @@ def _model(memory: Memory) -> Finding:
 
 
 def _sandbox(memory: Memory) -> Finding:
-    from rlm_mem.sandbox.session import REPLSession
+    from rlm_mem.sandbox.session import SandboxSession
 
-    with REPLSession(memory.store, config=memory.config) as session:
+    with SandboxSession(memory.store, config=memory.config) as session:
         worked = session.run("print(6 * 7)")
         escaped = session.run("open('/etc/hostname').read()")
         engine = session.engine_name

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.mcp.service import Call
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.sandbox.loop import LoopStep
+    from rlm_mem.recall.turn import LoopStep
 
 __all__ = ["TOOLS", "Source", "on_step", "sources"]
 

@@ -271,20 +271,23 @@ class Budget:
                 self._end("depth", f"rlm_query at depth {depth}, but max_depth is {limit}", "raise max_depth")
             self._depth = max(self._depth, depth)
 
-    def check(self) -> None:
+    def check(self) -> float:
         """Raise when the run is over: time is up, tokens or money are spent, or a budget ended it before.
+
+        Returns:
+            Seconds of wall clock left; infinite without a limit.
 
         Raises:
             BudgetError: ``stopped_by`` says which.
         """
         with self._lock:
             self._check()
+            return self._seconds_left()
 
     def remaining_seconds(self) -> float:
         """Seconds of wall clock left, never below 0; infinite without a limit."""
         with self._lock:
-            limit = self.limits.seconds
-            return math.inf if limit is None else max(0.0, limit - self._elapsed())
+            return self._seconds_left()
 
     def remaining_tokens(self) -> int | None:
         """Tokens neither spent nor set aside, never below 0; None without a limit."""
@@ -327,6 +330,10 @@ class Budget:
 
     def _elapsed(self) -> float:
         return 0.0 if self._started is None else self._clock() - self._started
+
+    def _seconds_left(self) -> float:
+        limit = self.limits.seconds
+        return math.inf if limit is None else max(0.0, limit - self._elapsed())
 
     def _tokens(self) -> int:
         return sum(tally.usage.total_tokens for tally in self._tallies.values())

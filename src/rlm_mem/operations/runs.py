@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlm_mem.models.budget import Limits
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.sandbox.loop import LoopStep
+    from rlm_mem.recall.turn import LoopStep
 
 __all__ = ["Kind", "LiveRun", "Operation", "RunEvent", "RunRegistry", "State"]
 

@@ -284,9 +284,9 @@ def _system(
 
 
 def _tools() -> list[str]:
-    from rlm_mem.sandbox.functions import STORE_FUNCTIONS
+    from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, STORE_FUNCTIONS
 
-    return [*STORE_FUNCTIONS, "llm_query", "llm_query_batched", "rlm_query"]
+    return [*STORE_FUNCTIONS, *MODEL_FUNCTIONS]
 
 
 def _vibe(sliders: Sequence[Mapping[str, Any]]) -> str:

@@ -1,6 +1,8 @@
 """RECALL and REASON: the RLM loop over a store, its trajectories, their replay and cost, and the host-driven form.
 
-Nothing here writes chunks. What a program may call lives in ``repl``, who writes programs in ``llm``.
+``loop`` asks the model and runs what it wrote (``prompts``, ``conversation``, ``programs``, ``quoting``, ``turn``);
+``run`` puts session, budget and trajectory together for ``recall`` and ``reason``. Nothing here writes chunks. Programs
+run in ``sandbox``, who writes them lives in ``models``.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from rlm_mem.recall.host_session import Execution, RecallSession, recall_session
 from rlm_mem.recall.outcome import OUTCOMES, OutcomeWord
 from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
 from rlm_mem.recall.recall import RecallOperation, RecallResult
+from rlm_mem.recall.repl_session import REPLSession
 from rlm_mem.recall.replay import Replay, ReplayStep, replay
 from rlm_mem.recall.trajectory import (
     Outcome,
@@ -27,6 +30,7 @@ __all__ = [
     "ReasonOperation",
     "ReasoningResult",
     "ReasoningStep",
+    "REPLSession",
     "RecallSession",
     "Execution",
     "recall_session",

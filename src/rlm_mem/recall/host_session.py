@@ -13,17 +13,18 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from rlm_mem.errors import BudgetError, ModelUnavailable, SessionComplete
+from rlm_mem.errors import ModelUnavailable, SessionComplete
 from rlm_mem.models.base import Completion, Options, Prompt, as_messages
 from rlm_mem.models.budget import Budget, Limits
-from rlm_mem.recall.recall import RecallResult, conclude
-from rlm_mem.recall.run import HostFunctions, RecordedLLM, Run, Runner, check_query, limits_from
+from rlm_mem.recall.loop import LoopResult
+from rlm_mem.recall.prompts import feedback, instructions
+from rlm_mem.recall.quoting import ShownData
+from rlm_mem.recall.recall import RecallResult, recall_result
+from rlm_mem.recall.recorder import RecordedLLM
+from rlm_mem.recall.repl_session import REPLSession
+from rlm_mem.recall.run import HostFunctions, Run, Runner, check_query, limits_from
+from rlm_mem.recall.turn import LoopStep, error_hint, first_ids, make_step, run_programs
 from rlm_mem.sandbox.final import check_final, known
-from rlm_mem.sandbox.loop import LoopResult
-from rlm_mem.sandbox.prompts import feedback, instructions
-from rlm_mem.sandbox.shown import Shown
-from rlm_mem.sandbox.steps import StepOutput
-from rlm_mem.sandbox.turn import LoopStep, error_hint, first_ids, make_step, run_program
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -116,7 +117,7 @@ class RecallSession:
         self._budget = Budget(limits, self._clock)
         self._opening = runner.opening(self.query)
         self.opening = self._opening.render()
-        self._shown = Shown(self.schema)
+        self._shown = ShownData(self.schema)
         self._shown.add(self.opening)
         self.hits = [dict(hit) for hit in self._opening.hits]
         self.store_summary = dict(self._opening.store)
@@ -124,7 +125,17 @@ class RecallSession:
         self._recorder.begin(self.store_summary, self.hits)
         self.id = self._recorder.trajectory.id
         recorded = RecordedLLM(runner.llm, self._recorder)
-        self._session = runner.session(self._budget, llm_client=recorded, depth=0, query=self.query)
+        self._session = REPLSession(
+            runner.store,
+            recorded,
+            timeout_seconds=runner.config.sandbox.timeout_seconds,
+            max_depth=runner.config.recall.max_depth,
+            functions=runner.functions,
+            engine=runner.engine,
+            budget=self._budget,
+            query=self.query,
+            config=runner.config,
+        )
         self._session.__enter__()
 
     def execute(self, code: str) -> Execution:
@@ -138,32 +149,25 @@ class RecallSession:
             if self.result is not None:
                 raise SessionComplete("the recall session has ended", hint="open a new recall_session")
             self._budget.start_iteration()
-            result: StepOutput | None = None
-            ended: BudgetError | None = None
-            refused = self._shown.refusal(code, self._session.functions)
-            if refused is None:
-                result, ended = run_program(self._session, code)
+            ran = run_programs(self._session, [code], self._shown)
             step = make_step(
-                [(code, result)] if result is not None else [],
+                ran,
                 turn=len(self._steps) + 1,
                 depth=0,
                 question=self.query,
                 output_chars=self._runner.config.sandbox.max_output_chars,
-                ended=ended,
                 final=self._session.final is not None,
-                refused=refused,
             )
-            if result is None and refused is None:
+            if not ran.done and ran.refused is None:
                 step = replace(step, programs=(code,))
             self._steps.append(step)
             self._evidence.update(dict.fromkeys(step.chunks_read))
             self._shown.add(step.output)
             self._shown.add(step.error or "")
             self._recorder.step(step)
-            if ended is not None:
-                self._stopped_by = ended.stopped_by
-            failed = ended or refused or (result.error if result is not None else None)
-            hint = error_hint(failed, step.error_kind or "") if failed is not None else None
+            if ran.ended is not None:
+                self._stopped_by = ran.ended.stopped_by
+            hint = error_hint(ran.error, step.error_kind or "") if ran.error is not None else None
             limit = self._budget.limits.iterations
             left = None if limit is None else limit - self._budget.spent().iterations
             final = self._session.final
@@ -234,7 +238,7 @@ class RecallSession:
         )
         self._session.__exit__(None, None, None)
         run = Run(loop, self._opening, loop.evidence, self._budget.spent(), self._recorder)
-        self.result = conclude(self._runner.store, run)
+        self.result = recall_result(self._runner.store, run)
         return self.result
 
 

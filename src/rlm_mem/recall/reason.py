@@ -14,9 +14,9 @@ from rlm_mem.recall.observing import told
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.recall.recall import Source, described, log_reading, source_of
-from rlm_mem.recall.run import Operation, Run, check_query
+from rlm_mem.recall.run import Run, RunOperation, check_query
 from rlm_mem.recall.trajectory import Trajectory
-from rlm_mem.sandbox.loop import LoopStep
+from rlm_mem.recall.turn import LoopStep
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class ReasoningResult:
         return outcome_word(content=self.conclusion, chunk_ids=self.chunk_ids, concluded=self.concluded)
 
 
-class ReasonOperation(Operation):
-    """Reasons over a store; made as :class:`~rlm_mem.recall.run.Operation` says.
+class ReasonOperation(RunOperation):
+    """Reasons over a store; made as :class:`~rlm_mem.recall.run.RunOperation` says.
 
     With the offline model a fixed program walks the links (:mod:`rlm_mem.recall.offline_reason`).
     """
@@ -116,12 +116,12 @@ class ReasonOperation(Operation):
         run = runner.run(
             query, "reason", llm=offline, limits=limits, task=REASON_TASK, on_step=on_step, on_text=on_text
         )
-        return conclude(runner.store, run)
+        return reasoning_result(runner.store, run)
 
     __call__ = reason
 
 
-def conclude(store: ChunkStore, run: Run) -> ReasoningResult:
+def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
     """Make the result of a finished run, and close its trajectory."""
     loop = run.loop
     given: dict[str, Any] = loop.answer if isinstance(loop.answer, dict) else {}

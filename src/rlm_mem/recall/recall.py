@@ -12,9 +12,9 @@ from rlm_mem.models.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.observing import told
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.recall.run import Operation, Run
+from rlm_mem.recall.run import Run, RunOperation
 from rlm_mem.recall.trajectory import Trajectory
-from rlm_mem.sandbox.loop import LoopStep
+from rlm_mem.recall.turn import LoopStep
 from rlm_mem.store.core.standing import standing
 from rlm_mem.telemetry import observed
 
@@ -113,8 +113,8 @@ class RecallResult:
         return outcome_word(content=self.content, chunk_ids=self.chunk_ids, concluded=self.concluded)
 
 
-class RecallOperation(Operation):
-    """Answers questions from a store; made as :class:`~rlm_mem.recall.run.Operation` says."""
+class RecallOperation(RunOperation):
+    """Answers questions from a store; made as :class:`~rlm_mem.recall.run.RunOperation` says."""
 
     @observed("recall", told)
     def recall(
@@ -138,12 +138,12 @@ class RecallOperation(Operation):
             ModelError: the model failed.
         """
         run = self._runner.run(query, "recall", limits=limits, on_step=on_step, on_text=on_text)
-        return conclude(self._runner.store, run)
+        return recall_result(self._runner.store, run)
 
     __call__ = recall
 
 
-def conclude(store: ChunkStore, run: Run) -> RecallResult:
+def recall_result(store: ChunkStore, run: Run) -> RecallResult:
     """Make the result of a finished run: text, chunks, confidence; and close its trajectory."""
     content, named = answer_text(run.loop.answer)
     chunks = existing(store, [*run.loop.chunk_ids, *named])

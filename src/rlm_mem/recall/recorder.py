@@ -10,21 +10,36 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from datetime import UTC
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from rlm_mem.models.base import LLM, Completion, Options, Prompt, as_messages, render_prompt
 from rlm_mem.models.budget import Spent
 from rlm_mem.models.secrets import redact
-from rlm_mem.recall.trajectory import FORMAT, Outcome, SubCall, Trajectory, stamp, trajectory_file
-from rlm_mem.sandbox.loop import LoopStep
+from rlm_mem.recall.model_calls import bounded_reply
+from rlm_mem.recall.trajectory import (
+    FORMAT,
+    Outcome,
+    SubCall,
+    Trajectory,
+    prompt_key,
+    stamp,
+    trajectory_file,
+)
+from rlm_mem.recall.turn import LoopStep
+from rlm_mem.sandbox.steps import MAX_ERROR_CHARS
+from rlm_mem.sandbox.values import clipped, well_formed
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["TrajectoryRecorder"]
+__all__ = ["RecordedLLM", "TrajectoryRecorder", "described"]
 
 MAX_RECORD_BYTES = 8_000_000
 """Of the steps and sub-calls of one run; what comes after is counted and left out. With the first and the last line,
 which are bounded by themselves, a file stays below 16 MB."""
+
+MAX_PROMPT_PREVIEW = 400
+"""Characters of the prompt of a sub-call that are recorded."""
 
 _log = logging.getLogger(__name__)
 
@@ -198,3 +213,41 @@ def _redacted(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return redact(str(value))
+
+
+def described(error: BaseException) -> str:
+    """Kind and message of an error, as records hold it."""
+    return clipped(well_formed(f"{type(error).__name__}: {error}"), MAX_ERROR_CHARS)
+
+
+class RecordedLLM:
+    """Passes the sub-calls of programs on to the model and records each of them."""
+
+    def __init__(self, llm: LLM, recorder: TrajectoryRecorder) -> None:
+        self._llm = llm
+        self._recorder = recorder
+        self.name = llm.name
+
+    def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
+        """Answer as the model does; its errors pass through after they were recorded."""
+        asked = as_messages(messages)
+        prompt = render_prompt(asked)
+        record = {
+            "key": prompt_key(prompt),
+            "prompt": prompt[:MAX_PROMPT_PREVIEW],
+            "prompt_chars": len(prompt),
+        }
+        try:
+            completion = bounded_reply(self._llm.complete(asked, **options))
+        except Exception as error:  # recorded and raised again, whatever a foreign model throws
+            self._recorder.call(**record, reply="", model=self.name, error=described(error))
+            raise
+        self._recorder.call(
+            **record,
+            reply=completion.text,
+            model=completion.model or self.name,
+            usage=completion.usage,
+            cost=completion.cost,
+            seconds=completion.seconds,
+        )
+        return completion

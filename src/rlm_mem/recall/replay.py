@@ -18,11 +18,12 @@ from rlm_mem.models.base import Completion, Options, Prompt, as_messages, render
 from rlm_mem.models.budget import Budget, Limits
 from rlm_mem.models.secrets import redact
 from rlm_mem.recall.grounding import answer_text
+from rlm_mem.recall.loop import output_limit
+from rlm_mem.recall.quoting import QuotedProgram
 from rlm_mem.recall.run import Runner
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
-from rlm_mem.sandbox.shown import QuotedProgram
+from rlm_mem.recall.turn import LoopStep, make_step, run_programs
 from rlm_mem.sandbox.steps import Final
-from rlm_mem.sandbox.turn import LoopStep, make_step, run_program
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -95,14 +96,14 @@ def replay(
         NotFoundError: there is no such trajectory.
     """
     recorded = load_trajectory(store, trajectory) if isinstance(trajectory, str) else trajectory
-    again = _Again(store, recorded, config, functions, engine, limits)
+    replayer = _Replayer(store, recorded, config, functions, engine, limits)
     stopped_by: str | None = None
     try:
-        final = again.play(recorded.query, 0)
+        final = replayer.play(recorded.query, 0)
     except BudgetError as error:
-        final, stopped_by = again.final, error.stopped_by
+        final, stopped_by = replayer.final, error.stopped_by
     # A sub-question's steps end before those of the turn that asked it, as they did when it was recorded.
-    steps = tuple(again.steps)
+    steps = tuple(replayer.steps)
     outcome = recorded.outcome
     then = (outcome.content, outcome.chunk_ids) if outcome is not None else (None, ())
     content, named = answer_text(_conclusion(final.answer) if final is not None else None)
@@ -151,7 +152,7 @@ class _RecordedReplies:
         return Completion(call.reply, call.usage, model=call.model, provider="recorded", cost=Decimal(0))
 
 
-class _Again:
+class _Replayer:
     """The state of one replay."""
 
     def __init__(
@@ -170,9 +171,7 @@ class _Again:
             store, self._llm, config=config, functions=functions, engine=engine or recorded.engine
         )
         settings = self._runner.config
-        self._output_chars = max(
-            400, min(settings.sandbox.max_output_chars, settings.llm.context_tokens * 3 // 4)
-        )
+        self._output_chars = output_limit(settings, settings.llm.context_tokens)
         self._budget = Budget(
             limits
             or Limits(
@@ -190,37 +189,24 @@ class _Again:
         queue = self._runs.get((question, depth))
         steps = queue.popleft() if queue else []
         with self._runner.session(
-            self._budget, llm_client=self._llm, depth=depth, query=question, subquery=self._sub_question
+            self._budget, self._llm, lambda question: self._sub_question(question, depth + 1)
         ) as session:
             for then in steps:
-                done = []
-                ended: BudgetError | None = None
-                for code in then.programs:
-                    result, ended = run_program(session, code)
-                    if result is not None:
-                        done.append((code, result))
-                    if (
-                        ended is not None
-                        or result is None
-                        or result.error is not None
-                        or session.final is not None
-                    ):
-                        break
+                ran = run_programs(session, then.programs)
                 now = make_step(
-                    done,
+                    ran,
                     turn=then.turn,
                     depth=depth,
                     question=question,
                     output_chars=self._output_chars,
-                    ended=ended,
                     final=session.final is not None,
                 )
                 if then.programs:
                     self.steps.append(_compare(then, now))
                 if depth == 0:
                     self.final = session.final
-                if ended is not None:
-                    raise ended
+                if ran.ended is not None:
+                    raise ran.ended
                 if session.final is not None:
                     break
             return session.final

@@ -6,29 +6,26 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.models.base import LLM, Completion, Options, Prompt, adapt, as_messages, render_prompt
+from rlm_mem.models.base import LLM, adapt
 from rlm_mem.models.budget import Budget, Limits, Spent
-from rlm_mem.recall.recorder import TrajectoryRecorder
-from rlm_mem.recall.trajectory import prompt_key, prune_trajectories
-from rlm_mem.sandbox.calls import bounded_reply
-from rlm_mem.sandbox.loop import LoopResult, LoopStep, drive
-from rlm_mem.sandbox.prompts import Opening, build_opening, instructions, store_figures
-from rlm_mem.sandbox.steps import MAX_ERROR_CHARS
-from rlm_mem.sandbox.stopping import Calls, StoppableModel, stop_of_context
-from rlm_mem.sandbox.turn import first_ids
-from rlm_mem.sandbox.values import clipped, well_formed
+from rlm_mem.recall.loop import Loop, LoopResult
+from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
+from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
+from rlm_mem.recall.recorder import RecordedLLM, TrajectoryRecorder, described
+from rlm_mem.recall.trajectory import prune_trajectories
+from rlm_mem.recall.turn import LoopStep, first_ids
+from rlm_mem.sandbox.session import SandboxSession
+from rlm_mem.sandbox.stopping import stop_of_context
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config, RecallConfig
-    from rlm_mem.sandbox.session import REPLSession
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Operation", "RecordedLLM", "Run", "Runner", "check_query", "limits_from"]
+__all__ = ["Run", "RunOperation", "Runner", "check_query", "limits_from"]
 
-_PREVIEW = 400
 _MAX_QUERY = 10_000
 _FIGURES_SECONDS = 5.0
 
@@ -58,11 +55,6 @@ def limits_from(config: RecallConfig) -> Limits:
     )
 
 
-def described(error: BaseException) -> str:
-    """Kind and message of an error, as records hold it."""
-    return clipped(well_formed(f"{type(error).__name__}: {error}"), MAX_ERROR_CHARS)
-
-
 def check_query(query: str) -> str:
     """Return the question without surrounding space.
 
@@ -88,35 +80,6 @@ def check_query(query: str) -> str:
 def _plain_number(value: Decimal | float | None) -> float | str | None:
     # As the trajectory's file holds it: exact.
     return str(value) if isinstance(value, Decimal) else value
-
-
-class RecordedLLM:
-    """Passes the sub-calls of programs on to the model and records each of them."""
-
-    def __init__(self, llm: LLM, recorder: TrajectoryRecorder) -> None:
-        self._llm = llm
-        self._recorder = recorder
-        self.name = llm.name
-
-    def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
-        """Answer as the model does; its errors pass through after they were recorded."""
-        asked = as_messages(messages)
-        prompt = render_prompt(asked)
-        record = {"key": prompt_key(prompt), "prompt": prompt[:_PREVIEW], "prompt_chars": len(prompt)}
-        try:
-            completion = bounded_reply(self._llm.complete(asked, **options))
-        except Exception as error:  # recorded and raised again, whatever a foreign model throws
-            self._recorder.call(**record, reply="", model=self.name, error=described(error))
-            raise
-        self._recorder.call(
-            **record,
-            reply=completion.text,
-            model=completion.model or self.name,
-            usage=completion.usage,
-            cost=completion.cost,
-            seconds=completion.seconds,
-        )
-        return completion
 
 
 class Runner:
@@ -167,9 +130,10 @@ class Runner:
             ModelError: the model failed; what was done until then is in the trajectory.
         """
         query = check_query(query)
-        model = writer = llm or self.llm
+        llm = llm or self.llm
         budget = Budget(limits or self.limits)
-        recorder = self.recorder(query, operation, model.name, budget.limits)
+        recorder = self.recorder(query, operation, llm.name, budget.limits)
+        recorded = RecordedLLM(llm, recorder)
         evidence: dict[str, None] = {}
 
         def record(step: LoopStep) -> None:
@@ -178,17 +142,28 @@ class Runner:
             if on_step is not None:
                 on_step(step)
 
-        budget.start()
-        opening = self.opening(query, task)
-        recorder.begin(opening.store, opening.hits)
-
-        def ask(asked: str | Opening, depth: int, **more: Any) -> LoopResult:
-            return self._drive(
-                asked, depth, writer, RecordedLLM(model, recorder), budget, sub_question, record, **more
-            )
+        def answer(opening: Opening, depth: int, on_text: Callable[[str], None] | None = None) -> LoopResult:
+            session = self.session(budget, recorded, lambda question: sub_question(question, depth + 1))
+            with session, session.driven():
+                # Where somebody may end the run, the wait for the model can be left, too.
+                writer = llm if stop_of_context() is None else StoppableModel(llm, session.call_apart)
+                return Loop(
+                    session,
+                    writer,
+                    opening,
+                    budget=budget,
+                    config=self.config,
+                    system=instructions(self.functions, model=llm.name != "offline"),
+                    depth=depth,
+                    on_step=record,
+                    on_text=on_text,
+                ).run()
 
         def sub_question(question: str, depth: int) -> dict[str, Any]:
-            result = ask(check_query(question), depth)
+            question = check_query(question)
+            # Checked before the opening is built, so that a refused depth costs nothing.
+            budget.enter(depth)
+            result = answer(self.opening(question), depth)
             budget.check()
             return {
                 "answer": result.answer,
@@ -196,22 +171,15 @@ class Runner:
                 "confidence": result.confidence,
             }
 
-        stop = stop_of_context()
-        calls = Calls()
+        budget.start()
+        opening = self.opening(query, task)
+        recorder.begin(opening.store, opening.hits)
         try:
-            if stop is None:
-                loop = ask(opening, 0, on_text=on_text)
-            else:
-                # Somebody may end the run: the wait for the model can then be left, too.
-                writer = StoppableModel(model, calls, stop.check)
-                with stop.ending(calls.leave):
-                    loop = ask(opening, 0, on_text=on_text)
+            loop = answer(opening, 0, on_text)
         except BaseException as error:
             recorder.finish(budget.spent(), evidence=evidence, error=described(error))
             error.add_note(f"The steps so far are in trajectory {recorder.trajectory.id}.")
             raise
-        finally:
-            calls.close()
         return Run(loop, opening, first_ids(evidence), budget.spent(), recorder)
 
     def opening(self, query: str, task: str = "") -> Opening:
@@ -240,57 +208,30 @@ class Runner:
             prune_trajectories(self.store, settings.keep_trajectory_days)
         return recorder
 
-    def session(self, budget: Budget, **more: Any) -> REPLSession:
-        """A sandbox session of this runner's kind that spends from ``budget``."""
-        from rlm_mem.sandbox.session import REPLSession
+    def session(
+        self, budget: Budget, llm: LLM, sub_question: Callable[[str], dict[str, Any]]
+    ) -> SandboxSession:
+        """A sandbox session of this runner's kind that spends from ``budget``.
 
-        return REPLSession(
+        Args:
+            llm: answers ``llm_query``.
+            sub_question: answers ``rlm_query``.
+        """
+        calls = ModelCalls(llm, budget, self.config)
+        return SandboxSession(
             self.store,
-            timeout_seconds=self.config.sandbox.timeout_seconds,
+            ask=calls.ask,
+            ask_all=calls.ask_all,
+            sub_question=sub_question,
+            check=budget.check,
             functions=self.functions,
+            timeout_seconds=self.config.sandbox.timeout_seconds,
             engine=self.engine,
-            budget=budget,
             config=self.config,
-            **more,
         )
 
-    def _drive(
-        self,
-        asked: str | Opening,
-        depth: int,
-        llm: LLM,
-        sub_llm: LLM,
-        budget: Budget,
-        sub_question: Callable[[str, int], Any],
-        on_step: Callable[[LoopStep], None],
-        *,
-        on_text: Callable[[str], None] | None = None,
-    ) -> LoopResult:
-        settings = self.config
-        if isinstance(asked, str):
-            # Checked before the opening is built, so that a refused depth costs nothing.
-            budget.enter(depth)
-            asked = self.opening(asked)
-        with self.session(
-            budget, llm_client=sub_llm, depth=depth, query=asked.question, subquery=sub_question
-        ) as session:
-            return drive(
-                session,
-                llm,
-                asked,
-                budget=budget,
-                system=instructions(self.functions, model=llm.name != "offline"),
-                depth=depth,
-                context_tokens=getattr(llm, "context_tokens", None) or settings.llm.context_tokens,
-                answer_tokens=settings.llm.max_tokens,
-                output_chars=settings.sandbox.max_output_chars,
-                timeout=settings.llm.timeout_seconds,
-                on_step=on_step,
-                on_text=on_text,
-            )
 
-
-class Operation:
+class RunOperation:
     """What RECALL and REASON are made of: a store, a model, budgets and an engine.
 
     Args:

@@ -22,7 +22,7 @@ from rlm_mem.errors import InvalidQuery, NotFoundError
 from rlm_mem.models.base import Usage
 from rlm_mem.models.budget import ModelSpending
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.sandbox.loop import LoopStep
+from rlm_mem.recall.turn import LoopStep
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.brain_files import BrainFiles

@@ -99,7 +99,7 @@ class Dispatcher:
         except TypeError as error:
             # Most often a wrong argument; Python's own words name the class behind the function.
             text = str(error)
-            for inside in ("StoreFunctions.", "REPLSession.", "_functions.<locals>."):
+            for inside in ("StoreFunctions.", "SandboxSession.", "_host_functions_by_name.<locals>."):
                 text = text.replace(inside, "")
             text = text.replace("<lambda>", name)
             raise HostCallFailed("TypeError", text if name in text else f"{name}: {text}") from error

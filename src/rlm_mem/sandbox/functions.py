@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore, Summary
 
-__all__ = ["STORE_FUNCTIONS", "StoreFunctions", "failed"]
+__all__ = ["FUNCTIONS", "MODEL_FUNCTIONS", "STORE_FUNCTIONS", "StoreFunctions", "failed"]
 
 STORE_FUNCTIONS = (
     "read_chunk",
@@ -32,6 +32,10 @@ STORE_FUNCTIONS = (
     "timeline",
     "stats",
 )
+
+MODEL_FUNCTIONS = ("llm_query", "llm_query_batched", "rlm_query")
+FUNCTIONS = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS, "FINAL"))
+"""What every session provides under names that a program cannot redefine; a session may provide more."""
 
 MAX_CONTENT_CHARS = 200_000
 MAX_QUERY_CHARS = 10_000

@@ -1,4 +1,4 @@
-"""REPLSession: a sandboxed Python session over a store, with functions of its own and budgets."""
+"""SandboxSession: runs programs over a store, one after the other in one namespace."""
 
 from __future__ import annotations
 
@@ -12,34 +12,27 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rlm_mem import errors
 from rlm_mem.config import Config
-from rlm_mem.errors import BudgetError, InputError
-from rlm_mem.sandbox.calls import ModelCalls
+from rlm_mem.errors import BudgetError, InputError, ModelUnavailable
 from rlm_mem.sandbox.dispatch import Dispatcher
 from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed, open_engine
 from rlm_mem.sandbox.final import Finished, known, read_final, refused
-from rlm_mem.sandbox.functions import STORE_FUNCTIONS, StoreFunctions
+from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.policy import check_program
 from rlm_mem.sandbox.steps import Final, StepOutput, Variable, bounded_error
-from rlm_mem.sandbox.stopping import Calls, StoppableModel, stop_of_context
+from rlm_mem.sandbox.stopping import Calls, stop_of_context
 from rlm_mem.sandbox.values import Bounds, plain, well_formed
 
 if TYPE_CHECKING:
-    from rlm_mem.models.budget import Budget
-    from rlm_mem.sandbox.loop import LoopResult, LoopStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["MODEL_FUNCTIONS", "REPLSession", "RESERVED_NAMES"]
-
-MODEL_FUNCTIONS = ("llm_query", "llm_query_batched", "rlm_query", "FINAL")
-RESERVED_NAMES = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS))
-"""Names that the sandbox provides and a program cannot redefine."""
+__all__ = ["SandboxSession", "check_positive"]
 
 MAX_PROGRAM_CHARS = 64_000
 """A syntax tree takes some 500 bytes of the host per character in the worst case."""
 
 
-class REPLSession:
-    """Runs programs of a model over one store (docs/spec/operations.md, REPLSession).
+class SandboxSession:
+    """Runs programs over one store; whoever answers ``llm_query`` and its kin is given as functions.
 
     Variables, functions and imports persist from one program to the next until :meth:`reset`. A session is
     used by one thread at a time; :meth:`cancel` and :meth:`close` end a running program from any other.
@@ -48,74 +41,62 @@ class REPLSession:
 
     Args:
         chunk_store: the memory, bound to one namespace; programs only read it.
-        llm_client: answers ``llm_query`` and writes the programs of :meth:`retrieve`: an object with
-            ``complete()``, a callable, a model name, or None for the configured model.
-        max_iterations: recursive model calls allowed, when ``budget`` is not given.
-        timeout_seconds: wall clock for one program.
-        max_depth: nesting of ``rlm_query``.
+        ask: answers ``llm_query`` as ``ask(prompt, context, seconds)``, where the program ends in ``seconds``. None:
+            such calls fail and say that there is no model.
+        ask_all: answers ``llm_query_batched`` as ``ask_all(prompts, seconds)``.
+        sub_question: answers ``rlm_query(question)``.
+        check: called before each program and when one took too long; gives the seconds that remain to the run, or
+            raises BudgetError. None: only ``timeout_seconds`` counts.
         functions: further host functions by name; plain data in, plain data out.
+        timeout_seconds: wall clock for one program.
         engine: ``monty`` or ``cpython``; None takes ``sandbox.engine`` of the settings.
-        budget: account of the whole run, shared with other sessions.
-        depth: nesting of this session.
-        query: the question, for :meth:`retrieve`.
         on_event: called with ``("host_call", HostCall)`` and ``("step", StepOutput)``.
         config: settings; None takes the store's.
-        subquery: answers ``rlm_query(question)`` as ``subquery(question, depth)`` instead of a nested session.
-        on_step: handed to the loops of nested sessions.
+
+    Raises:
+        InputError: an argument makes no sense.
+        InvalidConfig: there is no such engine, or this machine cannot isolate it.
     """
 
     def __init__(
         self,
         chunk_store: ChunkStore,
-        llm_client: Any = None,
-        max_iterations: int = 10,
-        timeout_seconds: float = 60,
-        max_depth: int = 5,
         *,
+        ask: Callable[[Any, Any, float], str] | None = None,
+        ask_all: Callable[[Any, float], list[str]] | None = None,
+        sub_question: Callable[[str], Any] | None = None,
+        check: Callable[[], float] | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        timeout_seconds: float = 60,
         engine: str | None = None,
-        budget: Budget | None = None,
-        depth: int = 0,
-        query: str | None = None,
         on_event: Callable[[str, Any], None] | None = None,
         config: Config | None = None,
-        subquery: Callable[[str, int], Any] | None = None,
-        on_step: Callable[[LoopStep], None] | None = None,
     ) -> None:
         if chunk_store is None:
-            raise InputError("REPLSession needs a store.", hint="Pass chunk_store=ChunkStore(folder).")
-        _positive("max_iterations", max_iterations)
-        _positive("timeout_seconds", timeout_seconds)
-        if max_depth < 0 or depth < 0:
-            raise InputError("max_depth and depth are 0 or more.")
+            raise InputError("a session needs a store", hint="Pass chunk_store=ChunkStore(folder).")
+        check_positive("timeout_seconds", timeout_seconds)
         self.chunk_store = chunk_store
-        self.llm_client = llm_client
-        self.max_iterations = max_iterations
         self.timeout_seconds = timeout_seconds
-        self.max_depth = max_depth
-        self.depth = depth
-        self.query = query
         self.config = config or getattr(chunk_store, "config", None) or Config()
-        self._given_budget = budget
+        self._ask = ask or _no_model
+        self._ask_all = ask_all or _no_model
+        self._sub_question = sub_question or _no_model
+        self._check = check
         self._on_event = on_event
-        self._on_step = on_step
-        self._subquery = subquery
-        self._extra = dict(functions or {})
-        self._store_functions = StoreFunctions(chunk_store, self._note_read)
-        self._table = self._functions()
-        self._names = {name: _stub(name) for name in self._table}
-        self._reserved = frozenset(self._table)
+        self._host_functions = dict(functions or {})
+        self._table = table = self._host_functions_by_name()
+        self._names = {name: _stub(name) for name in table}
+        self._reserved = frozenset(table)
+        sandbox = self.config.sandbox
         self._dispatcher = Dispatcher(
-            self._table, self._extra.keys(), self.config.sandbox.max_host_calls, on_event, self._apart
+            table, self._host_functions.keys(), sandbox.max_host_calls, on_event, self.call_apart
         )
         self._calls = Calls()
         self._state = threading.Lock()
         self._runner: int | None = None
         self._ended: errors.SessionCancelled | None = None
-        self._inner: REPLSession | None = None
         self._driving = False
         self._printed = Printed(0)
-        sandbox = self.config.sandbox
         self._longest = max(60.0, float(timeout_seconds))
         limits = EngineLimits(
             seconds=self._longest,
@@ -130,41 +111,21 @@ class REPLSession:
         self._reads: dict[str, None] = {}
         self._final: Final | None = None
         self.last_step: StepOutput | None = None
-        self._open_account()
 
-    def _open_account(self) -> None:
-        from rlm_mem.models.budget import Budget, Limits
-
-        budget = self._given_budget
-        if budget is None:
-            # On its own, a session bounds model calls by iterations alone (docs/spec/decisions.md, 21).
-            budget = Budget(
-                Limits(iterations=self.max_iterations, depth=self.max_depth, seconds=None, model_calls=None)
-            )
-        self.budget = budget
-        self._models = ModelCalls(
-            self.llm_client,
-            budget,
-            counts_iterations=self._given_budget is None,
-            config=self.config,
-            remaining=lambda: self._deadline - time.monotonic(),
-        )
-
-    def _functions(self) -> dict[str, Callable[..., Any]]:
-        table = self._store_functions.table()
-        table["llm_query"] = lambda prompt, context=None: self._models.ask(prompt, context)
-        table["llm_query_batched"] = lambda prompts: self._models.ask_all(prompts)
+    def _host_functions_by_name(self) -> dict[str, Callable[..., Any]]:
+        """The host functions by name."""
+        table = StoreFunctions(self.chunk_store, self._note_read).table()
+        table["llm_query"] = lambda prompt, context=None: self._ask(prompt, context, self.seconds_left())
+        table["llm_query_batched"] = lambda prompts: self._ask_all(prompts, self.seconds_left())
         table["rlm_query"] = self._rlm_query
         table["FINAL"] = self._call_final
-        for name, function in self._extra.items():
+        for name, function in self._host_functions.items():
             if not name.isidentifier() or name.startswith("_") or not callable(function):
                 raise InputError(f"A host function needs a plain name and a callable; got {name!r}.")
             if name in table:
                 raise InputError(f"The sandbox provides {name} itself.", hint="Choose another name.")
             table[name] = function
         return table
-
-    # The documented interface.
 
     def execute(self, code: str, timeout: float | None = None) -> Any:
         """Run a program and return the value of its last expression, or None.
@@ -199,7 +160,7 @@ class REPLSession:
         if not isinstance(code, str):
             raise InputError("A program is text.")
         seconds = self.timeout_seconds if timeout is None else timeout
-        _positive("timeout", seconds)
+        check_positive("timeout", seconds)
         if seconds > self._longest:
             raise InputError(
                 f"timeout is at most {self._longest:g} seconds in this session.",
@@ -212,46 +173,6 @@ class REPLSession:
                     hint="Call reset(), or open another session.",
                 )
             return self._perform(code, seconds)
-
-    def retrieve(self, query: str | None = None, max_iterations: int | None = None) -> Any:
-        """Answer a question: the model writes programs until one calls FINAL.
-
-        Args:
-            query: the question; None takes the one given to the constructor.
-            max_iterations: turns and model calls allowed, instead of the session's.
-
-        Returns:
-            The answer, or None when the iterations ran out first, or the memory does not hold it.
-
-        Raises:
-            InputError: there is no question.
-            ModelError: the model failed.
-            SessionComplete: FINAL was called before.
-        """
-        question = query if query is not None else self.query
-        if question is None or not question.strip():
-            raise InputError("retrieve needs a question.", hint="Call retrieve('…').")
-        if self._final is not None:
-            raise errors.SessionComplete(
-                "The session is complete: FINAL was called.", hint="Call reset(), or open another session."
-            )
-        if max_iterations is not None:
-            _positive("max_iterations", max_iterations)
-        if self._given_budget is None:
-            former, self.max_iterations = self.max_iterations, max_iterations or self.max_iterations
-            self._open_account()
-            self.max_iterations = former
-        return self._drive(question).answer
-
-    def llm_query(self, prompt: str, context: dict[str, Any] | None = None) -> str:
-        """Ask the model.
-
-        Raises:
-            MaxIterationsError: more calls than ``max_iterations``, in a session without a budget of its own.
-            BudgetError: the run's budget is used up.
-            ModelError: the model failed.
-        """
-        return self._models.ask(prompt, context)
 
     def get_state(self) -> dict[str, Any]:
         """The program's names with their values as they are now.
@@ -287,7 +208,7 @@ class REPLSession:
         return self._final
 
     def reset(self) -> None:
-        """Forget every name, the answer, and the iterations counted by a session without a shared budget.
+        """Forget every name and the answer.
 
         Raises:
             SessionBusy: a program runs; :meth:`cancel` ends it.
@@ -297,7 +218,6 @@ class REPLSession:
         self._final = None
         self._reads.clear()
         self.last_step = None
-        self._open_account()
 
     def close(self) -> None:
         """End a running program and give the worker back; the answer stays readable.
@@ -329,10 +249,7 @@ class REPLSession:
             if self._runner is None and not self._driving:
                 return
             self._ended = errors.SessionCancelled(why)
-            inner = self._inner
             self._printed.stopped = True
-        if inner is not None:
-            inner.cancel()
         self._engine.interrupt()
         self._calls.leave()
 
@@ -343,8 +260,8 @@ class REPLSession:
             yield
 
     @contextmanager
-    def _driven(self) -> Iterator[None]:
-        """While a model drives the session, it can be cancelled between programs, too."""
+    def driven(self) -> Iterator[None]:
+        """While the block runs a model drives the session, which can be cancelled between programs, too."""
         with self._state:
             self._driving, self._ended = True, None
         try:
@@ -384,9 +301,21 @@ class REPLSession:
             hint="Use one session per thread, or cancel() the program first.",
         )
 
-    def _apart(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    def seconds_left(self) -> float:
+        """How long the running program may still take; infinite when none runs."""
+        return self._deadline - time.monotonic()
+
+    def call_apart(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        """Return what ``function`` gives, called in a thread of its own, so that :meth:`cancel` need not wait for it.
+
+        Raises:
+            SessionCancelled: it was left behind.
+            TimeoutError: the time of the running program was up first.
+            Exception: what the function raised.
+        """
+        self._check_ended()
         try:
-            return self._calls.call(function, self._deadline - time.monotonic(), *args, **keywords)
+            return self._calls.call(function, self.seconds_left(), *args, **keywords)
         except errors.SessionCancelled:
             self._check_ended()
             raise
@@ -412,9 +341,8 @@ class REPLSession:
         step = self.last_step = StepOutput()
         self._dispatcher.begin(step)
         self._reads = {}
-        if self._given_budget is not None:
-            self.budget.check()
-            seconds = min(seconds, self.budget.remaining_seconds())
+        if self._check is not None:
+            seconds = min(seconds, self._check())
         self._deadline = began + seconds
         try:
             self._check_ended()
@@ -432,9 +360,9 @@ class REPLSession:
             raise
         except errors.TimeoutError as error:
             step.error = bounded_error(error)
-            if self._given_budget is not None:
+            if self._check is not None:
                 # It may have been the run's time that was up, which is terminal.
-                self.budget.check()
+                self._check()
         except (errors.SandboxViolation, errors.ProgramError, errors.SandboxCrashed) as error:
             # The worker may have died because it was told to.
             self._check_ended()
@@ -473,70 +401,13 @@ class REPLSession:
         raise Finished
 
     def _rlm_query(self, question: Any) -> Any:
-        """Answer a sub-question in a session of its own (recursive, up to ``max_depth``)."""
         if not isinstance(question, str) or not question.strip():
             raise HostCallFailed("TypeError", "rlm_query takes a question as text")
-        depth = self.depth + 1
-        # Terminal like every budget: a model that is merely told so asks again and again.
-        self.budget.enter(depth)
-        if depth > self.max_depth:
-            raise BudgetError(
-                f"rlm_query at depth {depth}, but max_depth is {self.max_depth}",
-                stopped_by="depth",
-                hint="raise max_depth",
-            )
-        if self._subquery is not None:
-            return plain(self._subquery(question, depth))
-        return self._nested(question, depth)
+        return plain(self._sub_question(question))
 
-    def _nested(self, question: str, depth: int) -> dict[str, Any]:
-        nested = REPLSession(
-            self.chunk_store,
-            self._models.model,
-            self.max_iterations,
-            max(0.1, min(self.timeout_seconds, self._deadline - time.monotonic())),
-            self.max_depth,
-            functions=self._extra,
-            engine=self.engine_name,
-            budget=self.budget,
-            depth=depth,
-            query=question,
-            on_event=self._on_event,
-            config=self.config,
-            on_step=self._on_step,
-        )
-        self._inner = nested
-        try:
-            self._check_ended()
-            result = nested._drive(question)
-        finally:
-            self._inner = None
-            nested.close()
-        for chunk_id in result.evidence:
-            self._note_read(chunk_id)
-        # A budget that ended the nested run has ended this one too.
-        self.budget.check()
-        return {"answer": result.answer, "chunk_ids": list(result.chunk_ids), "confidence": result.confidence}
 
-    def _drive(self, question: str) -> LoopResult:
-        """Let the model answer ``question`` in this session."""
-        from rlm_mem.sandbox.loop import drive
-        from rlm_mem.sandbox.prompts import build_opening
-
-        config = self.config
-        with self._driven():
-            return drive(
-                self,
-                StoppableModel(self._models.model, self._calls, self._check_ended),
-                build_opening(self.chunk_store, question, limit=config.recall.first_hits),
-                budget=self.budget,
-                depth=self.depth,
-                context_tokens=config.llm.context_tokens,
-                answer_tokens=config.llm.max_tokens,
-                output_chars=config.sandbox.max_output_chars,
-                timeout=config.llm.timeout_seconds,
-                on_step=self._on_step,
-            )
+def _no_model(*_: Any) -> Any:
+    raise ModelUnavailable("this session has no model", hint="Open a REPLSession, or pass ask=.")
 
 
 def _stub(name: str) -> Callable[..., Any]:
@@ -549,6 +420,7 @@ def _stub(name: str) -> Callable[..., Any]:
     return function
 
 
-def _positive(name: str, value: Any) -> None:
+def check_positive(name: str, value: Any) -> None:
+    """Raise InputError unless ``value`` is a number above 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise InputError(f"{name} is a number above 0, not {value!r}.")

@@ -13,7 +13,7 @@ from typing import Any
 
 from rlm_mem.errors import SessionCancelled, TimeoutError
 
-__all__ = ["Calls", "Stop", "StoppableModel", "interruptible", "stop_of_context", "stopped_by"]
+__all__ = ["Calls", "Stop", "interruptible", "stop_of_context", "stopped_by"]
 
 
 class Stop(threading.Event):
@@ -70,38 +70,6 @@ def stopped_by(stop: Stop) -> Iterator[None]:
         yield
     finally:
         _stop.reset(token)
-
-
-class StoppableModel:
-    """A model whose calls can be left behind.
-
-    Args:
-        model: an LLM.
-        calls: carries its calls out.
-        check: called before each; raises when the run has ended.
-    """
-
-    def __init__(self, model: Any, calls: Calls, check: Callable[[], None]) -> None:
-        self._model = model
-        self._check = check
-        self._calls = calls
-
-    @property
-    def name(self) -> str:
-        """Of the model."""
-        return str(self._model.name)
-
-    def complete(self, messages: Any, **options: Any) -> Any:
-        """Answer as the model does.
-
-        Raises:
-            SessionCancelled: the call was left behind.
-        """
-        self._check()
-        return self._calls.call(self._model.complete, float("inf"), messages, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
 
 
 class _Job:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlm_mem.models.base import Message
-from rlm_mem.sandbox.prompts import Opening, clip, fenced
+from rlm_mem.recall.prompts import Opening, clip, fenced
 
 __all__ = ["Conversation", "Turn"]
 

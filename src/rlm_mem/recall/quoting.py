@@ -12,23 +12,24 @@ import unicodedata
 from collections.abc import Collection, Iterator
 
 from rlm_mem.errors import SandboxViolation
+from rlm_mem.recall.programs import parsed, programs_in
+from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
 from rlm_mem.sandbox.idioms import leaves_no_trace
-from rlm_mem.sandbox.programs import parsed, programs_in
 
-__all__ = ["QuotedProgram", "Shown"]
+__all__ = ["QuotedProgram", "ShownData"]
 
 
 class QuotedProgram(SandboxViolation):
     """A program that was not run because it stands in data that the model was shown."""
 
 
-_SPENDING = frozenset(("FINAL", "llm_query", "llm_query_batched", "rlm_query"))
+_SPENDING = frozenset(("FINAL", *MODEL_FUNCTIONS))
 _REMOVED = dict.fromkeys(map(ord, "\\`*>~|#,\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"))
 _QUOTES = dict.fromkeys(map(ord, '"“”„‘’‚«»´'), "'")
 _TABLE = {**_REMOVED, **_QUOTES}
 
 
-class Shown:
+class ShownData:
     """The data that a model was shown in one run.
 
     A program that stands in it word for word is refused, unless it only looks: nothing that reads and prints does

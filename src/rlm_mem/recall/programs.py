@@ -15,30 +15,13 @@ import textwrap
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from rlm_mem.sandbox.functions import FUNCTIONS
 from rlm_mem.sandbox.parsing import line_at_fault, parse
 
-__all__ = ["FUNCTIONS", "MAX_REPLY_CHARS", "parsed", "programs_in", "without_definitions"]
+__all__ = ["MAX_REPLY_CHARS", "parsed", "programs_in", "without_definitions"]
 
 MAX_REPLY_CHARS = 100_000
 """Longest reply of a model that is looked at, kept and recorded, in characters; the rest is cut off."""
-
-FUNCTIONS = frozenset(
-    [
-        "read_chunk",
-        "search_chunks",
-        "search",
-        "list_chunks_by_tag",
-        "get_linked_chunks",
-        "neighbors",
-        "timeline",
-        "stats",
-        "llm_query",
-        "llm_query_batched",
-        "rlm_query",
-        "FINAL",
-    ]
-)
-"""What every session provides; a session may provide more."""
 
 _LANGUAGES = frozenset(
     [

@@ -6,42 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import BudgetError, RlmMemError, SandboxViolation
 from rlm_mem.models.base import Completion, Usage
-from rlm_mem.sandbox.programs import programs_in, without_definitions
-from rlm_mem.sandbox.prompts import clip
-from rlm_mem.sandbox.steps import Final, StepOutput
+from rlm_mem.recall.programs import without_definitions
+from rlm_mem.recall.prompts import clip
+from rlm_mem.sandbox.steps import StepOutput
 
-__all__ = [
-    "Done",
-    "LoopSession",
-    "LoopStep",
-    "error_hint",
-    "error_kind",
-    "first_ids",
-    "make_step",
-    "printed",
-    "programs_in",
-    "run_program",
-]
+if TYPE_CHECKING:
+    from rlm_mem.recall.quoting import ShownData
+    from rlm_mem.sandbox.session import SandboxSession
 
+__all__ = ["LoopStep", "ProgramResults", "error_hint", "first_ids", "make_step", "run_programs"]
 
 MAX_READ_IDS = 2_000
 """Ids of chunks read that one step, or one run, names."""
-
-
-class LoopSession(Protocol):
-    """What the loop needs of a REPL session."""
-
-    @property
-    def final(self) -> Final | None: ...
-    @property
-    def functions(self) -> frozenset[str]: ...
-    @property
-    def last_step(self) -> StepOutput | None: ...
-    def run(self, code: str, timeout: float | None = None) -> StepOutput: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,59 +87,90 @@ def error_hint(error: Exception, kind: str) -> str | None:
     return hint or _HINTS.get(kind)
 
 
-Done = tuple[str, StepOutput]
-"""A program and what it left behind."""
+@dataclass(slots=True)
+class ProgramResults:
+    """What became of the programs of one reply.
+
+    Attributes:
+        done: the programs that ran, each with what it left behind.
+        ended: the budget that ended the last of them, or None.
+        refused: why the program after these was not run, or None.
+    """
+
+    done: list[tuple[str, StepOutput]] = field(default_factory=list)
+    ended: BudgetError | None = None
+    refused: SandboxViolation | None = None
+
+    @property
+    def error(self) -> RlmMemError | None:
+        """What failed, if anything did."""
+        return self.ended or self.refused or (self.done[-1][1].error if self.done else None)
 
 
-def run_program(session: LoopSession, code: str) -> tuple[StepOutput | None, BudgetError | None]:
-    """Run one program; a budget that ended it comes back beside what it had done until then.
+def run_programs(
+    session: SandboxSession, programs: Iterable[str], shown: ShownData | None = None
+) -> ProgramResults:
+    """Run programs in order up to the first that fails or was quoted, FINAL, or the end of a budget.
 
     Definitions of what the session provides are left out, and the output says so: small models repeat what they
     were told exists, and mean to call it.
+
+    Args:
+        shown: data that the model was shown, which a program must not stand in; None does not look.
     """
-    before = session.last_step
-    code, dropped = without_definitions(code, session.functions)
-    names = ", ".join(dropped)
-    if dropped and not code.strip():
-        nothing = SandboxViolation(
-            f"there was nothing to run: {names[:200]} is provided by the sandbox and cannot be defined",
-            hint="Call the functions as they are, with your own words as arguments.",
-        )
-        return StepOutput(error=nothing), None
-    try:
-        step = session.run(code)
-        if dropped:
-            note = f"[left out: your own {names[:200]}; the sandbox provides it, call it as it is]"
-            step.output = f"{note}\n{step.output}"
-        return step, None
-    except BudgetError as error:
-        # What the program did before its budget ended is evidence too.
-        partial = session.last_step
-        return (None if partial is before else partial), error
+    ran = ProgramResults()
+    for program in programs:
+        if shown is not None:
+            ran.refused = shown.refusal(program, session.functions)
+            if ran.refused is not None:
+                break
+        code, dropped = without_definitions(program, session.functions)
+        names = ", ".join(dropped)[:200]
+        before = session.last_step
+        if dropped and not code.strip():
+            result = StepOutput(error=_nothing_to_run(names))
+        else:
+            try:
+                result = session.run(code)
+            except BudgetError as error:
+                ran.ended = error
+                if session.last_step is None or session.last_step is before:
+                    break
+                # What the program did before its budget ended is evidence too.
+                result = session.last_step
+            else:
+                if dropped:
+                    note = f"[left out: your own {names}; the sandbox provides it, call it as it is]"
+                    result.output = f"{note}\n{result.output}"
+        ran.done.append((program, result))
+        if ran.error is not None or session.final is not None:
+            break
+    return ran
+
+
+def _nothing_to_run(names: str) -> SandboxViolation:
+    return SandboxViolation(
+        f"there was nothing to run: {names} is provided by the sandbox and cannot be defined",
+        hint="Call the functions as they are, with your own words as arguments.",
+    )
 
 
 def make_step(
-    done: Sequence[Done],
+    ran: ProgramResults,
     *,
     turn: int,
     depth: int,
     question: str,
     output_chars: int,
-    ended: BudgetError | None,
     final: bool,
-    refused: RlmMemError | None = None,
     completion: Completion | None = None,
     prompt_chars: int = 0,
     prompt_tokens: int = 0,
 ) -> LoopStep:
-    """Record one turn: the programs that ran, what they left, and the completion that wrote them.
-
-    Args:
-        refused: why a program of the reply was not run.
-    """
-    results = [result for _, result in done]
-    failed = ended or refused or (results[-1].error if results else None)
-    output, cut = clip(printed(results), output_chars)
+    """Record one turn: what its programs left behind, and the completion that wrote them (None: the host did)."""
+    results = [result for _, result in ran.done]
+    failed = ran.error
+    output, cut = clip(_printed(results), output_chars)
     reply = completion or Completion("", model="host", cost=Decimal(0))
     return LoopStep(
         turn=turn,
@@ -168,10 +179,10 @@ def make_step(
         prompt_chars=prompt_chars,
         prompt_tokens=prompt_tokens if completion is None else reply.usage.input_tokens,
         reply=reply.text,
-        programs=tuple(code for code, _ in done),
+        programs=tuple(code for code, _ in ran.done),
         output=output,
         error=str(failed) if failed is not None else None,
-        error_kind=error_kind(failed) if failed is not None else None,
+        error_kind=_error_kind(failed) if failed is not None else None,
         error_line=getattr(failed, "line", None),
         host_calls=tuple(
             {"name": c.name, "args": c.args_preview, "result": c.result_preview, "seconds": c.seconds}
@@ -194,12 +205,12 @@ def first_ids(chunk_ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(islice(chunk_ids, MAX_READ_IDS))
 
 
-def error_kind(error: Exception) -> str:
+def _error_kind(error: Exception) -> str:
     """Name of the error as the program would call it."""
     return str(getattr(error, "kind", None) or type(error).__name__)
 
 
-def printed(done: Sequence[StepOutput]) -> str:
+def _printed(done: Sequence[StepOutput]) -> str:
     """What the programs of one turn printed; the value of a last bare expression counts as printed."""
     parts = []
     for result in done:

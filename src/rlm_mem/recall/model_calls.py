@@ -1,0 +1,275 @@
+"""Calls of a model: bounded, charged to one locked budget, and left behind when the run is cancelled."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+from rlm_mem.errors import InputError, ModelError
+from rlm_mem.models.base import Completion, Usage, adapt, estimate_usage
+from rlm_mem.recall.programs import MAX_REPLY_CHARS
+from rlm_mem.recall.prompts import fenced
+from rlm_mem.sandbox.values import clipped, preview, well_formed
+from rlm_mem.telemetry import carried, model_call
+
+if TYPE_CHECKING:
+    from rlm_mem.config import Config
+    from rlm_mem.models.base import LLM, Options, Prompt
+    from rlm_mem.models.budget import Budget, Reservation
+
+__all__ = ["AdmittedCall", "ModelCalls", "StoppableModel", "admit", "bounded_reply", "complete"]
+
+MAX_PARALLEL = 8
+MAX_BATCH = 200
+MAX_PROMPT_CHARS = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedCall:
+    """A call that the budget has admitted: what is set aside for it, and the longest reply that fits, in tokens."""
+
+    held: Reservation
+    answer_tokens: int
+
+
+def admit(budget: Budget, prompt_tokens: int, answer_tokens: int) -> AdmittedCall:
+    """Charge one call before it is made.
+
+    Raises:
+        BudgetError: it would exceed the budget; it must not be made.
+    """
+    left = budget.remaining_tokens()
+    if left is not None:
+        # A short reply is better than none; below that the budget refuses the call.
+        answer_tokens = max(32, min(answer_tokens, left - prompt_tokens))
+    return AdmittedCall(budget.start_call(prompt_tokens + answer_tokens), answer_tokens)
+
+
+def complete(
+    model: LLM,
+    prompt: Prompt,
+    budget: Budget,
+    call: AdmittedCall,
+    *,
+    timeout: float,
+    on_text: Callable[[str], None] | None = None,
+    prompt_tokens: int = 0,
+) -> Completion:
+    """Make a call, bound its reply, and settle what it cost; a call that fails gives back what was set aside.
+
+    Args:
+        timeout: seconds.
+        prompt_tokens: about how many the prompt has, booked when the model reports no usage; 0 leaves it at that.
+    """
+    began = time.monotonic()
+    options: Options = {"max_tokens": call.answer_tokens, "timeout": timeout}
+    if on_text is not None:
+        options["on_text"] = on_text
+    try:
+        with model_call(model.name) as called:
+            completion = model.complete(prompt, **options)
+            if prompt_tokens and not completion.usage.input_tokens:
+                # Steps, totals and budgets share this figure; some models report none.
+                completion = replace(completion, usage=_estimated(completion, prompt_tokens))
+            completion = bounded_reply(completion)
+            called.spent(completion)
+    except BaseException:
+        budget.cancel(call.held)
+        raise
+    budget.add_usage(
+        completion.usage, completion.cost, model=completion.model or model.name, reservation=call.held
+    )
+    # Scripted and foreign models may not measure themselves.
+    return completion if completion.seconds else replace(completion, seconds=time.monotonic() - began)
+
+
+def _estimated(completion: Completion, prompt_tokens: int) -> Usage:
+    """The usage of a call whose model did not report its prompt."""
+    said = completion.usage.output_tokens or estimate_usage("", completion.text).output_tokens
+    return replace(completion.usage, input_tokens=prompt_tokens, output_tokens=said, estimated=True)
+
+
+class ModelCalls:
+    """Asks the model of a session.
+
+    Args:
+        client: a model, a callable, an object with ``complete()``, a name, or None for the configured one.
+        budget: charged for every call; shared by everything a run does.
+        config: for the model's name and limits.
+        counts_iterations: a call also counts as an iteration, for a session on its own.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        budget: Budget,
+        config: Config,
+        *,
+        counts_iterations: bool = False,
+    ) -> None:
+        self._client = client
+        self._model: LLM | None = None
+        self._lock = threading.Lock()
+        self._budget = budget
+        self._counts_iterations = counts_iterations
+        self._config = config
+
+    @property
+    def model(self) -> LLM:
+        """The model, resolved on first use.
+
+        Raises:
+            ModelUnavailable: it is not set up.
+        """
+        with self._lock:
+            if self._model is None:
+                self._model = adapt(self._client, self._config)
+            return self._model
+
+    def ask(self, prompt: Any, context: Any, seconds: float) -> str:
+        """Answer one prompt.
+
+        Args:
+            seconds: how long the program that asks may still take.
+
+        Raises:
+            InputError: the prompt is not text, or too long.
+            BudgetError: the call would exceed the budget; it was not made.
+            ModelError: the model failed.
+        """
+        text = render(prompt, context)
+        return self._complete(text, self._admit(text), seconds)
+
+    def ask_all(self, prompts: Any, seconds: float) -> list[str]:
+        """Answer several prompts at once, in their order.
+
+        A prompt is text, ``{"prompt": …, "context": …}`` or a pair of both. One that fails yields a text that
+        begins with ``ERROR:``; the others are answered.
+
+        Raises:
+            InputError: not a list of prompts, or too many.
+            BudgetError: the whole batch does not fit into the budget; no call was made.
+        """
+        if not isinstance(prompts, list | tuple):
+            raise InputError(
+                "llm_query_batched takes a list of prompts.", hint="For one, use llm_query(prompt)."
+            )
+        if len(prompts) > MAX_BATCH:
+            raise InputError(
+                f"llm_query_batched takes at most {MAX_BATCH} prompts at once; got {len(prompts)}."
+            )
+        if not prompts:
+            return []
+        texts = [render(*_pair(item)) for item in prompts]
+        calls: list[AdmittedCall] = []
+        try:
+            for text in texts:
+                calls.append(self._admit(text))
+        except BaseException:
+            # Terminal: give back what was set aside, so that the account shows what was spent.
+            for call in calls:
+                self._budget.cancel(call.held)
+            raise
+
+        def answer(text: str, call: AdmittedCall) -> str:
+            try:
+                return self._complete(text, call, seconds)
+            except ModelError as error:
+                return f"ERROR: {error}"
+
+        with ThreadPoolExecutor(min(MAX_PARALLEL, len(calls)), "rlm-mem-llm") as workers:
+            return list(workers.map(carried(answer), texts, calls))
+
+    def _admit(self, text: str) -> AdmittedCall:
+        if self._counts_iterations:
+            self._budget.start_iteration()
+        return admit(self._budget, len(text) // 4 + 8, self._config.llm.max_tokens)
+
+    def _complete(self, text: str, call: AdmittedCall, seconds: float) -> str:
+        try:
+            model = self.model
+        except BaseException:
+            self._budget.cancel(call.held)
+            raise
+        seconds = min(seconds, self._budget.remaining_seconds(), self._config.llm.timeout_seconds)
+        return complete(model, text, self._budget, call, timeout=max(0.1, seconds)).text
+
+
+class StoppableModel:
+    """A model whose calls can be left behind.
+
+    Args:
+        model: an LLM.
+        call: calls a function as ``call(function, *args, **keywords)``, and raises SessionCancelled when it has to be
+            left behind.
+    """
+
+    def __init__(self, model: LLM, call: Callable[..., Any]) -> None:
+        self._model = model
+        self._call = call
+        self.name = model.name
+
+    def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
+        """Answer as the model does.
+
+        Raises:
+            SessionCancelled: the call was left behind.
+        """
+        completion: Completion = self._call(self._model.complete, messages, **options)
+        return completion
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+def bounded_reply(completion: Completion) -> Completion:
+    """The completion with at most 100,000 characters of well-formed text, which says where it was cut."""
+    return replace(
+        completion,
+        text=clipped(well_formed(completion.text), MAX_REPLY_CHARS),
+        model=clipped(well_formed(completion.model), 200),
+    )
+
+
+def _pair(item: Any) -> tuple[Any, Any]:
+    if isinstance(item, dict):
+        return item.get("prompt"), item.get("context")
+    if isinstance(item, list | tuple) and len(item) == 2:
+        return item[0], item[1]
+    return item, None
+
+
+def render(prompt: Any, context: Any) -> str:
+    """Return the message: the prompt first, then the context as data between tags it cannot close.
+
+    Raises:
+        InputError: the prompt is not text, or the message is too long.
+    """
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise InputError(
+            "llm_query takes the prompt as text.", hint="Write llm_query('question', {'text': text})."
+        )
+    text = prompt
+    if context:
+        shown = (
+            context if isinstance(context, str) else json.dumps(context, ensure_ascii=False, default=_other)
+        )
+        text = f"{prompt}\n\n{fenced('context', shown)}"
+    if len(text) > MAX_PROMPT_CHARS:
+        raise InputError(
+            f"The prompt has {len(text):,} characters; at most {MAX_PROMPT_CHARS:,} are accepted.",
+            hint="Pass the passages that matter, not whole texts.",
+        )
+    # A lone surrogate cannot be sent to any model.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, set | frozenset | Sequence):
+        return list(value)
+    return preview(value)

@@ -1,0 +1,192 @@
+"""REPLSession: a sandbox session with a model of its own, which answers sub-calls and can drive it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.errors import BudgetError, InputError, SessionComplete
+from rlm_mem.models.budget import Budget, Limits
+from rlm_mem.recall.loop import Loop, LoopResult
+from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
+from rlm_mem.recall.prompts import build_opening
+from rlm_mem.sandbox.session import SandboxSession, check_positive
+
+if TYPE_CHECKING:
+    from rlm_mem.config import Config
+    from rlm_mem.recall.turn import LoopStep
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["REPLSession"]
+
+
+class REPLSession(SandboxSession):
+    """Runs programs of a model over one store (docs/spec/operations.md, REPLSession).
+
+    Args:
+        chunk_store: the memory, bound to one namespace; programs only read it.
+        llm_client: answers ``llm_query`` and writes the programs of :meth:`retrieve`: an object with
+            ``complete()``, a callable, a model name, or None for the configured model.
+        max_iterations: recursive model calls allowed, when ``budget`` is not given.
+        timeout_seconds: wall clock for one program.
+        max_depth: nesting of ``rlm_query``.
+        functions, engine, on_event, config: as for :class:`~rlm_mem.sandbox.session.SandboxSession`.
+        budget: account of the whole run, shared with other sessions.
+        depth: nesting of this session.
+        query: the question, for :meth:`retrieve`.
+        on_step: called after each turn of :meth:`retrieve` and of nested sessions.
+    """
+
+    def __init__(
+        self,
+        chunk_store: ChunkStore,
+        llm_client: Any = None,
+        max_iterations: int = 10,
+        timeout_seconds: float = 60,
+        max_depth: int = 5,
+        *,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        engine: str | None = None,
+        budget: Budget | None = None,
+        depth: int = 0,
+        query: str | None = None,
+        on_event: Callable[[str, Any], None] | None = None,
+        config: Config | None = None,
+        on_step: Callable[[LoopStep], None] | None = None,
+    ) -> None:
+        check_positive("max_iterations", max_iterations)
+        if max_depth < 0 or depth < 0:
+            raise InputError("max_depth and depth are 0 or more")
+        super().__init__(
+            chunk_store,
+            ask=lambda prompt, context, seconds: self._models.ask(prompt, context, seconds),
+            ask_all=lambda prompts, seconds: self._models.ask_all(prompts, seconds),
+            sub_question=self._answer_nested,
+            # On its own, a session bounds model calls by iterations alone (docs/spec/decisions.md, 21).
+            check=None if budget is None else budget.check,
+            functions=functions,
+            timeout_seconds=timeout_seconds,
+            engine=engine,
+            on_event=on_event,
+            config=config,
+        )
+        self.llm_client = llm_client
+        self.max_iterations = max_iterations
+        self.max_depth = max_depth
+        self.depth = depth
+        self.query = query
+        self._given_budget = budget
+        self._on_step = on_step
+        self._nested: REPLSession | None = None
+        self._open_account(max_iterations)
+
+    def _open_account(self, iterations: int) -> None:
+        given = self._given_budget
+        self.budget = given or Budget(
+            Limits(iterations=iterations, depth=self.max_depth, seconds=None, model_calls=None)
+        )
+        self._models = ModelCalls(self.llm_client, self.budget, self.config, counts_iterations=given is None)
+
+    def retrieve(self, query: str | None = None, max_iterations: int | None = None) -> Any:
+        """Answer a question: the model writes programs until one calls FINAL.
+
+        Args:
+            query: the question; None takes the one given to the constructor.
+            max_iterations: turns and model calls allowed, instead of the session's.
+
+        Returns:
+            The answer, or None when the iterations ran out first, or the memory does not hold it.
+
+        Raises:
+            InputError: there is no question.
+            ModelError: the model failed.
+            SessionComplete: FINAL was called before.
+        """
+        question = query if query is not None else self.query
+        if question is None or not question.strip():
+            raise InputError("retrieve needs a question.", hint="Call retrieve('…').")
+        if self._final is not None:
+            raise SessionComplete(
+                "The session is complete: FINAL was called.", hint="Call reset(), or open another session."
+            )
+        if max_iterations is not None:
+            check_positive("max_iterations", max_iterations)
+        if self._given_budget is None:
+            self._open_account(max_iterations or self.max_iterations)
+        return self._drive(question).answer
+
+    def llm_query(self, prompt: str, context: dict[str, Any] | None = None) -> str:
+        """Ask the model.
+
+        Raises:
+            MaxIterationsError: more calls than ``max_iterations``, in a session without a budget of its own.
+            BudgetError: the run's budget is used up.
+            ModelError: the model failed.
+        """
+        return self._models.ask(prompt, context, self.seconds_left())
+
+    def reset(self) -> None:
+        """Forget every name, the answer, and the iterations counted by a session without a shared budget.
+
+        Raises:
+            SessionBusy: a program runs; :meth:`cancel` ends it.
+        """
+        super().reset()
+        self._open_account(self.max_iterations)
+
+    def _drive(self, question: str) -> LoopResult:
+        """Let the model answer ``question`` in this session."""
+        with self.driven():
+            return Loop(
+                self,
+                StoppableModel(self._models.model, self.call_apart),
+                build_opening(self.chunk_store, question, limit=self.config.recall.first_hits),
+                budget=self.budget,
+                config=self.config,
+                depth=self.depth,
+                on_step=self._on_step,
+            ).run()
+
+    def _answer_nested(self, question: str) -> dict[str, Any]:
+        """Answer a sub-question in a session of its own."""
+        depth = self.depth + 1
+        # Terminal like every budget: a model that is merely told so asks again and again.
+        self.budget.enter(depth)
+        if depth > self.max_depth:
+            raise BudgetError(
+                f"rlm_query at depth {depth}, but max_depth is {self.max_depth}",
+                stopped_by="depth",
+                hint="raise max_depth",
+            )
+        self._nested = nested = REPLSession(
+            self.chunk_store,
+            self._models.model,
+            self.max_iterations,
+            max(0.1, min(self.timeout_seconds, self.seconds_left())),
+            self.max_depth,
+            functions=self._host_functions,
+            engine=self.engine_name,
+            budget=self.budget,
+            depth=depth,
+            query=question,
+            on_event=self._on_event,
+            config=self.config,
+            on_step=self._on_step,
+        )
+        try:
+            self._check_ended()
+            result = nested._drive(question)
+        finally:
+            self._nested = None
+            nested.close()
+        for chunk_id in result.evidence:
+            self._note_read(chunk_id)
+        # A budget that ended the nested run has ended this one too.
+        self.budget.check()
+        return {"answer": result.answer, "chunk_ids": list(result.chunk_ids), "confidence": result.confidence}
+
+    def _end(self, why: str) -> None:
+        super()._end(why)
+        nested = self._nested
+        if nested is not None:
+            nested.cancel()
