@@ -1,6 +1,7 @@
 """The sandbox by hand: programs that read the memory, and what happens to those that try something else."""
 
-from brain.scripts import ChunkStore, REPLSession, SandboxViolation
+from brain.scripts import ChunkStore
+from rlm_mem import REPLSession, SandboxViolation
 
 store = ChunkStore("brain/memory")
 for month, level in (("January", "1.2"), ("February", "2.6"), ("March", "0.9")):

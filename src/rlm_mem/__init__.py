@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.outcome import OutcomeWord
     from rlm_mem.recall.reason import ReasoningResult, ReasoningStep
     from rlm_mem.recall.recall import RecallResult, Source, Standing
+    from rlm_mem.recall.repl_session import REPLSession
     from rlm_mem.recall.trajectory import Outcome, SubCall, Trajectory, TrajectoryInfo
     from rlm_mem.results import Checkpoint, Event, Hud, Stats
     from rlm_mem.search.api import Hit
@@ -83,6 +84,7 @@ __all__ = [
     "OutcomeWord",
     "RecallSession",
     "Execution",
+    "REPLSession",
     "Trajectory",
     "TrajectoryInfo",
     "Outcome",
@@ -148,6 +150,7 @@ _HOMES = {
     **dict.fromkeys(("ReasoningResult", "ReasoningStep"), "recall.reason"),
     **dict.fromkeys(("OutcomeWord",), "recall.outcome"),
     **dict.fromkeys(("RecallSession", "Execution"), "recall.host_session"),
+    **dict.fromkeys(("REPLSession",), "recall.repl_session"),
     **dict.fromkeys(("Trajectory", "TrajectoryInfo", "Outcome", "SubCall"), "recall.trajectory"),
     **dict.fromkeys(("CostLine",), "recall.costs"),
     **dict.fromkeys(

@@ -24,7 +24,7 @@ from rlm_mem.recall.recorder import RecordedLLM
 from rlm_mem.recall.repl_session import REPLSession
 from rlm_mem.recall.run import HostFunctions, Run, Runner, check_query, limits_from
 from rlm_mem.recall.turn import LoopStep, error_hint, first_ids, make_step, run_programs
-from rlm_mem.sandbox.final import check_final, known
+from rlm_mem.sandbox.final import check_cited, check_final
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -77,8 +77,8 @@ class _Stopwatch:
         self._passed, self._since = self(), None
 
 
-class _HostItself:
-    """Stands where a model would: the agent that drives the session is the model."""
+class _HostWithoutModel:
+    """The model of a session without one: the agent that drives the session reads for itself."""
 
     name = "host"
 
@@ -106,15 +106,15 @@ class RecallSession:
 
     def __init__(self, runner: Runner, query: str, limits: Limits) -> None:
         self.query = check_query(query)
-        self.schema = instructions(runner.functions, model=not isinstance(runner.llm, _HostItself))
+        self.schema = instructions(runner.functions, model=not isinstance(runner.llm, _HostWithoutModel))
         self.result: RecallResult | None = None
         self._runner = runner
-        self._clock = _Stopwatch()
+        self._stopwatch = _Stopwatch()
         self._lock = threading.Lock()
         self._steps: list[LoopStep] = []
         self._evidence: dict[str, None] = {}
         self._stopped_by: str | None = None
-        self._budget = Budget(limits, self._clock)
+        self._budget = Budget(limits, self._stopwatch)
         self._opening = runner.opening(self.query)
         self.opening = self._opening.render()
         self._shown = ShownData(self.schema)
@@ -145,7 +145,7 @@ class RecallSession:
             SessionComplete: the session was finished or closed.
             BudgetError: a budget had ended the session before this program.
         """
-        with self._lock, self._clock:
+        with self._lock, self._stopwatch:
             if self.result is not None:
                 raise SessionComplete("the recall session has ended", hint="open a new recall_session")
             self._budget.start_iteration()
@@ -204,7 +204,7 @@ class RecallSession:
         with self._lock:
             if self.result is not None:
                 return self.result
-            final = known(
+            final = check_cited(
                 check_final(answer, chunk_ids if isinstance(chunk_ids, str) else list(chunk_ids), confidence),
                 self._runner.store.exists,
             )
@@ -268,7 +268,7 @@ def recall_session(
     """
     runner = Runner(
         store,
-        _HostItself() if llm is None else llm,
+        _HostWithoutModel() if llm is None else llm,
         limits=limits,
         config=config,
         functions=functions,

@@ -1,4 +1,4 @@
-"""What telemetry is told of a finished recall or reasoning."""
+"""Telemetry of a finished recall or reasoning."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from rlm_mem.recall.recall import RecallResult
     from rlm_mem.telemetry import Operation
 
-__all__ = ["told"]
+__all__ = ["record_recall"]
 
 
-def told(current: Operation, result: RecallResult | ReasoningResult) -> None:
+def record_recall(current: Operation, result: RecallResult | ReasoningResult) -> None:
     """Put the figures of a result into its span, and the budget that ended it into a counter."""
     current.set("rlm_mem.turns", result.iterations_used)
     current.set("rlm_mem.chunks", len(result.chunk_ids))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.models.base import Usage
 from rlm_mem.models.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
-from rlm_mem.recall.observing import told
+from rlm_mem.recall.observing import record_recall
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.recall.recall import Source, described, log_reading, source_of
@@ -100,7 +100,7 @@ class ReasonOperation(RunOperation):
     With the offline model a fixed program walks the links (:mod:`rlm_mem.recall.offline_reason`).
     """
 
-    @observed("reason", told)
+    @observed("reason", record_recall)
     def reason(
         self,
         query: str,
@@ -133,10 +133,10 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
     path = _given_path(store, given.get("path")) or _observed_path(store, run, list(cited), conclusion)
     known = existing(store, [*cited, *run.evidence])
     contradicts = list(existing(store, _ids(given.get("contradicts")))) or _against(store, cited, known)
-    told = given.get("superseded")
+    stated = given.get("superseded")
     superseded = [
         chunk_id
-        for chunk_id, chunk in (existing(store, _ids(told)) if isinstance(told, list) else known).items()
+        for chunk_id, chunk in (existing(store, _ids(stated)) if isinstance(stated, list) else known).items()
         if _outdated(store, chunk)
     ]
     supports = list(existing(store, _ids(given.get("supports")))) or list(cited)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.models.base import Usage
 from rlm_mem.models.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
-from rlm_mem.recall.observing import told
+from rlm_mem.recall.observing import record_recall
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.recall.run import Run, RunOperation
 from rlm_mem.recall.trajectory import Trajectory
@@ -116,7 +116,7 @@ class RecallResult:
 class RecallOperation(RunOperation):
     """Answers questions from a store; made as :class:`~rlm_mem.recall.run.RunOperation` says."""
 
-    @observed("recall", told)
+    @observed("recall", record_recall)
     def recall(
         self,
         query: str,

@@ -32,7 +32,7 @@ from rlm_mem.sandbox.values import clipped, well_formed
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["RecordedLLM", "TrajectoryRecorder", "described"]
+__all__ = ["RecordedLLM", "TrajectoryRecorder", "error_text"]
 
 MAX_RECORD_BYTES = 8_000_000
 """Of the steps and sub-calls of one run; what comes after is counted and left out. With the first and the last line,
@@ -215,7 +215,7 @@ def _redacted(value: Any) -> Any:
     return redact(str(value))
 
 
-def described(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Kind and message of an error, as records hold it."""
     return clipped(well_formed(f"{type(error).__name__}: {error}"), MAX_ERROR_CHARS)
 
@@ -240,7 +240,7 @@ class RecordedLLM:
         try:
             completion = bounded_reply(self._llm.complete(asked, **options))
         except Exception as error:  # recorded and raised again, whatever a foreign model throws
-            self._recorder.call(**record, reply="", model=self.name, error=described(error))
+            self._recorder.call(**record, reply="", model=self.name, error=error_text(error))
             raise
         self._recorder.call(
             **record,

@@ -136,10 +136,10 @@ class REPLSession(SandboxSession):
 
     def _drive(self, question: str) -> LoopResult:
         """Let the model answer ``question`` in this session."""
-        with self.driven():
+        with self.driven() as call_apart:
             return Loop(
                 self,
-                StoppableModel(self._models.model, self.call_apart),
+                StoppableModel(self._models.model, call_apart),
                 build_opening(self.chunk_store, question, limit=self.config.recall.first_hits),
                 budget=self.budget,
                 config=self.config,

@@ -14,7 +14,7 @@ from rlm_mem.models.budget import Budget, Limits, Spent
 from rlm_mem.recall.loop import Loop, LoopResult
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
 from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
-from rlm_mem.recall.recorder import RecordedLLM, TrajectoryRecorder, described
+from rlm_mem.recall.recorder import RecordedLLM, TrajectoryRecorder, error_text
 from rlm_mem.recall.trajectory import prune_trajectories
 from rlm_mem.recall.turn import LoopStep, first_ids
 from rlm_mem.sandbox.session import SandboxSession
@@ -144,9 +144,9 @@ class Runner:
 
         def answer(opening: Opening, depth: int, on_text: Callable[[str], None] | None = None) -> LoopResult:
             session = self.session(budget, recorded, lambda question: sub_question(question, depth + 1))
-            with session, session.driven():
+            with session, session.driven() as call_apart:
                 # Where somebody may end the run, the wait for the model can be left, too.
-                writer = llm if stop_of_context() is None else StoppableModel(llm, session.call_apart)
+                writer = llm if stop_of_context() is None else StoppableModel(llm, call_apart)
                 return Loop(
                     session,
                     writer,
@@ -177,7 +177,7 @@ class Runner:
         try:
             loop = answer(opening, 0, on_text)
         except BaseException as error:
-            recorder.finish(budget.spent(), evidence=evidence, error=described(error))
+            recorder.finish(budget.spent(), evidence=evidence, error=error_text(error))
             error.add_note(f"The steps so far are in trajectory {recorder.trajectory.id}.")
             raise
         return Run(loop, opening, first_ids(evidence), budget.spent(), recorder)

@@ -20,12 +20,12 @@ MAX_CALL_RECORDS = 500
 MAX_ARGS_CHARS = 400
 """Of the arguments of a recorded call, all together."""
 
-
-ASK_MODEL = frozenset(("llm_query", "llm_query_batched"))
+_WAIT_FOR_A_MODEL = frozenset(("llm_query", "llm_query_batched"))
+"""Called apart, so that they can be left. ``rlm_query`` runs sessions, which can be cancelled themselves."""
 
 
 class Dispatcher:
-    """The driver's door of one session.
+    """Answers the calls that the programs of one session make.
 
     Args:
         table: host functions by name.
@@ -90,7 +90,9 @@ class Dispatcher:
             if name in self._foreign:
                 return plain(self._apart(function, *args, **keywords))
             return (
-                self._apart(function, *args, **keywords) if name in ASK_MODEL else function(*args, **keywords)
+                self._apart(function, *args, **keywords)
+                if name in _WAIT_FOR_A_MODEL
+                else function(*args, **keywords)
             )
         except (HostCallFailed, Finished, BudgetError, SessionCancelled, TimeoutError):
             raise

@@ -19,7 +19,7 @@ from rlm_mem.sandbox.values import Bounds
 __all__ = ["Call", "Engine", "EngineLimits", "HostCallFailed", "Printed", "open_engine", "program_error"]
 
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
-"""The driver's door: name, positional and keyword arguments in, plain value out. It raises
+"""Answers a call of a host function: name, positional and keyword arguments in, plain value out. It raises
 :class:`HostCallFailed` for an error that the program sees; anything else ends the program, uncatchably."""
 
 
@@ -134,7 +134,7 @@ class Engine(Protocol):
             code: the program.
             tree: its syntax tree, or None when Python could not parse it.
             names: host functions, bound anew before the program starts.
-            call: the driver's door.
+            call: answers calls of host functions.
             printed: receives the output.
             deadline: seconds on the monotonic clock at which the program is killed.
 

@@ -12,7 +12,7 @@ from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.steps import Final
 from rlm_mem.sandbox.values import Described, Fields, preview, well_formed
 
-__all__ = ["Finished", "check_answer", "check_final", "known", "read_final", "refused"]
+__all__ = ["Finished", "check_answer", "check_cited", "check_final", "final_refused", "read_final"]
 
 MAX_ANSWER_CHARS = 300_000
 """Characters of all texts of an answer together: a whole chunk fits."""
@@ -48,11 +48,11 @@ def check_answer(answer: Any) -> Any:
         InputError: it holds anything else, or too much: more than 300,000 characters, 10,000 parts, 20 levels, or
             an integer of more than 1,000 digits. The message says where, and what to write instead.
     """
-    return _Answer().copy(answer, 0)
+    return _AnswerCopier().copy(answer, 0)
 
 
-class _Answer:
-    """Copies one answer."""
+class _AnswerCopier:
+    """Copies one answer within the bounds."""
 
     def __init__(self) -> None:
         self._parts = MAX_ANSWER_PARTS
@@ -162,7 +162,7 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None) -> F
     return Final(check_answer(answer), list(named), None if confidence is None else float(confidence))
 
 
-def known(final: Final, exists: Callable[[str], bool]) -> Final:
+def check_cited(final: Final, exists: Callable[[str], bool]) -> Final:
     """Return ``final`` when each chunk it names is there.
 
     Args:
@@ -201,9 +201,9 @@ def read_final(answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = 
     try:
         return check_final(answer, chunk_ids, confidence)
     except InputError as error:
-        raise refused(error) from None
+        raise final_refused(error) from None
 
 
-def refused(error: InputError) -> HostCallFailed:
+def final_refused(error: InputError) -> HostCallFailed:
     """What a program is told whose FINAL was not accepted."""
     return HostCallFailed("ValueError", f"FINAL: {error}" + (f"; {error.hint}" if error.hint else ""))

@@ -15,7 +15,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, ModelUnavailable
 from rlm_mem.sandbox.dispatch import Dispatcher
 from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed, open_engine
-from rlm_mem.sandbox.final import Finished, known, read_final, refused
+from rlm_mem.sandbox.final import Finished, check_cited, final_refused, read_final
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.policy import check_program
 from rlm_mem.sandbox.steps import Final, StepOutput, Variable, bounded_error
@@ -89,7 +89,7 @@ class SandboxSession:
         self._reserved = frozenset(table)
         sandbox = self.config.sandbox
         self._dispatcher = Dispatcher(
-            table, self._host_functions.keys(), sandbox.max_host_calls, on_event, self.call_apart
+            table, self._host_functions.keys(), sandbox.max_host_calls, on_event, self._call_apart
         )
         self._calls = Calls()
         self._state = threading.Lock()
@@ -260,13 +260,17 @@ class SandboxSession:
             yield
 
     @contextmanager
-    def driven(self) -> Iterator[None]:
-        """While the block runs a model drives the session, which can be cancelled between programs, too."""
+    def driven(self) -> Iterator[Callable[..., Any]]:
+        """While the block runs a model drives the session, which can be cancelled between programs, too.
+
+        Yields:
+            A function that calls another one apart, so that :meth:`cancel` need not wait for it.
+        """
         with self._state:
             self._driving, self._ended = True, None
         try:
             with self._stoppable():
-                yield
+                yield self._call_apart
         finally:
             self._driving = False
 
@@ -305,7 +309,7 @@ class SandboxSession:
         """How long the running program may still take; infinite when none runs."""
         return self._deadline - time.monotonic()
 
-    def call_apart(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    def _call_apart(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         """Return what ``function`` gives, called in a thread of its own, so that :meth:`cancel` need not wait for it.
 
         Raises:
@@ -395,9 +399,9 @@ class SandboxSession:
     def _call_final(self, *args: Any, **keywords: Any) -> None:
         final = read_final(*args, **keywords)
         try:
-            self._final = known(final, self.chunk_store.exists)
+            self._final = check_cited(final, self.chunk_store.exists)
         except InputError as error:
-            raise refused(error) from None
+            raise final_refused(error) from None
         raise Finished
 
     def _rlm_query(self, question: Any) -> Any:
