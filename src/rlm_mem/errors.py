@@ -199,7 +199,7 @@ class TimeoutError(SandboxError, builtins.TimeoutError):
 
 
 class SandboxCrashed(SandboxError):
-    """The sandbox worker died; the session was restored to its last good state."""
+    """The sandbox worker died. The session is as it was before the program, or empty where the message says so."""
 
 
 class SessionBusy(SandboxError):

@@ -106,7 +106,11 @@ class MontyEngine:
     # Worker and namespace.
 
     def _session(self) -> MontySession:
-        """The worker, with the namespace in it."""
+        """The worker, with the namespace in it.
+
+        Raises:
+            SandboxCrashed: the last snapshot could not be restored; the session goes on with an empty namespace.
+        """
         from pydantic_monty import MontyError
 
         holding = self._holding
@@ -129,12 +133,16 @@ class MontyEngine:
                 try:
                     holding.session.load_session(self._saved)
                     self._pieces = self._saved_pieces
-                except MontyError:
-                    # What fits into the heap bit by bit may not fit when it is read at once. Programs must go on all
-                    # the same: they find their names gone.
+                except MontyError as error:
+                    # What fits into the heap bit by bit may not fit when it is read at once. Later programs go on,
+                    # and this one is told why its names are gone.
                     holding.drop()
                     self._saved, self._saved_pieces = None, frozenset()
-                    holding.session = pool.checkout(limits)
+                    raise errors.SandboxCrashed(
+                        "the names that earlier programs assigned could not be restored and are lost; "
+                        "this program did not run",
+                        hint="Assign what is needed again, keep ids and short texts, and send the program again.",
+                    ) from error
         elif holding.pool is not None:
             holding.pool.busy(self)
         return holding.session
@@ -401,7 +409,10 @@ class MontyEngine:
         with self._busy:
             if self._holding.session is None and self._saved is None:
                 return {}
-            session = self._session()
+            try:
+                session = self._session()
+            except errors.SandboxCrashed:
+                return {}  # what is true from now on: there are no names left
             watch = alarm(time.monotonic() + 5.0, lambda pid=session.worker_pid: _kill(pid))  # type: ignore[misc]
             hidden = sorted({*reserved, *BUILTINS, "exec", "eval"} - (self._bound - reserved))
             try:
