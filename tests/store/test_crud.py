@@ -514,3 +514,11 @@ def test_init_storage_makes_the_folders(tmp_path: Path) -> None:
     assert (tmp_path / "m" / "chunks").is_dir()
     assert (tmp_path / "m" / "index").is_dir()
     assert (tmp_path / "m" / "archive").is_dir()
+
+
+def test_of_equally_strong_links_the_newest_comes_first(store: ChunkStore) -> None:
+    hub, *others = (store.create_chunk(f"Memory {number}.").id for number in range(4))
+    for other in others:  # each a millisecond after the one before
+        store.add_link(hub, other, "supports", 0.5)
+    store.add_link(others[0], hub, "contradicts", 0.9)
+    assert [link.chunk_id for link in store.linked(hub)] == [others[0], *reversed(others)]

@@ -119,7 +119,6 @@ class Pruner:
         )
 
     def _archive(self, entry: TieredMemory, reason: str) -> Change:
-        stamp(self._continuum.store.clock())
         return self._changes.draft(
             "archive",
             entry.key,

@@ -18,6 +18,7 @@ __all__ = [
     "SyncReport",
     "Vacuumed",
     "Version",
+    "strongest",
 ]
 
 
@@ -58,6 +59,12 @@ class LinkedChunk:
         arrow = "->" if self.direction == "out" else "<-"
         why = f": {self.reasoning}" if self.reasoning else ""
         return f"{self.type} {arrow} {self.chunk_id} ({self.strength:.2f}){why}"
+
+
+def strongest(links: list[LinkedChunk]) -> list[LinkedChunk]:
+    """Links in the order in which they are shown: strongest first, then newest, then by id."""
+    by_id = sorted(links, key=lambda link: link.chunk_id)
+    return sorted(by_id, key=lambda link: (link.strength, link.created_at), reverse=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rlm_mem.store.core.answers import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
+from rlm_mem.store.core.answers import (
+    ChunkState,
+    ConversationInfo,
+    LinkedChunk,
+    ListFilter,
+    Summary,
+    strongest,
+)
 
 __all__ = ["Queries"]
 
@@ -226,15 +233,14 @@ class Queries:
                 " AND EXISTS (SELECT 1 FROM chunks t WHERE t.id = l.dst_id AND t.ns = s.ns)",
                 (chunk_id, ns), link_type, limit,
             )  # fmt: skip
-        found.sort(key=lambda link: (-link.strength, link.created_at, link.chunk_id))
-        return found[:limit]
+        return strongest(found)[:limit]
 
     def _links(
         self, query: str, values: tuple[object, ...], link_type: str | None, limit: int
     ) -> Iterator[LinkedChunk]:
         if link_type is not None:
             query, values = f"{query} AND l.type = ?", (*values, link_type)
-        query += " ORDER BY l.strength DESC, l.created_at DESC LIMIT ?"
+        query += " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT ?"
         return (LinkedChunk(*row) for row in self._connection.execute(query, (*values, limit)))
 
     def neighbours(

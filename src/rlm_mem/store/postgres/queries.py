@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rlm_mem.chunk import format_time
-from rlm_mem.store.core.answers import ChunkState, ConversationInfo, LinkedChunk, ListFilter, Summary
+from rlm_mem.store.core.answers import (
+    ChunkState,
+    ConversationInfo,
+    LinkedChunk,
+    ListFilter,
+    Summary,
+    strongest,
+)
 from rlm_mem.store.postgres.audit import plain
 from rlm_mem.store.postgres.schema import namespace_key
 
@@ -219,8 +226,7 @@ class PostgresQueries:
                 " AND EXISTS (SELECT 1 FROM rlm_mem.chunks t WHERE t.ns = l.ns AND t.id = l.dst_id)",
                 namespace, chunk_id, link_type, limit,
             )  # fmt: skip
-        found.sort(key=lambda link: (-link.strength, link.created_at, link.chunk_id))
-        return found[:limit]
+        return strongest(found)[:limit]
 
     def _links(
         self, query: str, namespace: str, chunk_id: str, link_type: str | None, limit: int
