@@ -521,4 +521,4 @@ def test_of_equally_strong_links_the_newest_comes_first(store: ChunkStore) -> No
     for other in others:  # each a millisecond after the one before
         store.add_link(hub, other, "supports", 0.5)
     store.add_link(others[0], hub, "contradicts", 0.9)
-    assert [link.chunk_id for link in store.linked(hub)] == [others[0], *reversed(others)]
+    assert [link.chunk_id for link in store.linked(hub, direction="both")] == [others[0], *reversed(others)]
