@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 from rlm_mem.errors import InputError, InvalidConfig
+from rlm_mem.extensions import BACKENDS, extension
 
-__all__ = ["checked_path", "checked_place", "is_dsn", "shown_dsn"]
+__all__ = ["checked_path", "checked_place", "is_dsn", "scheme_of", "shown_dsn"]
 
 _SCHEMES = ("postgresql://", "postgres://")
 _SECRET = re.compile(r"(?i)\b((?:ssl)?password|passfile)=[^&\s]*")
@@ -42,10 +43,16 @@ def is_dsn(place: object) -> bool:
     return isinstance(place, str) and place.strip().lower().startswith(_SCHEMES)
 
 
+def scheme_of(place: str) -> str:
+    """What stands before ``://``, in lower case; empty where there is no such thing."""
+    scheme, mark, _ = place.strip().partition("://")
+    return scheme.lower() if mark else ""
+
+
 def checked_place(place: Path | str) -> Path | str:
     """A brain or a store as it was named: a DSN as text, a folder as a path.
 
-    A text that looks like the address of something else would otherwise become a folder of that name.
+    A DSN is that of PostgreSQL, or has a scheme for which a package with a backend is installed. Another text that looks like the address of something else would otherwise become a folder of that name.
 
     Raises:
         InvalidConfig: it is empty, or the address of something that cannot hold a memory.
@@ -56,9 +63,12 @@ def checked_place(place: Path | str) -> Path | str:
     if not text.strip() or "\0" in text:
         raise InvalidConfig(f"{text!r:.80} names no place", hint=_ACCEPTED)
     if _is_address(text.strip()):
+        scheme = scheme_of(text)
+        if isinstance(place, str) and scheme and extension(BACKENDS, scheme, InvalidConfig):
+            return text.strip()
         raise InvalidConfig(
             f"{shown_dsn(text)!r:.120} is neither a folder nor a PostgreSQL database",
-            hint=_ACCEPTED,
+            hint=f"{_ACCEPTED}, or install a package that serves {scheme}://" if scheme else _ACCEPTED,
         )
     return Path(place)
 

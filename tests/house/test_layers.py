@@ -23,7 +23,7 @@ LAYERS = (
     ("store",),
     ("text",),
     ("telemetry",),
-    ("chunk", "errors", "config", "dsn", "results"),
+    ("chunk", "errors", "config", "dsn", "extensions", "results"),
 )
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 TOP = len(LAYERS)

@@ -14,8 +14,8 @@ import brain.scripts
 from rlm_mem.chunk import CHUNK_TYPES, Chunk, ChunkLinks, ChunkMetadata, content_hash
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange import export_store, export_to_markdown, import_from_markdown, import_source
-from rlm_mem.interchange.chunk_files import lenient_chunk
 from rlm_mem.interchange.export import _line, _shape
+from rlm_mem.interchange.formats.chunk_files import lenient_chunk
 from rlm_mem.interchange.frontmatter import read_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, chunk_to_markdown
 from rlm_mem.interchange.records import Memory

@@ -186,13 +186,13 @@ def _printer(as_json: bool) -> Callable[[ImportReport], None]:
 
 
 def _show(report: ImportReport) -> None:
-    from rlm_mem.interchange.detection import FORMATS
+    from rlm_mem.interchange.detection import format_named
 
     console = screen()
     title = "would be imported" if report.dry_run else "imported"
     console.print(text(f"{title}: {amount(report.created, 'new chunk')} from {report.source}", "bold"))
     for name, count in report.formats.items():
-        console.print(text(f"  {FORMATS[name][0]}: {amount(count, 'file')}"))
+        console.print(text(f"  {format_named(name).description or name}: {amount(count, 'file')}"))
     rows: list[tuple[str, int]] = [
         ("messages", report.messages),
         ("changed", report.updated),

@@ -1,7 +1,10 @@
 """Memories in and out: Markdown, JSON lines and zip archives, older layouts, chat exports and folders of notes.
 
-``markdown`` and ``export`` write; ``places`` opens what is to be read, ``detection`` tells what it is, one module a
-format reads it into ``records``, and ``importing`` brings these into a store. Nothing here changes a source.
+``markdown`` and ``export`` write; ``places`` opens what is to be read, ``detection`` tells what it is, a module of
+``formats`` reads it into ``records``, and ``importing`` brings these into a store. Nothing here changes a source.
+
+A format of another package is a ``Format`` found by entry point (docs/extending.md, An importer); what it needs for
+that is exported here.
 """
 
 from __future__ import annotations
@@ -10,28 +13,56 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rlm_mem.interchange.export import ExportReport, export_store, export_to_markdown
+    from rlm_mem.interchange.format import Claim, FileHead, Format
     from rlm_mem.interchange.importing import import_from_markdown, import_source
-    from rlm_mem.interchange.records import Problem
+    from rlm_mem.interchange.places import Unreadable
+    from rlm_mem.interchange.reading import json_entries, json_lines, read_text
+    from rlm_mem.interchange.records import Dialogue, Memory, Message, Note, Problem
     from rlm_mem.interchange.report import ImportReport
+    from rlm_mem.interchange.source_file import SourceFile
 
 __all__ = [
+    "Claim",
+    "Dialogue",
     "ExportReport",
+    "FileHead",
+    "Format",
     "ImportReport",
+    "Memory",
+    "Message",
+    "Note",
     "Problem",
+    "SourceFile",
+    "Unreadable",
     "export_store",
     "export_to_markdown",
     "import_from_markdown",
     "import_source",
+    "json_entries",
+    "json_lines",
+    "read_text",
 ]
 
 _WHERE = {
+    "Claim": "format",
+    "Dialogue": "records",
     "ExportReport": "export",
+    "FileHead": "format",
+    "Format": "format",
     "ImportReport": "report",
+    "Memory": "records",
+    "Message": "records",
+    "Note": "records",
     "Problem": "records",
+    "SourceFile": "source_file",
+    "Unreadable": "places",
     "export_store": "export",
     "export_to_markdown": "export",
     "import_from_markdown": "importing",
     "import_source": "importing",
+    "json_entries": "reading",
+    "json_lines": "reading",
+    "read_text": "reading",
 }
 
 

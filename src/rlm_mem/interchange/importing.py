@@ -14,7 +14,8 @@ from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
-from rlm_mem.interchange.detection import HEAD, detect, reader_of, unknown_because
+from rlm_mem.interchange.detection import Detector, format_named, unknown_because
+from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
 from rlm_mem.interchange.history import FOLDER, HistoryAdopter
 from rlm_mem.interchange.ledger import Ledger
 from rlm_mem.interchange.places import Entry, Labelled, Place, Unreadable, open_place
@@ -52,7 +53,7 @@ def import_source(
     secrets: SecretAction | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Import a file, a folder or a zip archive; every file is read by what it is (``detection.FORMATS``).
+    """Import a file, a folder or a zip archive; every file is read by what it is (docs/spec/interchange.md, Formats).
 
     It can be stopped at any time and called again: what is there is not stored twice. Ids and times of the source are
     kept where they are valid, and mapped where not. Memory stays bounded, however large the source is.
@@ -76,7 +77,7 @@ def import_source(
         NotFoundError: there is nothing at ``path``. InputError: it is no sound archive, or the format is unknown.
         StorageError: the store cannot be written.
     """
-    reader = reader_of(format) if format else None
+    given = format_named(format) if format else None
     place = open_place(path)
     if label is not None:
         place = Labelled(place, label)
@@ -94,7 +95,7 @@ def import_source(
     told = store.on_secret
     store.on_secret = _counted_already
     try:
-        run.all_files(format if reader else None)
+        run.all_files(given)
     finally:
         store.on_secret = told
         place.close()
@@ -172,6 +173,7 @@ class _Import:
             else None
         )
         self._ledger = Ledger(store.backend.files(store.namespace), write=not dry_run)
+        self._detector = Detector()
         self._waiting: list[Memory | Dialogue | Note] = []
         self._waiting_chars = 0
         self._laid_out: str | None = None
@@ -179,8 +181,8 @@ class _Import:
 
     # --- files -----------------------------------------------------------------------------------------
 
-    def all_files(self, format_name: str | None) -> None:
-        """Read every file of the place."""
+    def all_files(self, given: Format | None) -> None:
+        """Read every file of the place, all of them as the format that is given."""
         entries: list[Entry] = []
         for found in self._place.entries():
             if isinstance(found, Problem):
@@ -195,7 +197,7 @@ class _Import:
         for entry in entries:
             before = self._done
             try:
-                self._file(entry, names, format_name)
+                self._file(entry, names, given)
             except Unreadable as error:
                 self.report.problem(self._place.name(entry), str(error))
             self._flush()
@@ -207,18 +209,22 @@ class _Import:
             self.report.problem(self.report.source, "holds nothing that can be imported")
         self.report.finished = True
 
-    def _file(self, entry: Entry, names: frozenset[str], format_name: str | None) -> None:
+    def _file(self, entry: Entry, names: frozenset[str], given: Format | None) -> None:
         unit = f"file:{os.path.abspath(self._place.path)}!{entry.name}"  # noqa: PTH100 - links are kept as named
         if not self._again and self._ledger.mark(unit) == entry.mark:
             self.report.unchanged_files += 1
             return
-        name = format_name or format_by_place(entry.name, self._laid_out)
+        name = given.name if given else format_by_place(entry.name, self._laid_out)
         if name is None:
-            name = detect(entry.name, self._head(entry))
-        if name in (None, PASSED_OVER) or (name == "history" and self._history is None):
-            reason = unknown_because(entry.name, self._head(entry)) if name is None else None
+            head = self._head(entry)
+            found = self._detected(head)
+        else:
+            head = None
+            found = given or (None if name == PASSED_OVER else format_named(name))
+        if found is None or (found.name == "history" and self._history is None):
+            reason = unknown_because(head) if head else None
             # Pictures and programs between notes are no mistake; a file that somebody names is meant to be read.
-            if reason is None and name is None and len(names) == 1:
+            if reason is None and head and len(names) == 1:
                 reason = "of no format that is imported"
             if reason is None:
                 self.report.passed_over += 1
@@ -226,7 +232,7 @@ class _Import:
                 self.report.problem(self._place.name(entry), reason)
             return
         self.report.files += 1
-        self.report.formats[name] = self.report.formats.get(name, 0) + 1
+        self.report.formats[found.name] = self.report.formats.get(found.name, 0) + 1
         source = SourceFile(
             self._place,
             entry,
@@ -237,7 +243,7 @@ class _Import:
         )
         problems = self.report.problem_count
         records = 0
-        for record in reader_of(name)(source):
+        for record in found.read(source):
             records += 1
             self._take(record)
         self._flush()
@@ -246,12 +252,19 @@ class _Import:
         if self.report.problem_count == problems:  # what has problems is looked at, and reported, again
             self._ledger.note(unit, entry.mark)
 
-    def _head(self, entry: Entry) -> bytes:
+    def _head(self, entry: Entry) -> FileHead:
         handle = self._place.open(entry)
         try:
-            return handle.read(HEAD)
+            return FileHead(entry.name, handle.read(HEAD_BYTES))
         finally:
             handle.close()
+
+    def _detected(self, head: FileHead) -> Format | None:
+        found = self._detector.detect(head)
+        problems, self._detector.problems = self._detector.problems, []
+        for problem in problems:
+            self.report.problem(problem.where, problem.reason)
+        return found
 
     def _conversation(self, entry: Entry) -> str:
         """As `remember --file` names it: a file's chunks belong together."""

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack, runtime_checkable
 
-from rlm_mem.errors import InputError, InvalidConfig, ModelError
+from rlm_mem.errors import InputError, InvalidConfig, ModelError, ModelUnavailable, RlmMemError
+from rlm_mem.models.apis import APIS
 
 if TYPE_CHECKING:
-    from rlm_mem.config import Config
+    from rlm_mem.config import Config, LLMConfig
 
 __all__ = [
     "LLM",
@@ -40,8 +41,8 @@ __all__ = [
 Role = Literal["system", "user", "assistant"]
 _ROLES: tuple[Role, ...] = ("system", "user", "assistant")
 
-PROVIDERS: tuple[str, ...] = ("anthropic", "google", "ollama", "openai", "openai-compatible")
-"""Prefixes of model names that need the extra ``llm``."""
+PROVIDERS: tuple[str, ...] = tuple(APIS)
+"""Prefixes of model names that need the extra ``llm``; other packages add more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +303,8 @@ def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
     Args:
         spec: ``offline``; ``scripted`` or ``scripted:REPLIES.json``; ``PROVIDER:MODEL`` or
             ``PROVIDER:MODEL@URL`` with a provider of :data:`PROVIDERS`; ``cli:claude``, ``cli:codex`` or
-            ``cli:COMMAND LINE``. None or empty: ``config.llm.model``, and ``offline`` when that is empty too.
+            ``cli:COMMAND LINE``; or the name of an installed provider (``rlm_mem.extensions.PROVIDERS``), with or
+            without ``:MODEL``. None or empty: ``config.llm.model``, and ``offline`` when that is empty too.
         config: time-out, retries, temperature, base URL and so on; defaults when None.
 
     Raises:
@@ -332,7 +334,34 @@ def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
         from rlm_mem.models.providers import provider_llm
 
         return provider_llm(kind, rest, settings)
+    if kind and (made := _installed(kind, rest, settings)) is not None:
+        return made
     raise InvalidConfig(
         f"{name!r} does not name a model.",
-        hint=f"Use offline, cli:COMMAND, or PROVIDER:MODEL with one of {', '.join(PROVIDERS)}.",
+        hint=f"Use offline, cli:COMMAND, or PROVIDER:MODEL with one of {', '.join(PROVIDERS)}, or install a package "
+        "that provides it.",
     )
+
+
+def _installed(kind: str, rest: str, settings: LLMConfig) -> LLM | None:
+    """The model of a provider that another package brings; None where no package does."""
+    from rlm_mem.extensions import PROVIDERS as GROUP
+    from rlm_mem.extensions import described, extension
+
+    found = extension(GROUP, kind, ModelUnavailable)
+    if found is None:
+        return None
+    provider = found.load(ModelUnavailable)
+    if not callable(provider):
+        raise ModelUnavailable(
+            f"the entry point {found} is not a provider: {type(provider).__name__} cannot be called",
+            hint="it must name a function or class that takes the model's name and the settings",
+        )
+    try:
+        return adapt(provider(rest, settings))
+    except RlmMemError:
+        raise
+    except Exception as error:  # code of another package: it may raise anything
+        raise ModelUnavailable(
+            f"{kind}:{rest} cannot be opened by the package {found.package}: {described(error)}"
+        ) from error

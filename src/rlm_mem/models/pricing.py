@@ -9,13 +9,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from rlm_mem.models.apis import APIS
+
 if TYPE_CHECKING:
     from rlm_mem.models.base import Usage
 
 __all__ = ["price", "price_table", "total_cost"]
-
-# Providers whose price list is meant when nothing else is known about the server.
-_PRICE_LISTS = {"openai": "openai", "anthropic": "anthropic", "google": "google"}
 
 # Ours, and really free: no model is called.
 _FREE = frozenset({"offline"})
@@ -50,9 +49,10 @@ def price(model: str, provider: str, usage: Usage, *, base_url: str | None = Non
     try:
         if base_url:
             return calc_price(tokens, model, provider_api_url=base_url).total_price
-        if provider not in _PRICE_LISTS:
+        api = APIS.get(provider)
+        if api is None or not api.prices:
             return None
-        return calc_price(tokens, model, provider_id=_PRICE_LISTS[provider]).total_price
+        return calc_price(tokens, model, provider_id=api.prices).total_price
     except (LookupError, ValueError):
         # LookupError: not in the table. ValueError: figures that contradict each other, as some servers send.
         return None

@@ -1,7 +1,7 @@
 """What RLM-MEM asks of the SDK layer: open a model, send a conversation, read answer and usage.
 
-The only module, with ``provider_errors``, that knows ``pydantic_ai``; importing it loads that library (about a
-second), so ``providers`` does so with the first completion.
+With ``provider_errors`` and the ``connect`` functions of ``apis``, all that knows ``pydantic_ai``; importing it loads
+that library (about a second), so ``providers`` does so with the first completion.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from rlm_mem.errors import ModelRefused
+from rlm_mem.models.apis import APIS
 from rlm_mem.models.base import Message, Usage, sendable
 from rlm_mem.models.secrets import redact
 from rlm_mem.models.targets import Target
@@ -34,47 +35,9 @@ from rlm_mem.models.targets import Target
 __all__ = ["ask", "ask_streaming", "close_model", "conversation", "open_model", "text_of", "usage_of"]
 
 
-def _build(target: Target) -> Model[Any]:
-    """The SDK's object for one model; opens no connection."""
-    if target.provider == "anthropic":
-        from pydantic_ai.models.anthropic import AnthropicModel
-        from pydantic_ai.providers.anthropic import AnthropicProvider
-
-        return AnthropicModel(
-            target.model, provider=AnthropicProvider(api_key=target.key, base_url=target.base_url)
-        )
-    if target.provider == "google":
-        from pydantic_ai.models.google import GoogleModel
-        from pydantic_ai.providers.google import GoogleProvider
-
-        return GoogleModel(
-            target.model, provider=GoogleProvider(api_key=target.key, base_url=target.base_url)
-        )
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.profiles.openai import OpenAIModelProfile
-
-    # A stream that just stops, without saying why, is a broken one and not a short answer.
-    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-    if target.provider == "openai":
-        from pydantic_ai.providers.openai import OpenAIProvider
-
-        return OpenAIChatModel(target.model, provider=OpenAIProvider(target.url, target.key), profile=profile)
-    # The older name of the limit is the one that every local server understands.
-    profile["openai_chat_supports_max_completion_tokens"] = False
-    if target.provider == "ollama":
-        from pydantic_ai.models.ollama import OllamaModel
-        from pydantic_ai.providers.ollama import OllamaProvider
-
-        return OllamaModel(target.model, provider=OllamaProvider(target.url, target.key), profile=profile)
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-
-    provider = OpenAICompatibleProvider("openai-compatible", base_url=target.url, api_key=target.key)
-    return OpenAIChatModel(target.model, provider=provider, profile=profile)
-
-
 async def open_model(target: Target) -> Model[Any]:
     """Return the model, its connections bound to the running loop; a missing name is asked of the server."""
-    model = _build(target)
+    model = APIS[target.provider].connect(target)
     await model.__aenter__()
     if not target.model:
         try:

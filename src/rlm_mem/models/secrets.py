@@ -11,20 +11,14 @@ import re
 from collections.abc import Iterable, Mapping
 
 from rlm_mem.errors import ModelUnavailable
+from rlm_mem.models.apis import APIS
 from rlm_mem.text.secrets import REDACTED, find_secrets, hide
 
 __all__ = ["KEYRING_SERVICE", "KEY_VARIABLES", "find_key", "redact", "require_key"]
 
 KEYRING_SERVICE = "rlm-mem"
 
-KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    "ollama": ("OLLAMA_API_KEY",),
-    "openai": ("OPENAI_API_KEY",),
-    # Not OPENAI_API_KEY: that key must not travel to whatever server a base URL names.
-    "openai-compatible": ("RLM_MEM_LLM_API_KEY",),
-}
+KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {name: api.keys for name, api in APIS.items()}
 """Environment variables (and user names in the keyring) that are tried for each provider, in this order."""
 
 # A value this short is a word, not a secret; hiding it would tear holes into ordinary text.

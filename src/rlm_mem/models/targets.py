@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rlm_mem.errors import InvalidConfig, ModelUnavailable
+from rlm_mem.models.apis import APIS, Api
 from rlm_mem.models.secrets import find_key, require_key
 
 if TYPE_CHECKING:
@@ -18,20 +19,6 @@ __all__ = ["NO_KEY", "Target", "resolve_target"]
 
 # Servers of one's own rarely ask for a key, but the client libraries insist on sending one.
 NO_KEY = "no-key-needed"
-
-_PACKAGES = {"anthropic": "anthropic", "google": "google.genai"}
-_BASE_URL_VARIABLES = {
-    "anthropic": "ANTHROPIC_BASE_URL",
-    "google": "GOOGLE_GEMINI_BASE_URL",
-    "ollama": "OLLAMA_BASE_URL",
-    "openai": "OPENAI_BASE_URL",
-}
-_HOME = {
-    "anthropic": "https://api.anthropic.com",
-    "google": "https://generativelanguage.googleapis.com",
-    "ollama": "http://localhost:11434/v1",
-    "openai": "https://api.openai.com/v1",
-}
 
 
 @dataclass(frozen=True)
@@ -49,14 +36,14 @@ class Target:
     @property
     def url(self) -> str:
         """The address that requests go to."""
-        return self.base_url or _HOME[self.provider]
+        return self.base_url or APIS[self.provider].home
 
 
 def resolve_target(provider: str, rest: str, settings: LLMConfig) -> Target:
     """Return the model that ``provider:rest`` names.
 
     Args:
-        provider: one of ``base.PROVIDERS``.
+        provider: one of ``apis.APIS``.
         rest: ``MODEL`` or ``MODEL@URL``. For ``openai-compatible`` the model may be empty: the first one
             that the server lists is taken.
         settings: its ``base_url`` counts for ``openai-compatible``, and for the provider of its ``model``.
@@ -65,17 +52,18 @@ def resolve_target(provider: str, rest: str, settings: LLMConfig) -> Target:
         InvalidConfig: no model, or no usable base URL.
         ModelUnavailable: the extra or the key is missing.
     """
+    api = APIS[provider]
     model, at, url = rest.partition("@http")
-    base_url = "http" + url if at else _configured_url(provider, settings)
+    base_url = "http" + url if at else _configured_url(api, settings)
     model = model.strip()
-    if not model and provider != "openai-compatible":
+    if not model and not api.first_model:
         raise InvalidConfig(f"{provider}: names no model.", hint=f"Write {provider}:MODEL.")
-    base_url = _checked_url(provider, base_url)
-    if not _installed("pydantic_ai") or not _installed(_PACKAGES.get(provider, "openai")):
+    base_url = _checked_url(api, base_url)
+    if not _installed("pydantic_ai") or not _installed(api.package):
         raise ModelUnavailable(
             f"The libraries for {provider} models are not installed.", hint="Run: pip install 'rlm-mem[llm]'"
         )
-    own_server = base_url is not None or provider == "ollama"
+    own_server = base_url is not None or api.own_server
     key = (find_key(provider) or NO_KEY) if own_server else require_key(provider)
     return Target(provider, model, base_url, key)
 
@@ -87,24 +75,23 @@ def _installed(package: str) -> bool:
         return False
 
 
-def _configured_url(provider: str, settings: LLMConfig) -> str | None:
+def _configured_url(api: Api, settings: LLMConfig) -> str | None:
     configured = settings.model.partition(":")[0].strip().lower()
-    if settings.base_url and provider in ("openai-compatible", configured):
+    if settings.base_url and api.name in ("openai-compatible", configured):
         return settings.base_url
-    variable = _BASE_URL_VARIABLES.get(provider)
-    from_environment = os.environ.get(variable, "").strip() if variable else ""
-    if not from_environment and provider == "ollama" and os.environ.get("OLLAMA_HOST"):
+    from_environment = os.environ.get(api.url_variable, "").strip() if api.url_variable else ""
+    if not from_environment and api.name == "ollama" and os.environ.get("OLLAMA_HOST"):
         host = os.environ["OLLAMA_HOST"].strip()
         from_environment = host if "://" in host else f"http://{host}"
     return from_environment or None
 
 
-def _checked_url(provider: str, url: str | None) -> str | None:
+def _checked_url(api: Api, url: str | None) -> str | None:
     if url is None:
-        if provider == "openai-compatible":
+        if not api.home:
             raise InvalidConfig(
-                "openai-compatible needs the address of a server.",
-                hint="Set llm.base_url, or write openai-compatible:MODEL@http://localhost:8080/v1.",
+                f"{api.name} needs the address of a server.",
+                hint=f"Set llm.base_url, or write {api.name}:MODEL@http://localhost:8080/v1.",
             )
         return None
     parts = urlsplit(url)
@@ -112,7 +99,7 @@ def _checked_url(provider: str, url: str | None) -> str | None:
         raise InvalidConfig(
             f"{url!r:.200} is not the address of a server.", hint="Write http://HOST:PORT/v1."
         )
-    if provider in ("openai-compatible", "openai", "ollama") and parts.path in ("", "/"):
+    if api.below_v1 and parts.path in ("", "/"):
         # Nearly every such server keeps its API below /v1, and a forgotten /v1 answers with a puzzling 404.
         return url.rstrip("/") + "/v1"
     return url

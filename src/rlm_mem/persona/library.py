@@ -15,6 +15,7 @@ from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InvalidConfig, NotFoundError
+from rlm_mem.extensions import GAUGES, Extension, extension, extensions
 from rlm_mem.persona.documents import document_text
 from rlm_mem.persona.gauges import Gauge, parse_gauge
 from rlm_mem.persona.personalities import Personality, parse_personality
@@ -103,8 +104,9 @@ class Library:
         return self._sliders
 
     def gauges(self) -> list[str]:
-        """Names of the gauges, LIVEHUD first."""
-        return sorted(self._files("gauges"), key=lambda name: (name != "LIVEHUD", name))
+        """Names of the gauges, LIVEHUD first; those of other packages are among them."""
+        names = {*self._files("gauges"), *(_upper(one.name) for one in extensions(GAUGES))}
+        return sorted(names, key=lambda name: (name != "LIVEHUD", name))
 
     # --- one of them ----------------------------------------------------------------------------------
 
@@ -167,9 +169,12 @@ class Library:
         """
         wanted = _checked_name(name, "gauge")
         source = self._files("gauges").get(wanted)
-        if source is None:
+        if source is not None:
+            return parse_gauge(source.text(), wanted, source.where)
+        found = extension(GAUGES, wanted.lower(), InvalidConfig)
+        if found is None:
             raise _missing("gauge", name, self.gauges())
-        return parse_gauge(source.text(), wanted, source.where)
+        return _installed_gauge(found, wanted)
 
     # --- modes over BASE ------------------------------------------------------------------------------
 
@@ -283,6 +288,16 @@ def load_slider(dimension: str, brain: Path | str | None = None) -> dict[str, An
     """
     with located_files(brain, read_only=True) as files_of_brain:
         return Library(files_of_brain).slider(dimension).to_dict()
+
+
+def _installed_gauge(found: Extension, name: str) -> Gauge:
+    """The gauge of another package: its entry point names the Markdown text."""
+    text = found.load(InvalidConfig)
+    if not isinstance(text, str):
+        raise InvalidConfig(
+            f"the entry point {found} is not a gauge: its Markdown text was expected, not {type(text).__name__}"
+        )
+    return parse_gauge(text, name, f"gauge {found.name} of the package {found.package}")
 
 
 def _package(kind: str) -> list[Path]:

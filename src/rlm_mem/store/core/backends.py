@@ -7,21 +7,18 @@ on none of them.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.dsn import shown_dsn
-from rlm_mem.errors import StorageError
+from rlm_mem.dsn import scheme_of, shown_dsn
+from rlm_mem.errors import RlmMemError, StorageError
+from rlm_mem.extensions import BACKENDS, described, extension, extensions
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.store.core.backend import Backend
 
-__all__ = ["GROUP", "open_backend"]
-
-GROUP = "rlm_mem.backends"
-"""Entry points of this group name a class by the scheme of its places: ``Class(place, config, read_only=…)``."""
+__all__ = ["open_backend"]
 
 _FOLDER = "rlm_mem.store.local.local_backend:LocalBackend"
 _BUILT_IN = dict.fromkeys(("postgresql", "postgres"), "rlm_mem.store.postgres.backend:PostgresBackend")
@@ -35,9 +32,11 @@ def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
     """
     if isinstance(place, Path):
         return _loaded(_FOLDER)(place, config, read_only=read_only)  # type: ignore[no-any-return]
-    scheme = place.partition("://")[0]
+    scheme = scheme_of(place)
+    if scheme not in _BUILT_IN:
+        return _of_another_package(scheme, place, config, read_only)
     try:
-        made = _loaded(_BUILT_IN[scheme]) if scheme in _BUILT_IN else _installed(scheme, place)
+        made = _loaded(_BUILT_IN[scheme])
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in ("psycopg", "psycopg_c", "psycopg_binary"):
             raise
@@ -52,10 +51,20 @@ def _loaded(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _installed(scheme: str, place: str) -> Any:
-    for entry in entry_points(group=GROUP, name=scheme):
-        return entry.load()
-    raise StorageError(
-        f"no backend for {shown_dsn(place)}: the scheme {scheme}:// is not known",
-        hint="name a folder, postgresql://…, or install a package that serves this scheme",
-    )
+def _of_another_package(scheme: str, place: str, config: Config, read_only: bool) -> Backend:
+    found = extension(BACKENDS, scheme, StorageError)
+    if found is None:
+        installed = "".join(f"{one.name}://…, " for one in extensions(BACKENDS))
+        raise StorageError(
+            f"no backend for {shown_dsn(place)}: the scheme {scheme}:// is not known",
+            hint=f"name a folder, postgresql://…, {installed}or install a package that serves this scheme",
+        )
+    made = found.load(StorageError)
+    try:
+        return made(place, config, read_only=read_only)  # type: ignore[no-any-return]
+    except RlmMemError:
+        raise
+    except Exception as error:  # code of another package: it may raise anything
+        raise StorageError(
+            f"{shown_dsn(place)} cannot be opened by the package {found.package}: {described(error)}"
+        ) from error

@@ -11,15 +11,17 @@ from typing import Any
 from rlm_mem.chunk import Chunk, check_namespace, is_chunk_id
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.brain_files import file_from_line
+from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.history import record_of
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import json_lines, read_text
 from rlm_mem.interchange.records import Memory, Problem, Record, mapped_id
 from rlm_mem.interchange.source_file import SourceFile, moment
 
-__all__ = ["lenient_chunk", "read_chunk_file", "read_chunk_lines"]
+__all__ = ["CHUNK_FILE", "CHUNK_LINES", "lenient_chunk", "read_chunk_file", "read_chunk_lines"]
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
+_NAMED = (re.compile(r'"id"\s*:'), re.compile(r'"content"\s*:'))
 _DATED = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-")
 
 
@@ -167,3 +169,33 @@ def _renamed(links: Any, known_as: Any) -> Any:
             for kind, targets in links.items()
         }
     return [one(link) for link in links] if isinstance(links, list) else links
+
+
+def _sniff_file(head: FileHead) -> Claim:
+    if not head.is_json:
+        return Claim.NO
+    start = head.text.lstrip()[:1]
+    if head.path.name.startswith("chunk-") and start != "[":
+        return Claim.SURE
+    if start != "{" or head.message_key:
+        return Claim.NO
+    return Claim.POSSIBLE if all(re.search(name, head.text) for name in _NAMED) else Claim.NO
+
+
+def _sniff_lines(head: FileHead) -> Claim:
+    if not head.is_json_lines:
+        return Claim.NO
+    for entry in head.lines:
+        if (
+            "brain_file" in entry
+            or entry.keys() == {"archived", "chunk"}
+            or (is_chunk_id(entry.get("id")) and "content" in entry and "metadata" in entry)
+        ):
+            return Claim.SURE
+    # A first line longer than the head, or one that does not parse: it is reported by the likeliest reader.
+    broken = not head.lines and re.match(r'\s*\{"(?:schema|archived|id|brain_file)"', head.text)
+    return Claim.LIKELY if broken else Claim.NO
+
+
+CHUNK_FILE = Format("chunk-json", _sniff_file, read_chunk_file, "chunk files, of this or an older layout")
+CHUNK_LINES = Format("chunk-jsonl", _sniff_lines, read_chunk_lines, "chunks exported as JSON lines")

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import json_entries, json_lines
 from rlm_mem.interchange.records import Dialogue, Message, Problem, Record
 from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
-__all__ = ["read_array", "read_message_lines", "read_transcript"]
+__all__ = [
+    "CHATGPT",
+    "CLAUDE",
+    "MESSAGES",
+    "MESSAGE_LINES",
+    "TRANSCRIPT",
+    "read_array",
+    "read_message_lines",
+    "read_transcript",
+]
 
 _MESSAGES = 200  # of one part: parts end at the same messages however much longer the conversation grew
 _CHARS = 200_000
@@ -279,3 +290,44 @@ def _thread(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
         path.append(nodes[current])
         current = nodes[current].get("parent")
     return path[::-1]
+
+
+# --- which file is which ---------------------------------------------------------------------------
+
+_TRANSCRIPT_KEY = re.compile(r'"(?:sessionId|parentUuid)"\s*:')
+
+
+def _sniff_chatgpt(head: FileHead) -> Claim:
+    return Claim.LIKELY if head.is_json and head.message_key == "mapping" else Claim.NO
+
+
+def _sniff_claude(head: FileHead) -> Claim:
+    ours = head.is_json and head.message_key in ("chat_messages", "sender")
+    return Claim.LIKELY if ours else Claim.NO
+
+
+def _sniff_messages(head: FileHead) -> Claim:
+    ours = head.is_json and (head.message_key or head.path.name == "conversations.json")
+    return Claim.POSSIBLE if ours else Claim.NO
+
+
+def _sniff_transcript(head: FileHead) -> Claim:
+    if not head.is_json_lines:
+        return Claim.NO
+    ours = any(
+        "sessionId" in entry or ("message" in entry and entry.get("type") in ("user", "assistant"))
+        for entry in head.lines
+    )
+    # Where the first line is longer than the head, a key in its beginning is all there is to see.
+    return Claim.LIKELY if ours or (not head.lines and _TRANSCRIPT_KEY.search(head.text)) else Claim.NO
+
+
+def _sniff_message_lines(head: FileHead) -> Claim:
+    return Claim.POSSIBLE if head.is_json_lines and head.text.strip() else Claim.NO
+
+
+CHATGPT = Format("chatgpt", _sniff_chatgpt, read_array, "a ChatGPT data export")
+CLAUDE = Format("claude", _sniff_claude, read_array, "a Claude data export")
+MESSAGES = Format("messages-json", _sniff_messages, read_array, "messages in a JSON array")
+MESSAGE_LINES = Format("messages-jsonl", _sniff_message_lines, read_message_lines, "messages as JSON lines")
+TRANSCRIPT = Format("claude-code", _sniff_transcript, read_transcript, "Claude Code transcripts")

@@ -8,14 +8,15 @@ from typing import Any
 
 from rlm_mem.chunk import CHUNK_TYPES, Chunk
 from rlm_mem.errors import InputError
+from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import json_lines
 from rlm_mem.interchange.records import Memory, Problem, Record, mapped_id
 from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
-__all__ = ["SCOPES", "read_layered"]
+__all__ = ["LAYERED", "read_layered"]
 
-SCOPES = ("project_agent", "project_global", "user_agent", "user_global")
+_SCOPES = ("project_agent", "project_global", "user_agent", "user_global")
 
 _NEEDED = ("id", "created_at", "scope", "entry_type", "content", "project_id")
 _UNFIT = re.compile(r"[^A-Za-z0-9._@-]+")
@@ -50,7 +51,7 @@ def read_layered(file: SourceFile) -> Iterator[Record]:
 def _missing(entry: dict[str, Any]) -> list[str]:
     missing = [name for name in _NEEDED if not isinstance(entry.get(name), str) or not entry[name].strip()]
     scope = entry.get("scope")
-    if not missing and scope not in SCOPES:
+    if not missing and scope not in _SCOPES:
         return [f"a known scope ({str(scope)[:40]!r})"]
     if not missing and scope in ("project_agent", "user_agent") and not text_lines(entry.get("agent_id")):
         return ["agent_id"]
@@ -151,3 +152,16 @@ def _tokens(text: str) -> int:
     from rlm_mem.text.tokens import count_tokens
 
     return count_tokens(text)
+
+
+def _sniff(head: FileHead) -> Claim:
+    if not head.is_json_lines:
+        return Claim.NO
+    return (
+        Claim.SURE
+        if head.path.name == "memory.jsonl" or any(entry.get("scope") in _SCOPES for entry in head.lines)
+        else Claim.NO
+    )
+
+
+LAYERED = Format("layered-jsonl", _sniff, read_layered, "layered memories (.agents/memory)")

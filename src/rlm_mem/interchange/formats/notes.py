@@ -9,13 +9,25 @@ from typing import Any
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InputError, InvalidChunk
+from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.frontmatter import read_frontmatter, split_frontmatter
-from rlm_mem.interchange.markdown import chunk_from_markdown
+from rlm_mem.interchange.markdown import chunk_from_markdown, is_chunk_markdown
 from rlm_mem.interchange.reading import read_text
 from rlm_mem.interchange.records import Asset, Memory, Note, Problem, Record, mapped_id
 from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
-__all__ = ["read_asset", "read_candidates", "read_chunk_markdown", "read_meridian", "read_note"]
+__all__ = [
+    "CANDIDATES",
+    "CHUNK_MARKDOWN",
+    "MERIDIAN",
+    "NOTES",
+    "PERSONA",
+    "read_asset",
+    "read_candidates",
+    "read_chunk_markdown",
+    "read_meridian",
+    "read_note",
+]
 
 _FIELD = re.compile(r"\*\*(Created|Category|Tags):\*\*[ \t]*(.*)")
 _TITLE = re.compile(r"#[ \t]+(.+)")
@@ -185,3 +197,57 @@ def read_note(file: SourceFile) -> Iterator[Record]:
         tags=plain_tags(fields.get("tags") or fields.get("tag")),
         extra={"title": title} if title else {},
     )
+
+
+# --- which file is which ---------------------------------------------------------------------------
+
+_MERIDIAN_LINE = re.compile(r"^\*\*(?:Created|Category):\*\*", re.MULTILINE)
+_PERSONA_LINE = re.compile(
+    r"^> (?:Slider Range|Activated when):|^## (?:Slider Adjustments|Calibration Levels)"
+    r"|\A# [^\n]{1,80} (?:Slider|Mode)[ \t]*\n+## (?:Range|Configuration)",
+    re.MULTILINE,
+)
+_CHUNK_ID_LINE = re.compile(r"^id: *[\"']?chunk-", re.MULTILINE)
+_LONG_FRONT_MATTER = re.compile(r"---\r?\nid: *chunk-[\w-]+\r?\n")
+
+
+def _sniff_chunk_markdown(head: FileHead) -> Claim:
+    if not head.is_text:
+        return Claim.NO
+    if head.front_matter is None:  # or longer than the head
+        return Claim.SURE if _LONG_FRONT_MATTER.match(head.text) else Claim.NO
+    try:
+        ours = is_chunk_markdown(read_frontmatter(head.front_matter))
+    except InputError:
+        # Broken YAML that calls itself a chunk is reported as one, not remembered as a note.
+        ours = bool(_CHUNK_ID_LINE.search(head.front_matter))
+    return Claim.SURE if ours else Claim.NO
+
+
+def _sniff_candidates(head: FileHead) -> Claim:
+    return Claim.SURE if head.is_text and "[MEMORY_CANDIDATES]" in head.text else Claim.NO
+
+
+def _sniff_persona(head: FileHead) -> Claim:
+    if not head.is_text or head.front_matter is not None:
+        return Claim.NO
+    gauge = head.path.name == "LIVEHUD.md" and head.path.parent.name == "gauges"
+    return Claim.SURE if gauge or _PERSONA_LINE.search(head.text[:8192]) else Claim.NO
+
+
+def _sniff_meridian(head: FileHead) -> Claim:
+    ours = head.is_text and head.front_matter is None and _MERIDIAN_LINE.search(head.text[:4096])
+    return Claim.LIKELY if ours else Claim.NO
+
+
+def _sniff_note(head: FileHead) -> Claim:
+    return Claim.POSSIBLE if head.is_text else Claim.NO
+
+
+CANDIDATES = Format("candidates", _sniff_candidates, read_candidates, "a list of memory candidates")
+CHUNK_MARKDOWN = Format(
+    "chunk-markdown", _sniff_chunk_markdown, read_chunk_markdown, "chunks exported as Markdown"
+)
+MERIDIAN = Format("meridian", _sniff_meridian, read_meridian, "MERIDIAN memories")
+NOTES = Format("notes", _sniff_note, read_note, "notes: Markdown and plain text")
+PERSONA = Format("persona", _sniff_persona, read_asset, "personalities, sliders and gauges")

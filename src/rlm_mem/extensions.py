@@ -1,0 +1,86 @@
+"""What other packages add to this one, found by entry point (docs/extending.md).
+
+A package is looked for only when a name is not built in: a scan reads the metadata of every installed package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from rlm_mem.errors import RlmMemError
+
+__all__ = ["BACKENDS", "GAUGES", "GROUPS", "IMPORTERS", "PROVIDERS", "Extension", "extension", "extensions"]
+
+BACKENDS = "rlm_mem.backends"
+"""Store backends, by the scheme of their places: ``Class(place, config, read_only=…)``, a ``Backend``."""
+
+GAUGES = "rlm_mem.gauges"
+"""Gauges, by name: the Markdown text of one."""
+
+IMPORTERS = "rlm_mem.importers"
+"""Importers, by the name of their format: a ``rlm_mem.interchange.Format``."""
+
+PROVIDERS = "rlm_mem.providers"
+"""Model providers, by the prefix of model names: ``provider(model, settings)``, which returns a model."""
+
+GROUPS = (BACKENDS, GAUGES, IMPORTERS, PROVIDERS)
+
+
+class Extension:
+    """One entry point of another package; nothing of the package is imported before ``load``."""
+
+    def __init__(self, entry: EntryPoint) -> None:
+        self._entry = entry
+        self.name = entry.name
+        self.package = entry.dist.name if entry.dist else "a package without metadata"
+
+    def __str__(self) -> str:
+        return f"{self._entry.group}: {self.name} = {self._entry.value} (package {self.package})"
+
+    def load(self, failure: type[RlmMemError]) -> Any:
+        """The object that the entry point names.
+
+        Args:
+            failure: class of the error to raise where it cannot be imported.
+        """
+        try:
+            return self._entry.load()
+        except (Exception, SystemExit) as error:  # an import runs code of the package: it may raise anything
+            raise failure(
+                f"the entry point {self} cannot be loaded: {described(error)}",
+                hint=f"update or uninstall {self.package}",
+            ) from error
+
+
+def described(error: BaseException) -> str:
+    """Class and first line of an error that code of another package raised."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]:.200}" if lines else type(error).__name__
+
+
+def extension(group: str, name: str, failure: type[RlmMemError]) -> Extension | None:
+    """The extension of this name; None where no package has one.
+
+    Raises:
+        failure: several packages have one; which is meant cannot be told.
+    """
+    found = [one for one in extensions(group) if one.name == name]
+    if len(found) > 1:
+        raise failure(
+            f"{len(found)} packages provide {name!r} for {group}: {', '.join(one.package for one in found)}",
+            hint="uninstall all but one of them",
+        )
+    return found[0] if found else None
+
+
+def extensions(group: str) -> Iterator[Extension]:
+    """Every extension of a group, by name; a package found twice on the import path counts once."""
+    seen: set[tuple[str, str, str]] = set()
+    for entry in sorted(entry_points(group=group), key=lambda one: one.name):
+        one = Extension(entry)
+        key = (one.name, one.package, entry.value)
+        if key not in seen:
+            seen.add(key)
+            yield one

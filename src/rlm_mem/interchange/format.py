@@ -1,0 +1,128 @@
+"""What a format of memories is to an import: a name, a look at a file's beginning, and a reader of the whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+from rlm_mem.interchange.frontmatter import split_frontmatter
+from rlm_mem.interchange.records import Record
+from rlm_mem.interchange.source_file import SourceFile
+
+__all__ = ["HEAD_BYTES", "Claim", "FileHead", "Format"]
+
+HEAD_BYTES = 65_536
+"""Bytes of a file that are looked at."""
+
+_LINES = 50
+_DERIVED_FILES = {
+    "index.json",
+    "metadata_index.json",
+    "tag_index.json",
+    "link_graph.json",
+    "graph.json",
+    "manifest.json",
+    "trajectories.jsonl",
+}
+_DERIVED_FOLDERS = ("tags", "versions", "index", "trajectories", "log")
+_MESSAGE_KEY = re.compile(r'"(mapping|chat_messages|messages|role|sender)"\s*:')
+_TEXTS = {".md", ".markdown", ".txt", ".text", ".rst", ".org"}
+
+
+class Claim(IntEnum):
+    """How sure a format is that a file is one of its own; the surest reads it."""
+
+    NO = 0
+    POSSIBLE = 1
+    """A general reader could make something of it; any more particular format goes before."""
+    LIKELY = 2
+    SURE = 3
+
+
+class FileHead:
+    """A file as a format first sees it: its name, and its first ``HEAD_BYTES`` bytes.
+
+    Args:
+        name: its path within the place, with ``/``; never what a user calls it.
+        data: its first bytes.
+    """
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self.data = data
+        self.path = PurePosixPath(name)
+        self.suffix = self.path.suffix.lower()
+
+    @cached_property
+    def text(self) -> str:
+        """The bytes as text: UTF-8, or UTF-16 with its mark; what is neither is replaced."""
+        data = self.data
+        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the name is that of prose: Markdown, plain text and their like."""
+        return self.suffix in _TEXTS
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether this is an index or a log of a memory, which is made anew and never imported."""
+        return self.path.name in _DERIVED_FILES or self.path.parent.name in _DERIVED_FOLDERS
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the name is that of JSON, and not of a derived file."""
+        return self.suffix == ".json" and not self.is_derived
+
+    @property
+    def is_json_lines(self) -> bool:
+        """Whether the name is that of JSON lines, and not of a derived file."""
+        return self.suffix in (".jsonl", ".ndjson") and not self.is_derived
+
+    @cached_property
+    def lines(self) -> list[dict[str, Any]]:
+        """The objects that stand on the first 50 lines, one a line."""
+        found = []
+        for line in self.text.split("\n", _LINES)[:_LINES]:
+            try:
+                entry = json.loads(line, strict=False)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(entry, dict):
+                found.append(entry)
+        return found
+
+    @cached_property
+    def message_key(self) -> str:
+        """The first key in the text that JSON of conversations or messages has; empty: none."""
+        found = _MESSAGE_KEY.search(self.text)
+        return found[1] if found else ""
+
+    @cached_property
+    def front_matter(self) -> str | None:
+        """The YAML between ``---`` and ``---`` at the beginning; None where there is none."""
+        return split_frontmatter(self.text)[0]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format that an import reads.
+
+    Attributes:
+        name: for ``--format`` and reports: lower case, with ``-`` between words.
+        sniff: how sure it is that a file is of this format; called for many files, so it looks at the head alone.
+        read: yields what a file holds, and a ``Problem`` for each part that cannot be read; takes the file as
+            hostile, and reads it in bounded memory.
+        description: what it is, in a few words, for reports.
+    """
+
+    name: str
+    sniff: Callable[[FileHead], Claim]
+    read: Callable[[SourceFile], Iterator[Record]]
+    description: str = ""

@@ -1,0 +1,19 @@
+"""Files whose format follows from their place in an export or a brain folder (``brain_files.format_by_place``)."""
+
+from __future__ import annotations
+
+from rlm_mem.interchange.brain_files import read_brain_file
+from rlm_mem.interchange.format import Claim, FileHead, Format
+from rlm_mem.interchange.history import read_history
+
+__all__ = ["BRAIN_FILE", "HISTORY"]
+
+
+def _never(_head: FileHead) -> Claim:
+    return Claim.NO
+
+
+BRAIN_FILE = Format(
+    "brain-file", _never, read_brain_file, "tiered memories, trajectories and other files of a brain"
+)
+HISTORY = Format("history", _never, read_history, "former versions of chunks, and the audit log")

@@ -1,0 +1,152 @@
+"""The providers whose API can be reached: one record each, with all that differs between them.
+
+A further one that ``pydantic_ai`` can speak to is a further record here; one that it cannot is a package of its own
+(docs/extending.md, A model provider).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+
+    from rlm_mem.models.targets import Target
+
+__all__ = ["APIS", "Api"]
+
+
+@dataclass(frozen=True)
+class Api:
+    """One provider.
+
+    Attributes:
+        name: prefix of its models' names.
+        connect: makes the SDK's object for one model, which opens no connection; imports the SDK.
+        package: the SDK that must be installed.
+        keys: environment variables, and user names in the keyring, that are tried for its key, in this order.
+        home: the provider's own server; empty where a server has to be named.
+        url_variable: environment variable that names another server.
+        below_v1: whether servers keep this API below ``/v1``, which is added to an address without a path.
+        own_server: whether even ``home`` is a server of one's own, which asks for no key.
+        first_model: whether a name without a model means the first one that the server lists.
+        prices: name of its list in the price data; empty: no completion has a price.
+    """
+
+    name: str
+    connect: Callable[[Target], Model[Any]]
+    package: str = "openai"
+    keys: tuple[str, ...] = ()
+    home: str = ""
+    url_variable: str = ""
+    below_v1: bool = False
+    own_server: bool = False
+    first_model: bool = False
+    prices: str = ""
+
+
+def _anthropic(target: Target) -> Model[Any]:
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    provider = AnthropicProvider(api_key=target.key, base_url=target.base_url)
+    return AnthropicModel(target.model, provider=provider)
+
+
+def _google(target: Target) -> Model[Any]:
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    return GoogleModel(target.model, provider=GoogleProvider(api_key=target.key, base_url=target.base_url))
+
+
+def _openai(target: Target) -> Model[Any]:
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    return OpenAIChatModel(target.model, provider=OpenAIProvider(target.url, target.key), profile=_profile())
+
+
+def _ollama(target: Target) -> Model[Any]:
+    from pydantic_ai.models.ollama import OllamaModel
+    from pydantic_ai.providers.ollama import OllamaProvider
+
+    provider = OllamaProvider(target.url, target.key)
+    return OllamaModel(target.model, provider=provider, profile=_local_profile())
+
+
+def _openai_compatible(target: Target) -> Model[Any]:
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    provider = OpenAICompatibleProvider("openai-compatible", base_url=target.url, api_key=target.key)
+    return OpenAIChatModel(target.model, provider=provider, profile=_local_profile())
+
+
+def _profile() -> OpenAIModelProfile:
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+
+    # A stream that just stops, without saying why, is a broken one and not a short answer.
+    return OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+
+
+def _local_profile() -> OpenAIModelProfile:
+    profile = _profile()
+    # The older name of the limit is the one that every local server understands.
+    profile["openai_chat_supports_max_completion_tokens"] = False
+    return profile
+
+
+APIS = {
+    api.name: api
+    for api in (
+        Api(
+            "anthropic",
+            _anthropic,
+            package="anthropic",
+            keys=("ANTHROPIC_API_KEY",),
+            home="https://api.anthropic.com",
+            url_variable="ANTHROPIC_BASE_URL",
+            prices="anthropic",
+        ),
+        Api(
+            "google",
+            _google,
+            package="google.genai",
+            keys=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+            home="https://generativelanguage.googleapis.com",
+            url_variable="GOOGLE_GEMINI_BASE_URL",
+            prices="google",
+        ),
+        Api(
+            "ollama",
+            _ollama,
+            keys=("OLLAMA_API_KEY",),
+            home="http://localhost:11434/v1",
+            url_variable="OLLAMA_BASE_URL",
+            below_v1=True,
+            own_server=True,
+        ),
+        Api(
+            "openai",
+            _openai,
+            keys=("OPENAI_API_KEY",),
+            home="https://api.openai.com/v1",
+            url_variable="OPENAI_BASE_URL",
+            below_v1=True,
+            prices="openai",
+        ),
+        Api(
+            "openai-compatible",
+            _openai_compatible,
+            # Not OPENAI_API_KEY: that key must not travel to whatever server a base URL names.
+            keys=("RLM_MEM_LLM_API_KEY",),
+            below_v1=True,
+            first_model=True,
+        ),
+    )
+}
+"""Every provider by name."""
