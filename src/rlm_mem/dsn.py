@@ -52,7 +52,8 @@ def scheme_of(place: str) -> str:
 def checked_place(place: Path | str) -> Path | str:
     """A brain or a store as it was named: a DSN as text, a folder as a path.
 
-    A DSN is that of PostgreSQL, or has a scheme for which a package with a backend is installed. Another text that looks like the address of something else would otherwise become a folder of that name.
+    A DSN is that of PostgreSQL, or has a scheme for which a package with a backend is installed. Another text that
+    looks like the address of something else would otherwise become a folder of that name.
 
     Raises:
         InvalidConfig: it is empty, or the address of something that cannot hold a memory.

@@ -12,6 +12,7 @@ from tests.house.sources import listed, named, tree
 SOURCE = sources.SOURCE / "rlm_mem"
 
 LAYERS = (
+    ("testing",),
     ("cli", "integrations"),
     ("serving",),
     ("mcp", "http", "dashboard"),

@@ -1,0 +1,550 @@
+"""What every store backend promises, as tests: chunks, versions, links, namespaces, transactions, files, upkeep."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem.chunk import Chunk
+from rlm_mem.errors import (
+    ConflictError,
+    InvalidChunk,
+    InvalidChunkId,
+    InvalidLink,
+    NamespaceError,
+    StoreReadOnly,
+)
+from rlm_mem.search import search
+from rlm_mem.store.backup import back_up, bring_back
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.copying import compare, copy_namespace
+from rlm_mem.store.core.integrity import check
+from rlm_mem.testing.stores import MovedClock, OpenStore, StoreFixtures
+
+__all__ = ["BackendContract"]
+
+_TEXTS = (
+    "User decided to use RLM architecture instead of RAG.",
+    "  leading space, two  spaces, trailing space ",
+    "line one\r\nline two\n\n\ttabbed",
+    "'; DROP TABLE chunks; --  \" \\ % _ {} $1 ?",
+    "Zoë ⁠said: 日本語, עברית, 👩‍👩‍👧 and ﷽",
+    "control \x01\x02 and null \x00 inside",
+    "a" * 20_000,
+)
+
+
+class _Setback(Exception):
+    """Raised inside a transaction on purpose."""
+
+
+class BackendContract(StoreFixtures):
+    """Tests of a store backend; a subclass answers the fixture ``place`` with a new, empty place.
+
+    The place is opened through ``ChunkStore``, as users open it, so the package has to be installed for its scheme to
+    be found. Search over the backend has a suite of its own, ``CandidateSourceContract``.
+
+    Attributes:
+        persistent: whether a store that is closed and opened again holds what was written.
+        several_processes: whether several processes may have the same place open at once.
+    """
+
+    persistent = True
+    several_processes = True
+
+    # --- chunks -------------------------------------------------------------------------------------------
+
+    def test_a_chunk_is_read_back_as_it_was_written(self, store: ChunkStore, open_store: OpenStore) -> None:
+        """Every field, whatever the text; by the store that wrote it and by one that is opened later."""
+        made = [
+            store.create_chunk(
+                text,
+                "decision",
+                {"mood": "certain", "count": 3, "nested": {"list": [1, None, True]}},
+                tags=["b", "a", "ä/ö"],
+                confidence=0.25,
+                conversation_id="conversation one",
+                source="user",
+                occurred_at="2026-01-31T23:59:59.123456Z",
+                valid_from="2026-01-01",
+                valid_to="2027-01-01",
+                provenance={"path": "notes.md"},
+            )
+            for text in _TEXTS
+        ]
+        wanted = {chunk.id: chunk.to_dict() for chunk in made}
+        assert len(wanted) == len(_TEXTS)
+        assert {name: chunk.to_dict() for name, chunk in store.get_many(list(wanted)).items()} == wanted
+        if self.persistent:
+            later = open_store()
+            assert {name: chunk.to_dict() for name, chunk in later.get_many(list(wanted)).items()} == wanted
+        assert [chunk.content for chunk in store.iter_chunks()] == list(_TEXTS)
+
+    def test_an_unknown_id_answers_nothing_and_a_bad_one_is_refused(self, store: ChunkStore) -> None:
+        """Nothing there is an answer; an id that no chunk can have is an error, and never reaches the backend."""
+        unknown = "chunk-2026-01-01-00000000"
+        assert store.get_chunk(unknown) is None
+        assert store.update_chunk(unknown, content="x") is None
+        assert not store.delete_chunk(unknown)
+        assert not store.delete_chunk(unknown, permanent=True)
+        assert store.restore_chunk(unknown) is None
+        assert store.undo(unknown) is None
+        assert not store.exists(unknown)
+        assert not any((store.history(unknown), store.linked(unknown), store.summaries([unknown])))
+        for bad in ("", "x", "chunk-../x", "chunk-a/b", "chunk-a\0", "chunk-" + "a" * 200):
+            with pytest.raises(InvalidChunkId):
+                store.get_chunk(bad)
+
+    def test_an_id_is_taken_once(self, store: ChunkStore) -> None:
+        """A second chunk of the same id is refused, also where the first one is archived; the first one stays."""
+        store.create_chunk("first", chunk_id="chunk-own")
+        with pytest.raises(InvalidChunk):
+            store.create_chunk("second", chunk_id="chunk-own")
+        store.delete_chunk("chunk-own")
+        with pytest.raises(InvalidChunk):
+            store.create_chunk("third", chunk_id="chunk-own")
+        restored = store.restore_chunk("chunk-own")
+        assert restored is not None
+        assert restored.content == "first"
+
+    def test_an_update_is_a_new_revision_and_the_former_one_is_kept(
+        self, store: ChunkStore, moved_clock: MovedClock
+    ) -> None:
+        """History is complete and in order; undoing is a further revision; an update without effect is none."""
+        made = store.create_chunk("one", tags=["a"], metadata={"kept": 1})
+        moved_clock.advance(hours=1)
+        changed = store.update_chunk(made.id, "two", metadata={"new": 2}, tags=["b"])
+        assert changed is not None
+        assert (changed.revision, changed.content, changed.tags) == (2, "two", ["b"])
+        assert changed.metadata.extra == {"kept": 1, "new": 2}
+        assert changed.metadata.created_at == made.metadata.created_at < changed.metadata.modified_at
+        same = store.update_chunk(made.id, "two")
+        assert same is not None
+        assert same.revision == 2
+        undone = store.undo(made.id)
+        assert undone is not None
+        assert (undone.revision, undone.content, undone.tags) == (3, "one", ["a"])
+        versions = store.history(made.id)
+        assert [(one.revision, one.chunk.content) for one in versions] == [(1, "one"), (2, "two"), (3, "one")]
+        first = store.undo(made.id, to_revision=2)
+        assert first is not None
+        assert (first.revision, first.content) == (4, "two")
+
+    def test_a_stale_revision_is_refused(self, store: ChunkStore) -> None:
+        """Compare and set: who has not seen the present revision changes nothing."""
+        made = store.create_chunk("one")
+        store.update_chunk(made.id, "two", expected_revision=1)
+        with pytest.raises(ConflictError):
+            store.update_chunk(made.id, "three", expected_revision=1)
+        now = store.get_chunk(made.id)
+        assert now is not None
+        assert (now.content, now.revision) == ("two", 2)
+
+    def test_deleting_archives_and_restoring_brings_back_the_same(self, store: ChunkStore) -> None:
+        """An archived chunk is in no listing, no count and no search, and comes back with its links and tags."""
+        kept, gone = store.create_chunk("kept walnut"), store.create_chunk("gone walnut", tags=["t"])
+        store.add_link(gone.id, kept.id, "supports")
+        before = store.get_chunk(gone.id, track=False)
+        assert before is not None
+        assert store.delete_chunk(gone.id)
+        assert not store.delete_chunk(gone.id)
+        assert store.get_chunk(gone.id) is None
+        assert store.list_chunks() == [kept.id]
+        assert store.list_chunks(archived=True) == store.list_chunks(archived=True, tags=["t"]) == [gone.id]
+        assert (store.tag_counts(), store.get_stats()["chunk_count"]) == ([], 1)
+        assert [hit.chunk_id for hit in search(store, "walnut")] == [kept.id]
+        archived = store.get_archived(gone.id)
+        assert archived is not None
+        assert archived.content == "gone walnut"
+        restored = store.restore_chunk(gone.id)
+        assert restored is not None
+        assert restored.to_dict() == before.to_dict()
+        assert store.restore_chunk(gone.id) is None
+        assert (store.tag_counts(), store.get_stats()["chunk_count"]) == ([("t", 1)], 2)
+        assert {hit.chunk_id for hit in search(store, "walnut")} == {kept.id, gone.id}
+
+    def test_erasing_leaves_nothing(self, store: ChunkStore) -> None:
+        """A chunk erased, active or archived, is gone with its versions and the links that led to it."""
+        kept = store.create_chunk("kept")
+        for archived_first in (False, True):
+            gone = store.create_chunk(f"gone {archived_first}")
+            store.update_chunk(gone.id, f"gone again {archived_first}")
+            store.add_link(kept.id, gone.id, "supports")
+            if archived_first:
+                store.delete_chunk(gone.id)
+            assert store.delete_chunk(gone.id, permanent=True)
+            assert not store.delete_chunk(gone.id, permanent=True)
+            assert store.history(gone.id) == []
+            assert store.get_archived(gone.id) is None
+            now = store.get_chunk(kept.id)
+            assert now is not None
+            assert now.links == []
+        assert store.list_chunks(archived=True) == []
+        assert check(store) == []
+
+    def test_reads_are_counted_and_are_no_change(self, store: ChunkStore, open_store: OpenStore) -> None:
+        """A read raises the count, and neither the revision nor the history; counts outlive the store object."""
+        made = store.create_chunk("read me")
+        for _ in range(3):
+            store.get_chunk(made.id)
+        store.get_chunk(made.id, track=False)
+        store.get_many([made.id])
+        read = store.get_chunk(made.id, track=False)
+        assert read is not None
+        assert (read.metadata.access_count, read.revision) == (3, 1)
+        assert read.metadata.accessed_at > made.metadata.accessed_at
+        assert len(store.history(made.id)) == 1
+        if self.persistent:
+            store.close()
+            later = open_store().get_chunk(made.id, track=False)
+            assert later is not None
+            assert later.metadata.access_count == 3
+
+    # --- links --------------------------------------------------------------------------------------------
+
+    def test_links_are_seen_from_both_ends(self, store: ChunkStore) -> None:
+        """Outgoing, incoming, both; strongest first; of a type; changed in place; removed; never to nowhere."""
+        hub, one, two = (store.create_chunk(name) for name in ("hub", "one", "two"))
+        store.add_link(hub.id, one.id, "supports", 0.4, "since it says so")
+        store.add_link(hub.id, two.id, "contradicts", 0.9)
+        store.add_link(two.id, hub.id, "supports", 0.7)
+        seen = [
+            (link.chunk_id, link.type, link.strength, link.direction)
+            for link in store.linked(hub.id, direction="both")
+        ]
+        assert seen == [
+            (two.id, "contradicts", 0.9, "out"),
+            (two.id, "supports", 0.7, "in"),
+            (one.id, "supports", 0.4, "out"),
+        ]
+        assert [link.chunk_id for link in store.linked(hub.id, "supports")] == [one.id]
+        assert [link.chunk_id for link in store.linked(one.id, direction="in")] == [hub.id]
+        assert [link.chunk_id for link in store.linked(hub.id, direction="both", limit=1)] == [two.id]
+        store.add_link(hub.id, one.id, "supports", 1.0)
+        now = store.get_chunk(hub.id)
+        assert now is not None
+        assert [(link.target_id, link.strength) for link in now.links] == [(one.id, 1.0), (two.id, 0.9)]
+        assert store.remove_link(hub.id, one.id) == 1
+        assert store.remove_link(hub.id, one.id) == 0
+        for source, target in ((hub.id, hub.id), (hub.id, "chunk-nowhere"), ("chunk-nowhere", hub.id)):
+            with pytest.raises(InvalidLink):
+                store.add_link(source, target, "supports")
+
+    # --- listings -----------------------------------------------------------------------------------------
+
+    def test_every_filter_restricts_and_the_order_is_that_of_time(
+        self, store: ChunkStore, moved_clock: MovedClock
+    ) -> None:
+        """By conversation, period, tags and type, alone and together, forwards and backwards, page by page."""
+        made = []
+        for number in range(12):
+            moved_clock.advance(days=1)
+            made.append(
+                store.create_chunk(
+                    f"number {number}",
+                    "fact" if number % 2 else "note",
+                    tags=[f"by-{n}" for n in (2, 3) if number % n == 0],
+                    conversation_id="even" if number % 2 == 0 else None,
+                    occurred_at="2025-06-01T10:00:00Z" if number == 11 else None,
+                )
+            )
+        ids = [made[11].id, *(chunk.id for chunk in made[:11])]
+
+        def numbers(**filters: Any) -> list[int]:
+            at = {chunk.id: number for number, chunk in enumerate(made)}
+            return [at[chunk_id] for chunk_id in store.list_chunks(**filters)]
+
+        assert store.list_chunks() == ids
+        assert store.list_chunks(newest_first=True) == ids[::-1]
+        assert numbers(chunk_type="fact") == [11, 1, 3, 5, 7, 9]
+        assert numbers(conversation_id="even") == [0, 2, 4, 6, 8, 10]
+        assert numbers(tags=["by-2", "by-3"]) == [0, 6]
+        assert numbers(any_tags=["by-2", "by-3"]) == [0, 2, 3, 4, 6, 8, 9, 10]
+        assert numbers(end_date="2025-12-31") == [11]
+        assert numbers(start_date="2026-02-12", end_date="2026-02-13") == [1, 2]
+        assert numbers(start_date="2026-02-12", tags=["by-3"], chunk_type="fact", limit=1, offset=1) == [9]
+        assert numbers(limit=0) == numbers(tags=["none"]) == numbers(conversation_id="'") == []
+        paged: list[str] = []
+        place = None
+        while True:
+            page, place = store.list_page(5, after=place)
+            paged += page
+            if len(paged) == 5:
+                store.delete_chunk(paged[0])  # a page holds its place whatever is written meanwhile
+            if place is None:
+                break
+        assert paged == ids
+
+    def test_summaries_and_figures_come_from_the_index(
+        self, store: ChunkStore, moved_clock: MovedClock
+    ) -> None:
+        """Timeline, newest, tags, conversations, neighbours and counts say what the chunks say."""
+        made = []
+        for number in range(6):
+            moved_clock.advance(minutes=10)
+            made.append(
+                store.create_chunk(
+                    f"said {number}", tags=["odd"] if number % 2 else [], conversation_id=f"c{number // 3}"
+                )
+            )
+        ids = [chunk.id for chunk in made]
+        assert [one.id for one in store.timeline()] == ids
+        assert [one.id for one in store.latest(2)] == [ids[5], ids[4]]
+        assert [one.id for one in store.latest(9, conversation_id="c0", tag="odd")] == [ids[1]]
+        assert [one.id for one in store.summaries([ids[3], "chunk-nowhere", ids[0]])] == [ids[3], ids[0]]
+        assert store.neighbours(ids[1]) == ([ids[0]], [ids[2]])
+        assert store.neighbours(ids[3], 2, 9) == ([], [ids[4], ids[5]])
+        assert store.tag_counts() == [("odd", 3)]
+        assert [(one.id, one.count) for one in store.conversations()] == [("c1", 3), ("c0", 3)]
+        stats = store.get_stats()
+        assert (stats["chunk_count"], stats["conversations"], stats["tags"]) == (6, 2, 1)
+        assert stats["total_tokens"] == sum(chunk.tokens for chunk in made)
+        assert store.find_same("said 2", "c0") == ids[2]
+        assert store.find_same("said 2", "c1") is None
+        assert store.find_normalised("SAID  2!") == [ids[2]]
+
+    # --- namespaces and transactions ----------------------------------------------------------------------
+
+    def test_namespaces_are_isolated(self, open_store: OpenStore) -> None:
+        """What one namespace holds does not exist for another: no read, list, count, link, file, event or hit."""
+        one, two = open_store(namespace="agent/one"), open_store(namespace="agent/two")
+        mine = one.create_chunk("the walnut secret", tags=["t"], conversation_id="c")
+        one.backend.files("agent/one").write("system/own.md", b"mine")
+        assert two.get_chunk(mine.id) is None
+        assert two.update_chunk(mine.id, "x") is None
+        assert not two.delete_chunk(mine.id, permanent=True)
+        assert not any((two.list_chunks(), two.list_chunks(tags=["t"]), two.timeline(), two.linked(mine.id)))
+        assert not any((two.tag_counts(), two.conversations(), two.history(mine.id)))
+        assert two.find_same("the walnut secret", "c") is None
+        assert two.get_stats()["chunk_count"] == 0
+        assert search(two, "walnut secret") == []
+        assert list(two.events()) == []
+        assert two.backend.files("agent/two").read("system/own.md") is None
+        theirs = two.create_chunk("of two")
+        for store, source, target in ((one, mine, theirs), (two, theirs, mine)):
+            with pytest.raises(InvalidLink):
+                store.add_link(source.id, target.id, "supports")
+        assert sorted(one.namespaces()) == [("agent/one", 1), ("agent/two", 1)]
+        confined = open_store(namespace="agent/two", confined=True)
+        assert confined.namespaces() == [("agent/two", 1)]
+        with pytest.raises(NamespaceError):
+            confined.list_chunks(namespace="agent/one")
+
+    def test_a_transaction_appears_whole_or_not_at_all(
+        self, store: ChunkStore, open_store: OpenStore
+    ) -> None:
+        """One that fails leaves chunks, versions, links, archive, index and audit log as they were; it nests."""
+        kept, gone = store.create_chunk("kept walnut", tags=["t"]), store.create_chunk("gone")
+        store.add_link(kept.id, gone.id, "supports")
+        before = _everything(store)
+        version = store.backend.version(store.namespace)
+        with pytest.raises(_Setback), store.batch():
+            made = store.create_chunk("made walnut")
+            store.update_chunk(kept.id, "changed", tags=["u"])
+            with store.batch():
+                store.delete_chunk(gone.id)
+            store.add_link(made.id, kept.id, "contradicts")
+            assert store.backend.in_transaction
+            assert store.exists(made.id)
+            raise _Setback
+        assert not store.backend.in_transaction
+        assert _everything(store) == before
+        assert [hit.chunk_id for hit in search(store, "walnut")] == [kept.id]
+        with store.batch():
+            whole = [store.create_chunk(f"whole {number}").id for number in range(20)]
+        assert set(store.list_chunks()) == {kept.id, gone.id, *whole}
+        assert store.backend.version(store.namespace) > version
+        if self.several_processes:
+            assert _everything(open_store()) == _everything(store)
+        assert check(store) == []
+
+    # --- the audit log ------------------------------------------------------------------------------------
+
+    def test_the_audit_log_has_every_operation_in_order(self, store: ChunkStore) -> None:
+        """What was done, to which chunk, by whom; by operation, by chunk, the newest of them."""
+        made = store.create_chunk("a")
+        store.update_chunk(made.id, "b")
+        store.delete_chunk(made.id)
+        store.restore_chunk(made.id)
+        store.undo(made.id)
+        store.record_event("recall", [made.id], question="?")
+        store.delete_chunk(made.id, permanent=True)
+        events = list(store.events(chunk_id=made.id))
+        done = ["create", "update", "delete", "restore", "undo", "recall", "erase"]
+        assert [event["op"] for event in events] == done
+        assert [event["ts"] for event in events] == sorted(event["ts"] for event in events)
+        assert [event["op"] for event in store.events(limit=2)] == done[-2:]
+        assert [event["question"] for event in store.events(op="recall")] == ["?"]
+        newest = store.backend.latest_event(store.namespace, frozenset({"update", "delete"}))
+        assert newest is not None
+        assert newest["op"] == "delete"
+
+    # --- files beside the chunks --------------------------------------------------------------------------
+
+    def test_files_are_kept_byte_for_byte(self, store: ChunkStore) -> None:
+        """Written, read in part, made once, appended to, renamed, listed, told apart when changed, removed."""
+        files = store.backend.files(store.namespace)
+        name = "system/memory_log.md"
+        assert (files.read(name), files.exists(name), files.signature(name)) == (None, False, None)
+        data = bytes(range(256)) * 2000
+        files.write(name, b"former")
+        former = files.signature(name)
+        files.write(name, data)
+        assert files.read(name) == data
+        assert files.signature(name) != former
+        assert (files.read_from(name, len(data) - 3), files.read_from(name, -3)) == (data[-3:], data[-3:])
+        assert files.create("system/review/case.json", b"{}")
+        assert not files.create("system/review/case.json", b"other")
+        for number in range(20):
+            files.append("log/continuum.jsonl", f"line {number}\n".encode())
+        log = files.read("log/continuum.jsonl")
+        assert log is not None
+        assert log.splitlines() == [f"line {number}".encode() for number in range(20)]
+        files.rename("system/review/case.json", "system/review/done.json")
+        assert files.names("system") == [name]
+        assert files.names("system", recursive=True) == [name, "system/review/done.json"]
+        assert dict(files.contents([name, "system/none.md"])) == {name: data}
+        assert files.remove(name)
+        assert not files.remove(name)
+
+    # --- upkeep -------------------------------------------------------------------------------------------
+
+    def test_a_sound_store_has_no_findings_and_a_rebuilt_index_answers_as_before(
+        self, store: ChunkStore
+    ) -> None:
+        """Check, status, sync, checkpoint, vacuum and rebuild change nothing that a reader sees."""
+        made = [store.create_chunk(f"walnut {number}", tags=["t"]) for number in range(10)]
+        store.add_link(made[0].id, made[1].id, "supports")
+        store.delete_chunk(made[2].id)
+        store.update_chunk(made[3].id, "changed walnut")
+        before = _everything(store)
+        hits = search(store, "walnut", limit=20)
+        assert len(hits) == 9
+        assert check(store) == []
+        store.sync(full=True)
+        store.checkpoint()
+        store.backend.vacuum(store.namespace)
+        store.rebuild_index()
+        assert _everything(store) == before
+        assert search(store, "walnut", limit=20) == hits
+        assert check(store) == []
+
+    def test_a_backup_holds_everything(
+        self, store: ChunkStore, tmp_path: Path, moved_clock: MovedClock
+    ) -> None:
+        """Restored into a folder it is equal: chunks, archive, versions and files; so is a copy brought back."""
+        made = [store.create_chunk(f"number {number}", tags=["t"]) for number in range(4)]
+        store.add_link(made[0].id, made[1].id, "supports")
+        store.update_chunk(made[1].id, "changed")
+        store.delete_chunk(made[2].id)
+        store.backend.files(store.namespace).write("system/memory_log.md", b"kept")
+        info = back_up(store, tmp_path / "whole.tar.gz")
+        assert store.namespace in info.namespaces
+        bring_back(tmp_path / "whole.tar.gz", tmp_path / "restored")
+        with ChunkStore(tmp_path / "restored" / "memory", clock=moved_clock) as restored:
+            assert compare(store, restored) == []
+            for chunk_id in store.list_chunks():
+                store.delete_chunk(chunk_id, permanent=True)
+            copy_namespace(restored, store, mirror=True)
+            # The audit log goes on: it holds what was erased above as well.
+            assert [one for one in compare(store, restored) if one.what != "audit log"] == []
+
+    def test_a_read_only_store_writes_nothing(self, store: ChunkStore, open_store: OpenStore) -> None:
+        """Every write is refused, every read answers."""
+        made = store.create_chunk("there")
+        if not (self.persistent and self.several_processes):
+            pytest.skip("this backend has one store object for a place at a time")
+        reader = open_store(read_only=True)
+        assert reader.list_chunks() == [made.id]
+        for write in (
+            lambda: reader.create_chunk("x"),
+            lambda: reader.update_chunk(made.id, "x"),
+            lambda: reader.delete_chunk(made.id),
+            lambda: reader.backend.files(reader.namespace).write("system/x.md", b"x"),
+        ):
+            with pytest.raises(StoreReadOnly):
+                write()
+        assert _texts(store) == {made.id: "there"}
+
+    # --- several writers ----------------------------------------------------------------------------------
+
+    def test_threads_share_a_store_and_lose_no_update(self, store: ChunkStore) -> None:
+        """What is read and written inside a transaction is one step, whoever else writes."""
+        made = store.create_chunk("0", metadata={"count": 0})
+
+        def work(who: int) -> None:
+            for number in range(10):
+                with store.batch():
+                    now = store.get_chunk(made.id, track=False)
+                    assert now is not None
+                    store.update_chunk(made.id, metadata={"count": now.metadata.extra["count"] + 1})
+                store.create_chunk(f"{who} {number}")
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(work, range(4)))
+        now = store.get_chunk(made.id)
+        assert now is not None
+        assert (now.metadata.extra["count"], now.revision) == (40, 41)
+        assert store.get_stats()["chunk_count"] == 41
+        assert check(store) == []
+
+    def test_processes_share_a_place_and_see_each_other(self, store: ChunkStore, place: Path | str) -> None:
+        """No update of several processes is lost, and each write is seen by the next read elsewhere."""
+        if not self.several_processes:
+            pytest.skip("this backend lets one process have a place open")
+        made = store.create_chunk("0", metadata={"count": 0})
+        script = """
+            import sys
+            from rlm_mem.store.core.chunk_store import ChunkStore
+            with ChunkStore(sys.argv[1]) as store:
+                for _ in range(10):
+                    with store.batch():
+                        count = store.get_chunk(sys.argv[2], track=False).metadata.extra["count"]
+                        store.update_chunk(sys.argv[2], metadata={"count": count + 1})
+        """
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-c", textwrap.dedent(script), str(place), made.id],
+                stderr=subprocess.PIPE,
+                text=True,
+                env=dict(os.environ),
+            )
+            for _ in range(2)
+        ]
+        for process in started:
+            _, errors = process.communicate(timeout=120)
+            assert process.returncode == 0, errors
+        now = store.get_chunk(made.id)
+        assert now is not None
+        assert (now.metadata.extra["count"], now.revision) == (20, 21)
+
+
+def _texts(store: ChunkStore) -> dict[str, str]:
+    return {chunk.id: chunk.content for chunk in store.iter_chunks()}
+
+
+def _everything(store: ChunkStore) -> Any:
+    """All that a reader sees of a namespace, access counts left out."""
+
+    def plain(chunk: Chunk) -> dict[str, Any]:
+        data = chunk.to_dict()
+        for name in ("access_count", "accessed_at"):
+            data["metadata"].pop(name, None)
+        return data
+
+    ids = store.list_chunks()
+    return (
+        [plain(chunk) for chunk in store.iter_chunks()],
+        [plain(chunk) for chunk in store.iter_chunks(archived=True)],
+        {chunk_id: [(one.revision, plain(one.chunk)) for one in store.history(chunk_id)] for chunk_id in ids},
+        {chunk_id: store.linked(chunk_id, direction="both") for chunk_id in ids},
+        store.tag_counts(),
+        list(store.events()),
+    )

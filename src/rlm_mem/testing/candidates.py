@@ -1,0 +1,327 @@
+"""What search asks of a backend, held against a plain count over the chunks, which uses no index."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from rlm_mem.chunk import Chunk, parse_time
+from rlm_mem.search import search
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, CandidateSource, Filters
+from rlm_mem.testing.stores import MovedClock, StoreFixtures
+from rlm_mem.text.analysis import AnalysedSegment, get_analyser
+
+__all__ = ["CandidateSourceContract"]
+
+_WORDS = (
+    *(
+        "walnut",
+        "harbour",
+        "violin",
+        "Lisbon",
+        "deadline",
+        "garden",
+        "festival",
+        "bicycle",
+        "thunder",
+        "ticket",
+    ),
+    *("library", "soup", "marathon", "lantern", "orchid", "budget", "ferry", "quilt", "compass", "pigeon"),
+)
+_PEOPLE = ("Ann", "Bob", "Dóra")
+
+
+@dataclass
+class _Plain:
+    """A chunk as the count sees it."""
+
+    chunk: Chunk
+    at: float
+    segments: list[AnalysedSegment]
+
+    @property
+    def length(self) -> int:
+        return sum(segment.length for segment in self.segments)
+
+    def count(self, term: str) -> int:
+        return sum(segment.terms.get(term, 0) for segment in self.segments)
+
+
+class CandidateSourceContract(StoreFixtures):
+    """Tests of ``Backend.candidate_source``; a subclass answers the fixture ``place`` with a new, empty place.
+
+    The source is exact: its figures are those of a recount of every chunk after any sequence of writes, and its order
+    is that of the scores, equal ones newest first.
+    """
+
+    @pytest.fixture
+    def searched(self, store: ChunkStore, moved_clock: MovedClock) -> ChunkStore:
+        """A store with some 60 chunks after creations, changes, archiving and erasing, alone and in transactions."""
+        rng = random.Random(20260210)
+        ids: list[str] = []
+        with store.batch():
+            for _ in range(40):
+                ids.append(_create(store, rng, moved_clock))
+        for _ in range(40):
+            chance, chosen = rng.random(), rng.choice(ids)
+            if chance < 0.5:
+                ids.append(_create(store, rng, moved_clock))
+            elif chance < 0.7:
+                store.update_chunk(chosen, _text(rng), tags=rng.sample(["red", "green"], rng.randrange(3)))
+            elif chance < 0.8:
+                store.update_chunk(chosen, metadata={"superseded_by": rng.choice(ids)})
+            elif chance < 0.9:
+                store.delete_chunk(chosen)
+                if rng.random() < 0.5:
+                    store.restore_chunk(chosen)
+            else:
+                store.delete_chunk(chosen, permanent=True)
+            ids = [one for one in ids if store.exists(one)]
+        return store
+
+    def test_figures_equal_a_recount(self, searched: ChunkStore) -> None:
+        """Counts of chunks, segments and conversations, in all and by term; frequencies of whole conversations."""
+        source, plain, terms = searched.candidate_source(), _recounted(searched), _terms()
+        figures = source.statistics(source.term_ids(terms))
+        assert figures.chunks == len(plain)
+        assert figures.segments == sum(len(one.segments) for one in plain)
+        assert figures.total_length == sum(one.length for one in plain)
+        assert figures.chunk_df.tolist() == [sum(one.count(term) > 0 for one in plain) for term in terms]
+        assert figures.segment_df.tolist() == [
+            sum(term in segment.terms for one in plain for segment in one.segments) for term in terms
+        ]
+        assert figures.conversations == _conversations(plain)
+        assert figures.conversation_df.tolist() == [
+            _conversations([one for one in plain if one.count(term)]) for term in terms
+        ]
+        assert source.term_counts(terms) == {
+            term: count for term in terms if (count := sum(one.count(term) > 0 for one in plain))
+        }
+        speakers = {segment.author for one in plain for segment in one.segments if segment.author}
+        assert set(source.authors()) == speakers
+        rows, _ = source.rows(source.newest(1000, Filters(include_superseded=True)))
+        numbers = dict(zip(rows.chunk_id, rows.conversation, strict=True))
+        for name in ("c1", "c2"):
+            members = [one for one in plain if one.chunk.metadata.conversation_id == name]
+            number = numbers[members[0].chunk.id]
+            frequencies, lengths = source.conversation_terms(np.array([number]), source.term_ids(terms))
+            assert frequencies[0].tolist() == [sum(one.count(term) for one in members) for term in terms]
+            assert lengths.tolist() == [sum(one.length for one in members)]
+
+    def test_the_best_are_the_best(self, searched: ChunkStore) -> None:
+        """Weighted BM25 of whole chunks, under each kind of filter, cut off at the limit and nowhere else."""
+        source, plain = searched.candidate_source(), _recounted(searched)
+        ids = _ids(source)
+        rng = random.Random(7)
+        for filters in _filters():
+            terms = rng.sample(_terms(), 4)
+            weights = [1.0, 0.6, 1.0, 0.4]
+            expected = _scores(plain, terms, weights, filters)
+            for limit in (3, 1000):
+                docs, scores = source.best(source.term_ids(terms), np.array(weights), limit, filters)
+                assert scores.tolist() == pytest.approx(
+                    sorted(expected.values(), reverse=True)[:limit], rel=1e-5
+                )
+                assert scores.tolist() == sorted(scores.tolist(), reverse=True)
+                for doc, score in zip(docs.tolist(), scores.tolist(), strict=True):
+                    assert expected[ids[doc]] == pytest.approx(score, rel=1e-5)
+
+    def test_filters_and_times_decide_alike(self, searched: ChunkStore) -> None:
+        """``accepts``, ``newest`` and ``in_period`` agree with the chunks, in order of time."""
+        source, plain = searched.candidate_source(), _recounted(searched)
+        ids = _ids(source)
+        at = {one.chunk.id: one.at for one in plain}
+        docs = np.array(sorted(ids), np.int64)
+        low, high = np.quantile(list(at.values()), [0.3, 0.7]).tolist()
+        for filters in _filters():
+            passing = {one.chunk.id for one in plain if _passes(one, filters)}
+            accepted = source.accepts(docs, filters)
+            found = {ids[int(doc)] for doc, fits in zip(docs, accepted, strict=True) if fits}
+            assert found == passing, filters
+            newest = [ids[int(doc)] for doc in source.newest(1000, filters)]
+            assert set(newest) == passing
+            assert [at[one] for one in newest] == sorted((at[one] for one in passing), reverse=True)
+            assert [ids[int(doc)] for doc in source.newest(2, filters)] == newest[:2]
+            period = [ids[int(doc)] for doc in source.in_period(low, high, 1000, filters)]
+            assert set(period) == {one for one in passing if low <= at[one] < high}
+            assert [at[one] for one in period] == sorted(at[one] for one in period)
+
+    def test_rows_and_segments_are_those_of_the_chunks(self, searched: ChunkStore) -> None:
+        """What the ranker reads of a chunk is what the chunk's own text gives."""
+        source = searched.candidate_source()
+        plain = {one.chunk.id: one for one in _recounted(searched)}
+        docs = source.newest(1000, Filters(include_superseded=True))
+        rows, decoded = source.rows(docs)
+        assert sorted(rows.chunk_id) == sorted(plain)
+        names = source.author_names(np.unique(decoded.author[decoded.author >= 0]))
+        for place, chunk_id in enumerate(rows.chunk_id):
+            one = plain[chunk_id]
+            assert (rows.type[place], rows.confidence[place]) == (
+                one.chunk.type,
+                one.chunk.metadata.confidence,
+            )
+            assert rows.at[place] == pytest.approx(one.at, abs=1e-6)
+            assert rows.superseded_by[place] == one.chunk.metadata.superseded_by
+            first, last = decoded.chunk_start[place : place + 2].tolist()
+            found = [
+                (
+                    int(decoded.start[number]),
+                    int(decoded.end[number]),
+                    names.get(int(decoded.author[number])),
+                    int(decoded.length[number]),
+                )
+                for number in range(first, last)
+            ]
+            assert found == [(two.start, two.end, two.author, two.length) for two in one.segments]
+
+    def test_neighbours_stand_in_the_order_of_their_conversation(self, searched: ChunkStore) -> None:
+        """``around`` reaches as many segments on each side as asked, in one unbroken run."""
+        source, plain = searched.candidate_source(), _recounted(searched)
+        ids = _ids(source)
+        docs = {chunk_id: doc for doc, chunk_id in ids.items()}
+        members = [one for one in plain if one.chunk.metadata.conversation_id == "c1"]
+        order = [one.chunk.id for one in sorted(members, key=lambda one: (one.at, docs[one.chunk.id]))]
+        lengths = {one.chunk.id: len(one.segments) for one in members}
+        middle = len(order) // 2
+        hood = source.around(np.array([docs[order[middle]]]), np.zeros(0, np.int64), 1, 2)
+        found = [ids[int(doc)] for doc in hood.doc]
+        assert order[middle] in found
+        first = order.index(found[0])
+        assert found == order[first : first + len(found)]
+        assert set(hood.run.tolist()) == {0}
+        for side in (order[first:middle], order[middle + 1 : first + len(found)]):
+            assert sum(lengths[one] for one in side) >= 2
+        for chunk_id, before in zip(found, hood.segments_before.tolist(), strict=True):
+            assert before in (FAR, sum(lengths[one] for one in order[: order.index(chunk_id)]))
+
+    def test_terms_that_nobody_used_are_no_error(self, searched: ChunkStore) -> None:
+        """Unknown words, none at all, and words that no database can hold find nothing."""
+        source = searched.candidate_source()
+        odd = ["neverused", "\0", "\ud800", "'; --", ""]
+        assert source.term_ids(odd).tolist() == [-1] * len(odd)
+        assert source.term_counts(odd) == {}
+        for terms in (odd, []):
+            docs, scores = source.best(source.term_ids(terms), np.ones(len(terms)), 10, Filters())
+            assert (docs.tolist(), scores.tolist()) == ([], [])
+        assert source.successors(np.zeros(0, np.int64)).tolist() == []
+
+    def test_an_empty_namespace_has_empty_answers(self, store: ChunkStore) -> None:
+        """Search on nothing finds nothing, and says so without an error."""
+        source = store.candidate_source()
+        assert source.statistics(source.term_ids(["walnut"])).chunks == 0
+        assert source.newest(10, Filters()).tolist() == []
+        assert search(store, "walnut") == []
+
+    def test_search_sees_a_write_at_once_and_inside_its_transaction(self, store: ChunkStore) -> None:
+        """A chunk is found as soon as it is written, and no more once it is changed or deleted."""
+        with store.batch():
+            made = store.create_chunk("The walnut stands in the garden.")
+            assert [hit.chunk_id for hit in search(store, "walnut")] == [made.id]
+        store.update_chunk(made.id, "The orchid stands in the garden.")
+        assert search(store, "walnut") == []
+        assert [hit.chunk_id for hit in search(store, "orchid")] == [made.id]
+        store.delete_chunk(made.id)
+        assert search(store, "orchid") == []
+
+
+def _text(rng: random.Random) -> str:
+    lines = []
+    for _ in range(rng.randrange(1, 5)):
+        words = [_WORDS[min(int(rng.expovariate(0.2)), 19)] for _ in range(rng.randrange(1, 8))]
+        sentence = " ".join(words).capitalize() + "."
+        lines.append(f"{rng.choice(_PEOPLE)}: {sentence}" if rng.random() < 0.6 else sentence)
+    return "\n".join(lines)
+
+
+def _create(store: ChunkStore, rng: random.Random, clock: MovedClock) -> str:
+    clock.advance(hours=rng.randrange(1, 50))
+    return store.create_chunk(
+        _text(rng),
+        rng.choice(["note", "fact", "decision"]),
+        conversation_id=rng.choice([None, "c1", "c1", "c2"]),
+        tags=rng.sample(["red", "green", "blue"], rng.randrange(3)),
+    ).id
+
+
+def _recounted(store: ChunkStore) -> list[_Plain]:
+    analyser = get_analyser(store.config.search.language)
+    return [
+        _Plain(
+            chunk,
+            parse_time(chunk.metadata.occurred_at or chunk.metadata.created_at).timestamp(),
+            analyser.analyse_segments(chunk.content),
+        )
+        for chunk in store.iter_chunks()
+    ]
+
+
+def _terms() -> list[str]:
+    analyser = get_analyser("english")
+    return list(dict.fromkeys(term for word in _WORDS for term in analyser.terms(word)))
+
+
+def _ids(source: CandidateSource) -> dict[int, str]:
+    rows, _ = source.rows(source.newest(1000, Filters(include_superseded=True)))
+    return dict(zip(rows.doc, rows.chunk_id, strict=True))
+
+
+def _conversations(plain: list[_Plain]) -> int:
+    named = [one.chunk.metadata.conversation_id for one in plain]
+    return len({name for name in named if name is not None}) + named.count(None)
+
+
+def _filters() -> list[Filters]:
+    return [
+        Filters(),
+        Filters(include_superseded=True),
+        Filters(chunk_type="fact"),
+        Filters(chunk_type=("note", "decision")),
+        Filters(conversation_id="c1"),
+        Filters(conversation_id="nowhere"),
+        Filters(tags_all=("red", "blue")),
+        Filters(tags_any=("green", "red")),
+        Filters(start="2026-02-20", end="2026-03-20"),
+        Filters(speaker="dóra "),
+        Filters(speaker="Ann", chunk_type="note", tags_any=("red",)),
+    ]
+
+
+def _passes(one: _Plain, filters: Filters) -> bool:
+    chunk, kinds = one.chunk, filters.chunk_type
+    wanted = (kinds,) if isinstance(kinds, str) else kinds
+    speakers = {segment.author.casefold() for segment in one.segments if segment.author}
+    day = (chunk.metadata.occurred_at or chunk.metadata.created_at)[:10]
+    return (
+        (wanted is None or chunk.type in wanted)
+        and (filters.conversation_id in (None, chunk.metadata.conversation_id))
+        and set(filters.tags_all) <= set(chunk.tags)
+        and (not filters.tags_any or bool(set(filters.tags_any) & set(chunk.tags)))
+        and (filters.start is None or day >= filters.start)
+        and (filters.end is None or day <= filters.end)
+        and (filters.speaker is None or filters.speaker.strip().casefold() in speakers)
+    )
+
+
+def _scores(
+    plain: list[_Plain], terms: list[str], weights: list[float], filters: Filters
+) -> dict[str, float]:
+    average = sum(one.length for one in plain) / len(plain)
+    scores: dict[str, float] = {}
+    for one in plain:
+        if not _passes(one, filters):
+            continue
+        score = 0.0
+        for term, weight in zip(terms, weights, strict=True):
+            holders = sum(other.count(term) > 0 for other in plain)
+            if count := one.count(term):
+                rarity = math.log(1 + (len(plain) - holders + 0.5) / (holders + 0.5))
+                norm = BM25_K1 * (1 - BM25_B + BM25_B * one.length / average)
+                score += weight * rarity * count * (BM25_K1 + 1) / (count + norm)
+        if score:
+            scores[one.chunk.id] = score
+    return scores

@@ -1,0 +1,194 @@
+"""What every importer promises, as tests: it claims its own files only, and no file makes an import fall over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from rlm_mem.config import Config
+from rlm_mem.interchange.detection import FORMATS, format_named
+from rlm_mem.interchange.format import HEAD_BYTES, Claim, FileHead, Format
+from rlm_mem.interchange.importing import import_source
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.integrity import check
+
+__all__ = ["ImporterContract"]
+
+_FOREIGN: Mapping[str, bytes] = {
+    "empty.txt": b"",
+    "notes.md": b"# Shopping\n\nBread, butter and a walnut cake for Saturday.\n",
+    "with_header.md": b"---\ntitle: Plan\ntags: [a, b]\n---\nThe plan is to plant a walnut.\n",
+    "chunk.md": b'---\nid: chunk-2026-02-10-a1b2c3d4\ntype: note\ncreated_at: "2026-02-10T21:37:00.000000Z"\n---\nx\n',
+    "meridian.md": b"# Title\n\n**Created:** 2026-01-01\n**Category:** x\n\n---\n\nText.\n",
+    "Humor Slider.md": b"# Humor Slider\n\n## Range\n\n0-100\n",
+    "conversations.json": json.dumps(
+        [{"title": "t", "mapping": {"a": {"message": None, "parent": None}}, "current_node": "a"}]
+    ).encode(),
+    "claude.json": json.dumps([{"uuid": "u", "name": "n", "chat_messages": []}]).encode(),
+    "messages.json": json.dumps([{"role": "user", "content": "The key is brass."}]).encode(),
+    "session.jsonl": b'{"sessionId":"s","type":"user","message":{"role":"user","content":"hi"}}\n',
+    "messages.jsonl": b'{"role":"user","content":"The key is brass."}\n',
+    "memory.jsonl": b'{"id":"m","scope":"user_global","content":"x"}\n',
+    "chunk-2026-02-10-a1b2c3d4.json": b'{"id":"chunk-2026-02-10-a1b2c3d4","content":"x","type":"note"}',
+    "package.json": b'{"name":"x","version":"1.0.0"}',
+    "program.py": b"print('hello')\n",
+    "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+    "table.csv": b"name,age\nAnn,3\n",
+    "page.html": b"<!doctype html><title>x</title>",
+    "feed.xml": b'<?xml version="1.0"?><rss/>',
+}
+"""Files of other formats, by name."""
+
+
+class ImporterContract:
+    """Tests of an importer; a subclass answers the fixtures ``importer`` and ``example``.
+
+    Attributes:
+        foreign: further files, name to content, that are not of the format though they look like it.
+        chunks: how many chunks the example becomes; None: at least one.
+    """
+
+    foreign: Mapping[str, bytes] = {}
+    chunks: int | None = None
+
+    @pytest.fixture
+    def importer(self) -> Format:
+        """The format that is tested; its package is installed, or it is built in."""
+        raise NotImplementedError("answer the fixture `importer` in the class that subclasses the suite")
+
+    @pytest.fixture
+    def example(self) -> tuple[str, bytes]:
+        """A file of the format as its program writes it: its name, and its bytes."""
+        raise NotImplementedError("answer the fixture `example` in the class that subclasses the suite")
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> ChunkStore:
+        """An empty store."""
+        config = Config.load(None, environ={}, store={"durability": "normal"})
+        return ChunkStore(tmp_path / "brain" / "memory", config=config)
+
+    @pytest.fixture
+    def source(self, tmp_path: Path, example: tuple[str, bytes]) -> Path:
+        """The example as a file of its own name."""
+        path = tmp_path / "source" / example[0]
+        path.parent.mkdir(parents=True)
+        path.write_bytes(example[1])
+        return path
+
+    # --- telling files apart ------------------------------------------------------------------------------
+
+    def test_it_is_found_by_its_name(self, importer: Format) -> None:
+        """``--format NAME`` finds this format; the name is plain and has a description for reports."""
+        assert format_named(importer.name).name == importer.name
+        assert importer.name == importer.name.lower().strip()
+        assert all(char.isalnum() or char == "-" for char in importer.name)
+        assert importer.description
+
+    def test_it_claims_its_own_file(self, importer: Format, source: Path, store: ChunkStore) -> None:
+        """An import that is not told the format reads the example by this one."""
+        report = import_source(store, source, dry_run=True)
+        assert report.formats == {importer.name: 1}, _problems(report)
+
+    def test_it_claims_no_foreign_file(self, importer: Format, example: tuple[str, bytes]) -> None:
+        """Files of every other format, of none, and ones that only borrow the name are left to others."""
+        own = Path(example[0]).suffix
+        for name, data in {**_FOREIGN, **self.foreign}.items():
+            if (
+                name not in self.foreign
+                and importer.name in FORMATS
+                and _built_in(name, data) == importer.name
+            ):
+                continue  # the format that is tested is the one that this file is of
+            claim = importer.sniff(FileHead(name, data[:HEAD_BYTES]))
+            assert claim <= Claim.POSSIBLE, name
+        borrowed = importer.sniff(FileHead(f"picture{own}", _FOREIGN["picture.png"]))
+        assert borrowed <= Claim.POSSIBLE, f"a picture that is called picture{own}"
+
+    def test_sniffing_takes_any_bytes(self, importer: Format, example: tuple[str, bytes]) -> None:
+        """Half a file, no file, another encoding: the answer is a claim, never an error."""
+        name, data = example
+        for head in (
+            b"",
+            data[:1],
+            data[: len(data) // 2],
+            data[::-1],
+            b"\xff\xfe" + data,
+            bytes(256),
+            b"\xc3",
+        ):
+            for called in (name, name.upper(), "x", "a/b/" + name):
+                assert importer.sniff(FileHead(called, head)) in list(Claim)
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    def test_the_example_is_imported_without_a_problem_and_once(
+        self, source: Path, store: ChunkStore
+    ) -> None:
+        """What it holds is remembered with its origin; a second import, and one made anew, add nothing."""
+        before = source.read_bytes()
+        report = import_source(store, source)
+        assert report.problems == []
+        assert report.finished
+        assert report.created == (self.chunks if self.chunks is not None else report.created)
+        assert report.created > 0
+        listed = store.list_chunks()
+        assert len(listed) == report.created
+        assert all(chunk.content.strip() for chunk in store.iter_chunks())
+        assert import_source(store, source).created == 0
+        assert import_source(store, source, again=True).created == 0
+        assert store.list_chunks() == listed
+        assert check(store) == []
+        assert source.read_bytes() == before
+
+    def test_a_dry_run_says_what_an_import_does_and_writes_nothing(
+        self, source: Path, store: ChunkStore
+    ) -> None:
+        """The figures of ``--dry-run`` are those of the import that follows."""
+        planned = import_source(store, source, dry_run=True)
+        assert store.list_chunks() == []
+        assert import_source(store, source).created == planned.created
+
+    @pytest.mark.parametrize(
+        "damage", ["empty", "cut", "binary", "nulls", "reversed", "nested", "long line", "not text"]
+    )
+    def test_a_hostile_file_is_a_line_of_the_report(
+        self, importer: Format, example: tuple[str, bytes], store: ChunkStore, tmp_path: Path, damage: str
+    ) -> None:
+        """Whatever the file holds, the import ends, says why, and leaves a sound store without half a chunk."""
+        name, data = example
+        hostile = {
+            "empty": b"",
+            "cut": data[: len(data) * 2 // 3],
+            "binary": bytes(range(256)) * 40,
+            "nulls": data.replace(b" ", b"\0"),
+            "reversed": data[::-1],
+            "nested": b"[" * 50_000 + b"{" * 50_000 + b"<a>" * 10_000,
+            "long line": data.splitlines()[0] + b"x" * 300_000,
+            "not text": data + b"\xff\xfe\xfa\x80\xc3\x28",
+        }[damage]
+        path = tmp_path / "hostile" / name
+        path.parent.mkdir()
+        path.write_bytes(hostile)
+        report = import_source(store, path, format=importer.name)
+        assert report.finished
+        assert report.problem_count or report.created, "a file that gave nothing, and no reason"
+        assert all(problem.where and problem.reason for problem in report.problems)
+        assert not any("Traceback" in problem.reason for problem in report.problems)
+        assert len(store.list_chunks()) == report.created
+        assert check(store) == []
+        if damage == "empty":
+            assert report.created == 0
+
+
+def _built_in(name: str, data: bytes) -> str | None:
+    from rlm_mem.interchange.detection import Detector
+
+    found = Detector().detect(FileHead(name, data))
+    return found.name if found else None
+
+
+def _problems(report: object) -> str:
+    return "; ".join(f"{one.where}: {one.reason}" for one in getattr(report, "problems", []))
