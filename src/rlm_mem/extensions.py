@@ -82,7 +82,9 @@ def extensions(group: str) -> Iterator[Extension]:
     from importlib.metadata import entry_points  # a fifth of the time of `rlm-mem --help`
 
     seen: set[tuple[str, str, str]] = set()
-    for entry in sorted(entry_points(group=group), key=lambda one: one.name):
+    for entry in sorted(
+        entry_points(group=group), key=lambda one: (one.name, one.dist.name if one.dist else "")
+    ):
         one = Extension(entry)
         key = (one.name, one.package, entry.value)
         if key not in seen:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rlm_mem.interchange.importing import import_from_markdown, import_source
     from rlm_mem.interchange.places import Unreadable
     from rlm_mem.interchange.reading import json_entries, json_lines, read_text
-    from rlm_mem.interchange.records import Dialogue, Memory, Message, Note, Problem
+    from rlm_mem.interchange.records import Dialogue, Memory, Message, Note, Problem, mapped_id
     from rlm_mem.interchange.report import ImportReport
-    from rlm_mem.interchange.source_file import SourceFile
+    from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
 __all__ = [
     "Claim",
@@ -34,13 +34,18 @@ __all__ = [
     "Problem",
     "SourceFile",
     "Unreadable",
+    "clean",
     "export_store",
     "export_to_markdown",
     "import_from_markdown",
     "import_source",
     "json_entries",
     "json_lines",
+    "mapped_id",
+    "moment",
+    "plain_tags",
     "read_text",
+    "text_lines",
 ]
 
 _WHERE = {
@@ -56,13 +61,18 @@ _WHERE = {
     "Problem": "records",
     "SourceFile": "source_file",
     "Unreadable": "places",
+    "clean": "source_file",
     "export_store": "export",
     "export_to_markdown": "export",
     "import_from_markdown": "importing",
     "import_source": "importing",
     "json_entries": "reading",
     "json_lines": "reading",
+    "mapped_id": "records",
+    "moment": "source_file",
+    "plain_tags": "source_file",
     "read_text": "reading",
+    "text_lines": "source_file",
 }
 
 

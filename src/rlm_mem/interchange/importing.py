@@ -327,7 +327,7 @@ class _Import:
         elif isinstance(record, Dialogue):
             self._dialogue(record)
         else:
-            self._remember(record, record.text, f"note:{record.conversation_id}", lambda _position: record.at)
+            self._remember(record, record.text, _unit(record), lambda _position: record.at)
 
     def _dialogue(self, dialogue: Dialogue) -> None:
         self.report.messages += len(dialogue.messages)
@@ -424,6 +424,10 @@ class _Import:
                 self.report.created += 1
                 self.report.tokens += piece.tokens
                 self.report.chunk("", self._store.namespace)
+
+
+def _unit(note: Note) -> str:
+    return f"note:{note.conversation_id}" + (f"#{note.key}" if note.key else "")
 
 
 def _size(record: Memory | Dialogue | Note) -> int:

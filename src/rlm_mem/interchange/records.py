@@ -71,7 +71,11 @@ class Dialogue:
 
 @dataclass
 class Note:
-    """A text without structure of ours, to be chunked."""
+    """A text without structure of ours, to be chunked.
+
+    ``key`` names it within its conversation, so that a change of the source replaces what it was; empty: it is the only
+    one there.
+    """
 
     key: str
     conversation_id: str

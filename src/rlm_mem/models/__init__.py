@@ -1,6 +1,6 @@
 """Models: who writes the programs of a recall.
 
-``base`` has the protocol and finds a model by name; ``scripted`` answers
+``base`` has the protocol and finds a model by name; ``apis`` has a record for each provider; ``scripted`` answers
 from a queue; ``cli_models`` runs command-line agents; ``providers`` reaches APIs and local servers (extra
 ``llm``); ``budget`` limits a run; ``pricing`` turns usage into cost; ``secrets`` finds keys and hides them.
 What to ask and what to do with an answer belongs to ``sandbox`` and ``recall``.
@@ -8,6 +8,30 @@ What to ask and what to do with an answer belongs to ``sandbox`` and ``recall``.
 
 from __future__ import annotations
 
-from rlm_mem.models.base import LLM, Completion, Message, Options, Prompt, Usage, adapt, get_llm
+from rlm_mem.models.base import (
+    LLM,
+    Completion,
+    Message,
+    Options,
+    Prompt,
+    Usage,
+    adapt,
+    as_messages,
+    estimate_usage,
+    get_llm,
+    render_prompt,
+)
 
-__all__ = ["LLM", "Completion", "Message", "Options", "Prompt", "Usage", "adapt", "get_llm"]
+__all__ = [
+    "LLM",
+    "Completion",
+    "Message",
+    "Options",
+    "Prompt",
+    "Usage",
+    "adapt",
+    "as_messages",
+    "estimate_usage",
+    "get_llm",
+    "render_prompt",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -51,8 +52,8 @@ class ImporterContract:
         chunks: how many chunks the example becomes; None: at least one.
     """
 
-    foreign: Mapping[str, bytes] = {}
-    chunks: int | None = None
+    foreign: ClassVar[Mapping[str, bytes]] = {}
+    chunks: ClassVar[int | None] = None
 
     @pytest.fixture
     def importer(self) -> Format:

@@ -189,7 +189,7 @@ def read_note(file: SourceFile) -> Iterator[Record]:
     named = next((fields[key] for key in ("date", "created", "created_at") if moment(fields.get(key))), None)
     title = text_lines(fields.get("title"))
     yield Note(
-        key=file.entry.name,
+        key="",
         conversation_id=file.conversation,
         text=body,
         where=file.where,
