@@ -29,22 +29,30 @@ from rlm_mem.chunk.fields import (
     parse_time,
 )
 from rlm_mem.chunk.types import (
+    AGAINST_LINK_TYPES,
     ALL_LINK_TYPES,
     AUTO_LINK_TYPES,
     CHUNK_TYPES,
+    LINK_TYPES,
     MANUAL_LINK_TYPES,
     SIMILAR_TO,
+    STATED_LINK_TYPES,
     ChunkTypeSpec,
+    LinkType,
     TypeRegistry,
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink
 
 __all__ = [
+    "AGAINST_LINK_TYPES",
     "ALL_LINK_TYPES",
     "AUTO_LINK_TYPES",
     "CHUNK_TYPES",
+    "LINK_TYPES",
     "DEFAULT_NAMESPACE",
     "MANUAL_LINK_TYPES",
+    "STATED_LINK_TYPES",
+    "LinkType",
     "SCHEMA_VERSION",
     "SIMILAR_TO",
     "Chunk",

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from rlm_mem.chunk.fields import check_type_name, several, shown
 from rlm_mem.errors import InvalidChunk, InvalidLink
 
 __all__ = [
+    "AGAINST_LINK_TYPES",
     "ALL_LINK_TYPES",
     "AUTO_LINK_TYPES",
     "CHUNK_TYPES",
+    "LINK_TYPES",
     "MANUAL_LINK_TYPES",
     "SIMILAR_TO",
+    "STATED_LINK_TYPES",
     "ChunkTypeSpec",
+    "LinkType",
     "TypeRegistry",
 ]
 
@@ -31,15 +35,48 @@ MANUAL_LINK_TYPES = ["supports", "contradicts"]
 SIMILAR_TO = "similar_to"
 """Equal after normalising case, space and punctuation."""
 
-ALL_LINK_TYPES = [
-    *AUTO_LINK_TYPES,
-    SIMILAR_TO,
-    *MANUAL_LINK_TYPES,
-    "elaborates",
-    "example_of",
-    "derived_from",
-]
-"""Every built-in link type (docs/spec/links.md, Types)."""
+
+@dataclass(frozen=True)
+class LinkType:
+    """A built-in link type.
+
+    Attributes:
+        name: as it stands in a link.
+        does: what the source does to the target, as a phrase with "it".
+        undergoes: the same, seen from the target.
+        stance: whether the source is evidence ``for`` the target or ``against`` it; None: it says neither, as the
+            links that rules make.
+        weight: how much of a chunk's weight REASON hands on along it, 0-1; None: as for types that users register.
+    """
+
+    name: str
+    does: str
+    undergoes: str
+    stance: Literal["for", "against"] | None = None
+    weight: float | None = None
+
+
+LINK_TYPES = (
+    LinkType("context_of", *("is of the same conversation",) * 2, weight=0.2),
+    LinkType("follows", "was said after it", "was said before it", weight=0.3),
+    LinkType("related_to", *("shares tags with it",) * 2, weight=0.3),
+    LinkType(SIMILAR_TO, *("says the same in nearly the same words",) * 2, weight=0.5),
+    LinkType("supports", "supports it", "is supported by it", "for", 1.0),
+    LinkType("contradicts", "contradicts it", "is contradicted by it", "against", 1.0),
+    LinkType("elaborates", "elaborates on it", "is elaborated on by it", "for", 1.0),
+    LinkType("example_of", "is an example of it", "has it as an example", "for", 0.9),
+    LinkType("derived_from", "was made from it", "is what it was made from"),
+)
+"""Every built-in link type (docs/spec/links.md, Types): a further one is a further row."""
+
+ALL_LINK_TYPES = [kind.name for kind in LINK_TYPES]
+"""Names of the built-in link types."""
+
+STATED_LINK_TYPES = [kind.name for kind in LINK_TYPES if kind.stance]
+"""Those with which a person or a model states how one chunk bears on another."""
+
+AGAINST_LINK_TYPES = [kind.name for kind in LINK_TYPES if kind.stance == "against"]
+"""Those whose source is evidence against their target."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def link(
         str,
         typer.Argument(
             metavar="TYPE",
-            help="supports, contradicts, elaborates, example_of, or a registered type.",
+            help="supports, contradicts, or any other type of link; an unknown one is answered with the list.",
             show_default=False,
         ),
     ],

@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rlm_mem.chunk import LINK_TYPES
 from rlm_mem.dashboard.words import first_line
 
 __all__ = ["deed", "origin", "plain_fields", "strength_word", "way"]
 
-_WAYS = {
-    "context_of": ("is of the same conversation",) * 2,
-    "follows": ("was said after it", "was said before it"),
-    "related_to": ("shares tags with it",) * 2,
-    "similar_to": ("says the same in nearly the same words",) * 2,
-    "supports": ("supports it", "is supported by it"),
-    "contradicts": ("contradicts it", "is contradicted by it"),
-    "elaborates": ("elaborates on it", "is elaborated on by it"),
-    "example_of": ("is an example of it", "has it as an example"),
-    "derived_from": ("was made from it", "is what it was made from"),
-}
+_WAYS = {kind.name: (kind.does, kind.undergoes) for kind in LINK_TYPES}
 """Of each built-in type of link, what the memory whose page it is does to the other one: as source, as target."""
 
 _DEEDS = {

@@ -104,7 +104,7 @@ class AutoLinker:
         strength: float = 0.5,
         reasoning: str | None = None,
     ) -> bool:
-        """Link two chunks on purpose: supports, contradicts, elaborates, example_of, or a registered type.
+        """Link two chunks on purpose, by any built-in or registered type.
 
         Args:
             strength: 0-1.

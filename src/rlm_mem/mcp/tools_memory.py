@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
+from rlm_mem.chunk import STATED_LINK_TYPES
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp.arguments import Arguments
 from rlm_mem.mcp.fields import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["TOOLS", "Memory", "memory_of"]
 
 _MAX_CONTENT = 20_000
+_STATED = ", ".join(STATED_LINK_TYPES)
 
 
 # --- what comes back ------------------------------------------------------------------------------------
@@ -194,7 +196,7 @@ class LinkArguments(Arguments):
     target_id: ChunkId
     type: Annotated[
         str,
-        Meta(min_length=1, max_length=100, description="supports, contradicts, elaborates or example_of."),
+        Meta(min_length=1, max_length=100, description=f"{_STATED}."),
     ]
     strength: Annotated[Confidence, Meta(description="How strong, 0 to 1.")] = 0.5
     reasoning: Annotated[MaybeText, Meta(description="Why they are linked.")] = None
@@ -419,8 +421,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="link",
         title="Link memories",
-        description="Say how one memory stands to another: supports, contradicts, elaborates, example_of. "
-        "A link that is "
+        description=f"Say how one memory stands to another: {_STATED}. A link that is "
         "there already gets the new strength and reasoning.",
         takes=LinkArguments,
         gives=Linked,

@@ -11,28 +11,24 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Unpack
 
+from rlm_mem.chunk import LINK_TYPES
 from rlm_mem.models.base import Completion, Options, Prompt, Usage, as_messages
 
 __all__ = ["LINK_WEIGHTS", "OfflineReasoner", "reason_program"]
 
-LINK_WEIGHTS: dict[str, float] = {
-    "supports": 1.0,
-    "contradicts": 1.0,
-    "elaborates": 1.0,
-    "example_of": 0.9,
-    "similar_to": 0.5,
-    "follows": 0.3,
-    "related_to": 0.3,
-    "context_of": 0.2,
-}
+LINK_WEIGHTS = {kind.name: kind.weight for kind in LINK_TYPES if kind.weight is not None}
 """How much of a chunk's weight a link of this type hands on; types that a user registered hand on 0.9."""
+_FOR, _AGAINST = (
+    tuple(kind.name for kind in LINK_TYPES if kind.stance == stance) for stance in ("for", "against")
+)
 
 _PROGRAM = """\
 import math, re
 QUESTION = {question!r}
 NOW = {now!r}
 WEIGHTS = {weights!r}
-STATED = ("supports", "contradicts", "elaborates", "example_of")
+FOR, AGAINST = {favour!r}, {against!r}
+STATED = FOR + AGAINST
 MOST_READ, MOST_HOPS, MOST_QUOTED = 32, 3, 4
 COMMON = (
     "about been could does from have into should that their them there these they this those were what when "
@@ -146,9 +142,9 @@ against, backing = [], []
 for one, other, kind in edges:
     for here, there in ((one, other), (other, one)):
         if here in main and there in seen and not seen[there]["outdated"]:
-            if kind == "contradicts" and there not in against:
+            if kind in AGAINST and there not in against:
                 against.append(there)
-            if kind in ("supports", "elaborates", "example_of") and there not in backing:
+            if kind in FOR and there not in backing:
                 backing.append(there)
 
 def standing(chunk_id):
@@ -158,7 +154,7 @@ def standing(chunk_id):
 # Of two that contradict each other the one is concluded that says more of what was asked, then the one with more
 # support, then the newer one.
 for chunk_id in list(against):
-    rivals = [a if b == chunk_id else b for a, b, kind in edges if kind == "contradicts" and chunk_id in (a, b)]
+    rivals = [a if b == chunk_id else b for a, b, kind in edges if kind in AGAINST and chunk_id in (a, b)]
     rivals = [r for r in rivals if r in main]
     if chunk_id in main and rivals and standing(chunk_id) >= standing(rivals[0]):
         against.remove(chunk_id)
@@ -198,7 +194,13 @@ FINAL({{"conclusion": "\\n".join(lines), "path": path, "supports": supports, "co
 
 def reason_program(question: str, now: datetime) -> str:
     """The program for ``question``; ``now`` tells facts that ended from those that hold."""
-    return _PROGRAM.format(question=question, now=now.strftime("%Y-%m-%dT%H:%M:%S"), weights=LINK_WEIGHTS)
+    return _PROGRAM.format(
+        question=question,
+        now=now.strftime("%Y-%m-%dT%H:%M:%S"),
+        weights=LINK_WEIGHTS,
+        favour=_FOR,
+        against=_AGAINST,
+    )
 
 
 class OfflineReasoner:

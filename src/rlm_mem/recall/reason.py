@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.chunk import AGAINST_LINK_TYPES
 from rlm_mem.models.base import Usage
 from rlm_mem.models.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
@@ -218,12 +219,13 @@ def _observed_path(store: ChunkStore, run: Run, cited: Sequence[str], conclusion
 
 
 def _against(store: ChunkStore, cited: Iterable[str], known: dict[str, Chunk]) -> list[str]:
-    """Chunks with a ``contradicts`` link to one that is cited, where they still hold."""
+    """Chunks with a link against one that is cited, where they still hold."""
     cited = list(cited)
     linked = dict.fromkeys(
         link.chunk_id
         for chunk_id in cited
-        for link in store.linked(chunk_id, link_type="contradicts", direction="both")
+        for kind in AGAINST_LINK_TYPES
+        for link in store.linked(chunk_id, link_type=kind, direction="both")
     )
     others = known | existing(store, linked)
     return [
