@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.errors import InputError, InvalidChunkId, InvalidLink, NamespaceError
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 from tests.conftest import Clock
 from tests.stored import stored
@@ -120,16 +120,6 @@ def test_counted_reads_survive_closing_and_reach_the_file_at_checkpoint(base: Pa
             assert json.loads(path.read_bytes())["revision"] == 1
 
 
-def test_an_unknown_id_answers_none_and_false(store: ChunkStore) -> None:
-    missing = "chunk-2026-02-10-00000000"
-    assert store.get_chunk(missing) is None
-    assert store.update_chunk(missing, confidence=0.1) is None
-    assert store.delete_chunk(missing) is False
-    assert store.restore_chunk(missing) is None
-    assert store.history(missing) == []
-    assert store.undo(missing) is None
-
-
 @pytest.mark.parametrize(
     "bad",
     ["../../etc/passwd", "chunk-../x", "chunk-a/b", "chunk-a\\b", "chunk-\x00", "", "chunk-", "chunk-" + "a" * 200,
@@ -180,13 +170,6 @@ def test_an_update_that_changes_nothing_writes_nothing(store: ChunkStore, base: 
     assert stored(base) == before
 
 
-def test_compare_and_set_refuses_a_stale_revision(store: ChunkStore) -> None:
-    chunk = store.create_chunk("text")
-    store.update_chunk(chunk.id, confidence=0.1, expected_revision=1)
-    with pytest.raises(ConflictError, match="revision 2, not 1"):
-        store.update_chunk(chunk.id, confidence=0.2, expected_revision=1)
-
-
 def test_soft_delete_moves_to_the_archive_and_restore_brings_it_back_unchanged(
     store: ChunkStore, base: Path | str
 ) -> None:
@@ -219,32 +202,6 @@ def test_permanent_delete_removes_the_file_its_versions_and_links_to_it(
     assert left is not None
     assert left.links == []
     assert store.delete_chunk(a.id, permanent=True) is False
-
-
-def test_permanent_delete_also_finds_archived_chunks(store: ChunkStore) -> None:
-    chunk = store.create_chunk("a")
-    store.delete_chunk(chunk.id)
-    assert store.delete_chunk(chunk.id, permanent=True) is True
-    assert store.list_chunks(archived=True) == []
-
-
-def test_every_filter_of_list_restricts(store: ChunkStore, clock: Clock) -> None:
-    old = store.create_chunk("old", "fact", tags=["a", "b"], conversation_id="one")
-    clock.advance(days=3)
-    mid = store.create_chunk("mid", "note", tags=["a"], conversation_id="one")
-    clock.advance(days=3)
-    new = store.create_chunk("new", "fact", tags=["b"], conversation_id="two", occurred_at="2025-12-24")
-    assert store.list_chunks() == [new.id, old.id, mid.id]
-    assert store.list_chunks(newest_first=True) == [mid.id, old.id, new.id]
-    assert store.list_chunks(conversation_id="one") == [old.id, mid.id]
-    assert store.list_chunks(tags=["a", "b"]) == [old.id]
-    assert store.list_chunks(any_tags=["a", "b"]) == [new.id, old.id, mid.id]
-    assert store.list_chunks(chunk_type="fact") == [new.id, old.id]
-    assert store.list_chunks(start_date="2026-02-11") == [mid.id]
-    assert store.list_chunks(end_date="2026-02-10") == [new.id, old.id]
-    assert store.list_chunks(start_date="2025-12-24", end_date="2025-12-24") == [new.id]
-    assert store.list_chunks(limit=1, offset=1) == [old.id]
-    assert [chunk.content for chunk in store.iter_chunks(conversation_id="one", chunk_type="note")] == ["mid"]
 
 
 def test_stats_count_what_is_there(store: ChunkStore) -> None:
@@ -340,26 +297,6 @@ def test_former_versions_are_bounded_by_configuration(base: Path | str) -> None:
         assert [version.chunk.content for version in store.history(chunk.id)] == ["3", "4", "5"]
 
 
-def test_links_are_seen_from_both_ends(store: ChunkStore) -> None:
-    a, b, c = (store.create_chunk(text) for text in "abc")
-    store.add_link(a.id, b.id, "supports", 0.9, "measured")
-    store.add_link(c.id, b.id, "contradicts", 0.4)
-    assert [(link.chunk_id, link.reasoning) for link in store.linked(a.id)] == [(b.id, "measured")]
-    assert [(link.chunk_id, link.type) for link in store.linked(b.id, direction="in")] == [
-        (a.id, "supports"), (c.id, "contradicts"),
-    ]  # fmt: skip
-    assert [link.chunk_id for link in store.linked(b.id, "contradicts", "both")] == [c.id]
-    assert store.remove_link(a.id, b.id) == 1
-    assert store.linked(a.id) == []
-
-
-def test_adding_the_same_link_twice_changes_it_in_place(store: ChunkStore) -> None:
-    a, b = store.create_chunk("a"), store.create_chunk("b")
-    store.add_link(a.id, b.id, "supports", 0.5)
-    store.add_link(a.id, b.id, "supports", 0.9)
-    assert [link.strength for link in store.linked(a.id)] == [0.9]
-
-
 @pytest.mark.parametrize(
     ("link_type", "strength"),
     [
@@ -393,30 +330,6 @@ def test_links_to_nowhere_or_to_itself_are_refused(store: ChunkStore) -> None:
         store.create_chunk("c", links=[{"target_id": "chunk-2026-02-10-00000000", "type": "supports"}])
 
 
-def test_neighbours_follow_the_conversation(store: ChunkStore, clock: Clock) -> None:
-    ids = []
-    for number in range(5):
-        clock.advance(minutes=1)
-        ids.append(store.create_chunk(f"turn {number}", conversation_id="c").id)
-        store.create_chunk(f"elsewhere {number}", conversation_id="d")
-    assert store.neighbours(ids[2], 2, 2) == (ids[0:2], ids[3:5])
-    assert store.neighbours(ids[0], 1, 1) == ([], [ids[1]])
-    assert store.neighbours(store.create_chunk("alone").id) == ([], [])
-
-
-def test_timeline_latest_tags_and_conversations_come_from_the_index(store: ChunkStore, clock: Clock) -> None:
-    a = store.create_chunk("a", tags=["x"], conversation_id="one")
-    clock.advance(days=1)
-    b = store.create_chunk("b", tags=["x", "y"], conversation_id="two")
-    assert [item.id for item in store.timeline("2026-02-11")] == [b.id]
-    assert [item.id for item in store.latest(1)] == [b.id]
-    assert [item.id for item in store.latest(5, tag="x")] == [b.id, a.id]
-    assert [item.id for item in store.latest(5, conversation_id="one")] == [a.id]
-    assert store.tag_counts() == [("x", 2), ("y", 1)]
-    assert [(info.id, info.count) for info in store.conversations()] == [("two", 1), ("one", 1)]
-    assert store.summaries([b.id, "chunk-2026-02-10-00000000"])[0].tags == ("x", "y")
-
-
 def test_custom_types_are_accepted_when_registered_and_their_fields_checked(base: Path | str) -> None:
     types = {
         "api_endpoint": {
@@ -435,33 +348,6 @@ def test_custom_types_are_accepted_when_registered_and_their_fields_checked(base
         assert store.get_chunk(a.id) is not None
         with pytest.raises(InputError, match="unknown chunk type"):
             store.create_chunk("GET /y", "api_endpoint", {"method": "GET", "path": "/y"})
-
-
-def test_namespaces_fail_closed(base: Path | str) -> None:
-    with ChunkStore(base, namespace="agent/one") as one, ChunkStore(base, namespace="agent/two") as two:
-        mine = one.create_chunk("secret of one", tags=["t"], conversation_id="c")
-        assert two.get_chunk(mine.id) is None
-        assert two.list_chunks() == two.list_chunks(tags=["t"]) == two.list_chunks(conversation_id="c") == []
-        assert two.update_chunk(mine.id, content="x") is None
-        assert two.delete_chunk(mine.id, permanent=True) is False
-        assert two.summaries([mine.id]) == two.history(mine.id) == two.linked(mine.id) == two.timeline() == []
-        assert two.tag_counts() == two.conversations() == []
-        assert two.find_same("secret of one", "c") is None
-        assert two.get_stats()["chunk_count"] == 0
-        theirs = two.create_chunk("of two")
-        with pytest.raises(InvalidLink):
-            two.add_link(theirs.id, mine.id, "supports")
-        with pytest.raises(InvalidLink):
-            one.add_link(mine.id, theirs.id, "supports")
-        assert one.list_chunks(namespace="agent/two") == [theirs.id]
-    with ChunkStore(base) as plain:
-        assert plain.list_chunks() == []
-    with ChunkStore(base, namespace="agent/two", confined=True) as confined:
-        with pytest.raises(NamespaceError):
-            confined.list_chunks(namespace="agent/one")
-        with pytest.raises(NamespaceError):
-            confined.create_chunk("x", namespace="agent/one")
-        assert [name for name, _ in confined.namespaces()] == ["agent/two"]
 
 
 @pytest.mark.parametrize("bad", ["", "/", "a//b", "../x", "a/..", "a b", "*", "ä", "a" * 300, 7, ".hidden"])

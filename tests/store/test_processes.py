@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 from pathlib import Path
 
 import pytest
@@ -63,25 +62,6 @@ def test_of_what_four_processes_remember_at_once_none_is_missing(
         assert check(store) == []
 
 
-def test_counters_raised_by_several_processes_lose_no_update(base: Path | str) -> None:
-    with ChunkStore(base) as store:
-        chunk = store.create_chunk("0", metadata={"count": 0})
-    script = """
-        import sys
-        from rlm_mem.store.core.chunk_store import ChunkStore
-        with ChunkStore(sys.argv[1]) as store:
-            for _ in range(50):
-                with store.batch():
-                    count = store.get_chunk(sys.argv[2]).metadata.extra["count"]
-                    store.update_chunk(sys.argv[2], metadata={"count": count + 1})
-    """
-    run_all(script, *[[str(base), chunk.id]] * 3)
-    with ChunkStore(base) as store:
-        read = store.get_chunk(chunk.id)
-        assert read is not None
-        assert (read.metadata.extra["count"], read.revision) == (150, 151)
-
-
 def test_a_write_of_another_process_is_seen_by_the_next_call(base: Path | str) -> None:
     with ChunkStore(base) as store:
         assert store.list_chunks() == []
@@ -92,26 +72,3 @@ def test_a_write_of_another_process_is_seen_by_the_next_call(base: Path | str) -
         """
         run_all(script, [str(base)])
         assert len(store.list_chunks(tags=["t"])) == 1
-
-
-def test_threads_of_one_process_share_a_store(base: Path | str) -> None:
-    errors: list[BaseException] = []
-    with ChunkStore(base) as store:
-
-        def work(who: int) -> None:
-            try:
-                for number in range(25):
-                    chunk = store.create_chunk(f"{who} {number}", tags=[f"t{who}"])
-                    assert store.get_chunk(chunk.id) is not None
-            except BaseException as error:
-                errors.append(error)
-                raise
-
-        threads = [threading.Thread(target=work, args=(who,)) for who in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert errors == []
-        assert len(store.list_chunks()) == 100
-        assert check(store) == []

@@ -301,11 +301,13 @@ class BackendContract(StoreFixtures):
         assert [one.id for one in store.summaries([ids[3], "chunk-nowhere", ids[0]])] == [ids[3], ids[0]]
         assert store.neighbours(ids[1]) == ([ids[0]], [ids[2]])
         assert store.neighbours(ids[3], 2, 9) == ([], [ids[4], ids[5]])
+        assert store.neighbours(store.create_chunk("alone").id) == ([], [])
+        assert [one.id for one in store.timeline(start="2026-02-10T12:55:00Z", limit=1)] == [ids[5]]
         assert store.tag_counts() == [("odd", 3)]
         assert [(one.id, one.count) for one in store.conversations()] == [("c1", 3), ("c0", 3)]
         stats = store.get_stats()
-        assert (stats["chunk_count"], stats["conversations"], stats["tags"]) == (6, 2, 1)
-        assert stats["total_tokens"] == sum(chunk.tokens for chunk in made)
+        assert (stats["chunk_count"], stats["conversations"], stats["tags"]) == (7, 2, 1)
+        assert stats["total_tokens"] == sum(chunk.tokens for chunk in store.iter_chunks())
         assert store.find_same("said 2", "c0") == ids[2]
         assert store.find_same("said 2", "c1") is None
         assert store.find_normalised("SAID  2!") == [ids[2]]
@@ -332,10 +334,14 @@ class BackendContract(StoreFixtures):
             with pytest.raises(InvalidLink):
                 store.add_link(source.id, target.id, "supports")
         assert sorted(one.namespaces()) == [("agent/one", 1), ("agent/two", 1)]
+        assert one.list_chunks(namespace="agent/two") == [theirs.id]
+        assert open_store().list_chunks() == []
         confined = open_store(namespace="agent/two", confined=True)
         assert confined.namespaces() == [("agent/two", 1)]
         with pytest.raises(NamespaceError):
             confined.list_chunks(namespace="agent/one")
+        with pytest.raises(NamespaceError):
+            confined.create_chunk("x", namespace="agent/one")
 
     def test_a_transaction_appears_whole_or_not_at_all(
         self, store: ChunkStore, open_store: OpenStore
