@@ -306,7 +306,7 @@ class Changes:
         for line in (self._stored.read(JOURNAL) or b"").splitlines():
             try:
                 step = msgspec.json.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
             if not isinstance(step, dict) or step.get("ns") != self._store.namespace:
                 continue
@@ -374,7 +374,7 @@ class Changes:
     def _record(self, name: str) -> Change:
         try:
             return msgspec.json.decode(self._stored.read(name) or b"", type=Change)
-        except (msgspec.DecodeError, OSError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
             raise StorageError(
                 f"{name} cannot be read: {error}", hint="look at it: it says what was to be changed"
             ) from error

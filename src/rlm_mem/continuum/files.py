@@ -217,6 +217,8 @@ class MemoryFiles:
             data = msgspec.json.decode(text.encode("utf-8"))
         except msgspec.DecodeError as error:
             raise InvalidMemory(f"{file}: is not valid JSON: {error}") from None
+        except RecursionError:
+            raise InvalidMemory(f"{file}: the JSON is nested too deeply") from None
         memory = data.get("_memory") if isinstance(data, dict) else None
         if not isinstance(memory, dict):
             raise InvalidMemory(f"{file}: _memory: JSON files carry the frontmatter under this key")

@@ -6,16 +6,16 @@ hold one such block after another.
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import format_time
 from rlm_mem.errors import InvalidMemory
+from rlm_mem.text import yaml
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
@@ -24,6 +24,7 @@ __all__ = ["MemoryBlock", "edited", "guarded", "parse_yaml", "render", "split_bl
 
 _MAX_CHARS = 200_000
 _MAX_NODES = 20_000
+_MAX_BITS = 1_000  # of a whole number: Python refuses to write out those of many thousand
 _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _OPENS = re.compile(
     r"(?:memory_frequency|volatility|update_trigger|retention_policy|confidence_score)[ \t]*:"
@@ -103,7 +104,7 @@ def parse_yaml(header: str, where: str) -> dict[str, Any]:
     if not isinstance(loaded, Mapping):
         raise InvalidMemory(f"{where}: the frontmatter is not a table of fields")
     budget = [_MAX_NODES]
-    return {str(key): _plain(value, where, budget) for key, value in loaded.items()}
+    return {_key(key, where): _plain(value, where, budget) for key, value in loaded.items()}
 
 
 def _quick(header: str) -> dict[str, Any] | None:
@@ -134,50 +135,51 @@ def _quick(header: str) -> dict[str, Any] | None:
 
 
 def _yaml(header: str) -> YAML:
-    from ruamel.yaml import YAML
-
-    yaml = YAML(typ="rt")
-    yaml.preserve_quotes = True
-    yaml.width = 1_000_000
-    yaml.allow_unicode = True
+    made = yaml.round_trip()
+    made.preserve_quotes = True
+    made.width = 1_000_000
+    made.allow_unicode = True
     if re.search(r"^ +- ", header, re.MULTILINE):
-        yaml.indent(mapping=2, sequence=4, offset=2)
-    return yaml
+        made.indent(mapping=2, sequence=4, offset=2)
+    return made
 
 
-def _load(yaml: YAML, header: str, where: str) -> Any:
-    from ruamel.yaml.error import YAMLError
-
+def _load(reader: YAML, header: str, where: str) -> Any:
     try:
-        return yaml.load(header)
-    except YAMLError as error:
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 2}: " if mark is not None else ""
-        raise InvalidMemory(f"{where}: {line}the frontmatter is not valid YAML: {problem}") from None
-    except (ValueError, RecursionError, TypeError) as error:
-        raise InvalidMemory(f"{where}: the frontmatter cannot be read: {type(error).__name__}") from None
+        return yaml.load(reader, header, first_line=2)
+    except yaml.BadYaml as error:
+        raise InvalidMemory(f"{where}: the frontmatter {error}") from None
 
 
-def _plain(value: Any, where: str, budget: list[int]) -> Any:
+def _plain(value: Any, where: str, budget: list[int], depth: int = 0) -> Any:
     """Plain data without the YAML library's own classes; bounded, since aliases can repeat without end."""
     budget[0] -= 1
-    if budget[0] < 0:
-        raise InvalidMemory(f"{where}: the frontmatter has more than {_MAX_NODES:,} values")
+    if budget[0] < 0 or depth > yaml.MAX_DEPTH:
+        raise InvalidMemory(
+            f"{where}: the frontmatter has more than {_MAX_NODES:,} values, or is nested too deeply"
+        )
     if isinstance(value, Mapping):
-        return {str(key): _plain(item, where, budget) for key, item in value.items()}
+        return {_key(key, where): _plain(item, where, budget, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_plain(item, where, budget) for item in value]
+        return [_plain(item, where, budget, depth + 1) for item in value]
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, date):
         return value.isoformat()
     if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        raise InvalidMemory(f"{where}: the frontmatter holds a number of too many digits")
     for kind in (int, float, str):
         if isinstance(value, kind):
             return kind(value)
     return str(value)
+
+
+def _key(key: Any, where: str) -> str:
+    if isinstance(key, int) and key.bit_length() > _MAX_BITS:
+        raise InvalidMemory(f"{where}: the frontmatter holds a number of too many digits")
+    return str(key)
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
@@ -220,18 +222,21 @@ def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
         InvalidMemory: the frontmatter is not valid YAML.
     """
     crlf = "\r\n" in header
-    yaml = _yaml(header)
-    loaded = _load(yaml, header.replace("\r\n", "\n"), where)
+    editor = _yaml(header)
+    loaded = _load(editor, header.replace("\r\n", "\n"), where)
     if loaded is None:
         return render({name: value for name, value in changes.items() if value is not None})
+    if not isinstance(loaded, MutableMapping):
+        raise InvalidMemory(f"{where}: the frontmatter is not a table of fields")
     for name, value in changes.items():
         if value is None:
             loaded.pop(name, None)
         elif _differs(loaded.get(name), value):
             loaded[name] = _flow(value, top=True)
-    out = io.StringIO()
-    yaml.dump(loaded, out)
-    text = out.getvalue()
+    try:
+        text = yaml.written(editor, loaded)
+    except yaml.BadYaml as error:
+        raise InvalidMemory(f"{where}: the frontmatter {error}") from None
     return text.replace("\n", "\r\n") if crlf else text
 
 

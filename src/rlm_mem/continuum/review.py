@@ -327,5 +327,5 @@ def _encode(case: Case) -> str:
 def _decode(data: bytes, name: str) -> Case:
     try:
         return msgspec.json.decode(data, type=Case)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidMemory(f"{name}: {error}") from None

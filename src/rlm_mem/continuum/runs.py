@@ -148,7 +148,7 @@ def _back(value: str) -> str:
     if value.startswith('"'):
         try:
             loaded = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
         return loaded if isinstance(loaded, str) else value
     return value

@@ -215,5 +215,5 @@ class Continuum:
     def _known(self) -> _Seen:
         try:
             return msgspec.json.decode(self.files.stored.read(_SEEN) or b"{}", type=_Seen)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}  # derived: everything is looked at once more

@@ -83,7 +83,10 @@ class Workspace:
     def variables(self) -> dict[str, Any]:
         """The structured state."""
         entry = self._files.get(f"{places.STATE}/variables.json")
-        loaded = msgspec.json.decode(entry.body) if entry is not None else {}
+        try:
+            loaded = msgspec.json.decode(entry.body) if entry is not None else {}
+        except RecursionError:
+            raise InvalidMemory(f"{places.STATE}/variables.json: the JSON is nested too deeply") from None
         return loaded if isinstance(loaded, dict) else {}
 
     def entries(self) -> list[TieredMemory]:

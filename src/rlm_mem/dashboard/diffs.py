@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING
 
@@ -10,35 +9,50 @@ from markupsafe import Markup, escape
 
 from rlm_mem.dashboard.phrases import way
 from rlm_mem.dashboard.words import first_line, visible, when
+from rlm_mem.text.comparing import comparable, opcodes
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
 __all__ = ["changed_fields", "changed_links", "word_diff"]
 
-_PIECES = re.compile(r"\s+|\w+|[^\w\s]")
+_PIECES = re.compile(r"(?:\w++|[^\w\s])\s*+|\s++")
 _LONGEST = 12_000
-"""Longer texts are compared by lines: comparing words takes time that grows with the square of their number."""
+"""Longer texts, and those in which too much repeats, are compared by lines."""
+_COMPARED = 100_000
+"""Characters of each version that are compared and shown."""
 _AROUND = 240
 
 
 def word_diff(before: str, after: str) -> Markup:
-    """The later text with what went (``del``) and what came (``ins``); long stretches in common are cut."""
+    """The later text with what went (``del``) and what came (``ins``); long stretches in common are cut.
+
+    Of very long texts only the beginnings are compared, which a note at the end says.
+    """
     if before == after:
         return Markup("")
-    short = len(before) + len(after) <= _LONGEST
-    old, new = (_PIECES.findall(before), _PIECES.findall(after)) if short else _lines(before, after)
+    longest = max(len(before), len(after))
+    before, after = before[:_COMPARED], after[:_COMPARED]
+    old, new = _PIECES.findall(before[:_LONGEST]), _PIECES.findall(after[:_LONGEST])
+    if len(before) + len(after) > _LONGEST or not comparable(old, new):
+        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     made: list[Markup] = []
-    opcodes = difflib.SequenceMatcher(None, old, new, autojunk=not short).get_opcodes()
-    for number, (kind, a, b, c, d) in enumerate(opcodes):
+    steps = opcodes(old, new)
+    for number, (kind, a, b, c, d) in enumerate(steps):
         if kind == "equal":
             text = visible("".join(old[a:b]))
-            made.append(escape(_cut(text, first=number == 0, last=number == len(opcodes) - 1)))
+            made.append(escape(_cut(text, first=number == 0, last=number == len(steps) - 1)))
             continue
         if b > a:
             made.append(Markup("<del>{}</del>").format(visible("".join(old[a:b]))))
         if d > c:
             made.append(Markup("<ins>{}</ins>").format(visible("".join(new[c:d]))))
+    if longest > _COMPARED:
+        made.append(
+            Markup(' <span class="quiet">[only the first {} of {} characters are compared]</span>').format(
+                f"{_COMPARED:,}", f"{longest:,}"
+            )
+        )
     return Markup("").join(made)
 
 
@@ -74,10 +88,6 @@ def changed_links(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
     ):
         found += [(what, way(kind, "out"), target) for target, kind in sorted(keys)]
     return found
-
-
-def _lines(before: str, after: str) -> tuple[list[str], list[str]]:
-    return before.splitlines(keepends=True), after.splitlines(keepends=True)
 
 
 def _cut(text: str, *, first: bool, last: bool) -> str:

@@ -79,6 +79,7 @@ class _Sized(NamedTuple):
 
 _SHORT_BREAK = 2  # characters of a line break that BPE merges into the token before
 _CODE_PIECE = 4000  # characters
+_MANY_SECTIONS = 1_000
 
 
 def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, costs: CutCosts) -> Cuts:
@@ -93,11 +94,12 @@ def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, c
         costs: the price list.
     """
     atoms = _sized(text, _atoms(text, costs), largest, most, costs)
+    apart = not _crowded(atoms, grain)
     cuts = Cuts()
     index = 0
     while index < len(atoms):
         last, total = index, atoms[index].tokens
-        while last + 1 < len(atoms) and _may_join(atoms[last + 1], total, grain):
+        while last + 1 < len(atoms) and _may_join(atoms[last + 1], total, grain, apart):
             last += 1
             total += atoms[last].gap + atoms[last].tokens
         first = atoms[index]
@@ -113,8 +115,15 @@ def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, c
     return cuts
 
 
-def _may_join(following: _Sized, total: int, grain: int) -> bool:
-    return following.atom.cost >= 0.0 and total + following.gap + following.tokens <= grain
+def _may_join(following: _Sized, total: int, grain: int, apart: bool) -> bool:
+    """Whether one more atom fits; with ``apart`` a section begins a unit of its own."""
+    return (not apart or following.atom.cost >= 0.0) and total + following.gap + following.tokens <= grain
+
+
+def _crowded(atoms: list[_Sized], grain: int) -> bool:
+    """Whether the text is thousands of sections of a few tokens (rules, say), each of which packing would weigh."""
+    sections = sum(1 for one in atoms if one.atom.cost < 0.0)
+    return sections > _MANY_SECTIONS and sections * grain > sum(one.tokens + one.gap for one in atoms)
 
 
 def _atoms(text: str, costs: CutCosts) -> list[_Atom]:

@@ -250,7 +250,7 @@ class FileAdopter:
 def _decoded(line: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

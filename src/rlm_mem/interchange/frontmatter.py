@@ -11,11 +11,13 @@ from typing import Any
 
 from rlm_mem.chunk import format_time
 from rlm_mem.errors import InvalidChunk
+from rlm_mem.text import yaml
 
 __all__ = ["frontmatter_line", "read_frontmatter", "split_frontmatter"]
 
 _MAX_CHARS = 4_000_000
 _MAX_NODES = 200_000
+_MAX_BITS = 1_000  # of a whole number: Python refuses to write out those of many thousand
 
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: (.*))?\Z", re.DOTALL)
 _LIST_ITEM = re.compile(r"  - (.*)\Z", re.DOTALL)
@@ -84,7 +86,7 @@ def read_frontmatter(header: str) -> dict[str, Any]:
     if not isinstance(loaded, Mapping):
         raise InvalidChunk("the frontmatter is not a table of fields")
     budget = [_MAX_NODES]
-    return {str(key): _plain(value, budget, 0) for key, value in loaded.items()}
+    return {_key(key): _plain(value, budget, 0) for key, value in loaded.items()}
 
 
 def _quick(header: str) -> dict[str, Any] | None:
@@ -132,27 +134,10 @@ def _refuse(name: str) -> Any:
 
 
 def _load(header: str) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
-        return YAML(typ="safe", pure=True).load(header)
-    except YAMLError as error:
-        problem = getattr(error, "problem", None) or (str(error).splitlines() or [type(error).__name__])[0]
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 2}: " if mark is not None else ""
-        raise InvalidChunk(f"{line}the frontmatter is not valid YAML: {problem}") from None
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        IndexError,
-        RecursionError,
-        OverflowError,
-    ) as error:
-        # The library lets these through for odd numbers, dates and tags.
-        raise InvalidChunk(f"the frontmatter cannot be read: {type(error).__name__}") from None
+        return yaml.load(yaml.plain_reader(), header, first_line=2)
+    except yaml.BadYaml as error:
+        raise InvalidChunk(f"the frontmatter {error}") from None
 
 
 def _plain(value: Any, budget: list[int], depth: int) -> Any:
@@ -161,13 +146,21 @@ def _plain(value: Any, budget: list[int], depth: int) -> Any:
     if budget[0] < 0 or depth > 64:
         raise InvalidChunk(f"the frontmatter has more than {_MAX_NODES:,} values, or is nested too deeply")
     if isinstance(value, Mapping):
-        return {str(key): _plain(item, budget, depth + 1) for key, item in value.items()}
+        return {_key(key): _plain(item, budget, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item, budget, depth + 1) for item in value]
     if isinstance(value, datetime):
         return format_time(value if value.tzinfo else value.replace(tzinfo=UTC))
     if isinstance(value, date):
         return value.isoformat()
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | float | str):
         return value
-    return str(value)
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        raise InvalidChunk("the frontmatter holds a number of too many digits")
+    return value if isinstance(value, int) else str(value)
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, int) and key.bit_length() > _MAX_BITS:
+        raise InvalidChunk("the frontmatter holds a number of too many digits")
+    return str(key)

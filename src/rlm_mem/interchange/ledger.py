@@ -70,5 +70,5 @@ class Ledger:
             try:
                 unit, mark, ids = json.loads(line)
                 self._known[str(unit)] = (str(mark), tuple(check_chunk_id(item) for item in ids))
-            except (ValueError, TypeError, InputError):
+            except (ValueError, TypeError, RecursionError, InputError):
                 continue  # a line cut off by a crash: its unit is imported again, and found to be there

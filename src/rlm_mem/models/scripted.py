@@ -57,7 +57,7 @@ class ScriptedLLM:
         """
         try:
             replies = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InvalidConfig(
                 f"Cannot read scripted replies from {path}: {error}",
                 hint="Name a JSON file with a list of strings.",

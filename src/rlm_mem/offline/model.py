@@ -149,7 +149,7 @@ def _plain(text: str) -> str:
 def _data(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

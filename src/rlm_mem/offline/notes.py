@@ -190,15 +190,17 @@ def _lines(passage: Passage) -> list[_Line]:
         opening and opening[0].low in _THIRD
     )  # "Their contact is …": it goes on from what stood before
     before = _capitals(passage.before) if told_before else frozenset()
+    told: frozenset[str] = frozenset()
     for number, whole in enumerate(passage.sentences):
-        sentence = whole
+        sentence, earlier = whole, told
+        told |= _capitals_of(whole)
         if sentence.asks:
             continue
         if len(sentence.text) > _SENTENCE:
             sentence = Sentence(sentence.text[:_SENTENCE], sentence.start)
         pronoun = any(word.low in _THIRD for word in sentence.words)
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
-        carried = before if pronoun else _capitals(before_text(passage, number)) if nameless else frozenset()
+        carried = before if pronoun else earlier if nameless else frozenset()
         stems = _joined(sentence) | carried | Sentence(passage.author, 0).stems
         found.append(_Line(passage, number, sentence, stems, passage.stems))
         before |= _capitals(sentence.text) if not pronoun else sentence.stems
@@ -211,8 +213,12 @@ def before_text(passage: Passage, number: int) -> str:
 
 
 def _capitals(text: str) -> frozenset[str]:
+    return _capitals_of(Sentence(text, 0))
+
+
+def _capitals_of(sentence: Sentence) -> frozenset[str]:
     return frozenset(
-        word.stem for word in Sentence(text, 0).words if word.text[:1].isupper() or word.text[:1].isdigit()
+        word.stem for word in sentence.words if word.text[:1].isupper() or word.text[:1].isdigit()
     )
 
 

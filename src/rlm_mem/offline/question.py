@@ -57,6 +57,8 @@ _YES_NO = re.compile(
 _OR = re.compile(r"(?<=[\w'’.,-])(?<!\s)\s++or\s++(?P<second>[^?.,;]+)", re.IGNORECASE)
 _OPTION = re.compile(r"\w[\w'’.-]*")
 _LEADS_ON = re.compile(r"(?<!\s)\s++(?:in|on|at|for|when|because|if|during|after|before)\s")
+MAX_CHARACTERS = 10_000
+"""Characters of a question that are read, as many as a recall accepts."""
 _LONGEST_OPTION = 200  # characters looked at before "or"
 _WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
 _OPENERS = word_set(
@@ -123,8 +125,11 @@ class Question:
 
 
 def analyse_question(text: str) -> Question:
-    """Take ``text`` apart; any text gives a question, one that is none is of kind ``what``."""
-    plain = " ".join(text.split())
+    """Take ``text`` apart; any text gives a question, one that is none is of kind ``what``.
+
+    Only its first ``MAX_CHARACTERS`` are read: a prompt of a program may be of any length.
+    """
+    plain = " ".join(text[:MAX_CHARACTERS].split())
     names = _names(plain)
     analyser = get_analyser("english")
     skip = {stem for name in names for stem in analyser.terms(name)}
@@ -177,7 +182,7 @@ def _kind(text: str) -> str:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    found: list[str] = []
+    found: dict[str, None] = {}
     for position, match in enumerate(_WORD.finditer(text)):
         word = match.group().removesuffix("'s").removesuffix("’s").rstrip("'’")
         lowered = word.lower()
@@ -185,8 +190,7 @@ def _names(text: str) -> tuple[str, ...]:
             continue
         if position == 0 and lowered in _OPENERS:
             continue
-        if word not in found:
-            found.append(word)
+        found[word] = None
     return tuple(found)
 
 

@@ -35,7 +35,7 @@ def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
         found, *place = msgspec.json.decode(data, type=list[Any])
         if found == kind:
             return msgspec.convert(place, shape)
-    except (binascii.Error, ValueError, msgspec.MsgspecError):
+    except (binascii.Error, ValueError, RecursionError, msgspec.MsgspecError):
         pass  # not ours: said below, like a cursor of another list
     raise NotFoundError("there is no page at this cursor", hint="Use the next_cursor of a page of this list.")
 

@@ -193,7 +193,7 @@ class Persona:
                 raise TypeError("mode or sliders")
         except OSError as error:
             raise InvalidConfig(str(error)) from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InvalidConfig(
                 f"{where} does not hold the state of a session", hint="Delete it: the session begins anew."
             ) from None

@@ -6,7 +6,6 @@ programs of that question, so a replay needs no model, costs nothing and differs
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections import defaultdict, deque
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from rlm_mem.sandbox.steps import Final
 if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.text.comparing import opcodes
 
 __all__ = ["Replay", "ReplayStep", "replay"]
 
@@ -231,10 +231,7 @@ def _by_run(steps: list[LoopStep]) -> dict[tuple[str, int], deque[list[LoopStep]
 
 def _compare(then: LoopStep, now: LoopStep) -> ReplayStep:
     before, after = redact(then.output).splitlines(), redact(now.output).splitlines()
-    diff: list[str] = []
-    if before != after:
-        lines = difflib.unified_diff(before, after, "then", "now", lineterm="", n=1)
-        diff = [line for line in lines if not line.startswith(("---", "+++"))]
+    diff = _differences(before, after) if before != after else []
     error = None if now.error is None else redact(now.error)
     missing = tuple(item for item in then.chunks_read if item not in now.chunks_read)
     new = tuple(item for item in now.chunks_read if item not in then.chunks_read)
@@ -242,6 +239,22 @@ def _compare(then: LoopStep, now: LoopStep) -> ReplayStep:
     expected = None if then.error_kind == QuotedProgram.__name__ else then.error
     same = not (diff or missing or new) and expected == error and then.final == now.final
     return ReplayStep(then, now, same, tuple(diff), missing, new)
+
+
+def _differences(before: list[str], after: list[str]) -> list[str]:
+    """The lines that went and came, each change with the line before and after it."""
+    found: list[str] = []
+    for kind, a, b, c, d in opcodes(before, after):
+        if kind == "equal":
+            if not a:
+                found += [f" {line}" for line in before[a:b][-1:]]
+            else:
+                shown = before[a:b] if b - a <= 2 else [before[a], "…", before[b - 1]]
+                found += [f" {line}" for line in shown]
+            continue
+        found += [f"-{line}" for line in before[a:b]]
+        found += [f"+{line}" for line in after[c:d]]
+    return found
 
 
 def _conclusion(answer: Any) -> Any:

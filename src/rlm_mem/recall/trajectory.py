@@ -283,7 +283,7 @@ def _lines(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:
             continue
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             _log.warning("%s holds a line that is not JSON", name)
             continue
         if isinstance(record, dict):

@@ -8,10 +8,12 @@ as length-prefixed text, and this module reads it. It trusts none of it: a progr
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from rlm_mem.sandbox.parsing import NODES_BETWEEN_LOOKS, check_deadline
 from rlm_mem.sandbox.steps import Variable
 from rlm_mem.sandbox.values import Bounds, TooLarge
 from rlm_mem.sandbox.wire import Described, Keys
@@ -30,8 +32,9 @@ _LONGEST_SCALAR = 5_000
 
 
 class _Reader:
-    def __init__(self, text: str, bounds: Bounds) -> None:
+    def __init__(self, text: str, bounds: Bounds, deadline: float) -> None:
         self.text = text
+        self._deadline = deadline
         self.at = 0
         self._bounds = bounds
         self._nodes = bounds.nodes
@@ -69,6 +72,8 @@ class _Reader:
         self._nodes -= 1
         if self._nodes < 0:
             raise TooLarge(f"the value has more than {self._bounds.nodes:,} parts; pass on fewer of them")
+        if self._nodes % NODES_BETWEEN_LOOKS == 0:
+            check_deadline(self._deadline)
         tag = self.text[self.at : self.at + 1]
         self.at += 1
         if tag == "s":
@@ -107,10 +112,10 @@ class _Reader:
         raise TooLarge(_MALFORMED)
 
 
-def _read(text: Any, bounds: Bounds, read: Callable[[_Reader], Any]) -> Any:
+def _read(text: Any, bounds: Bounds, deadline: float, read: Callable[[_Reader], Any]) -> Any:
     if type(text) is not str or len(text) > 2 * bounds.text + 40 * bounds.nodes:
         raise TooLarge("the value is too large; pass on a part of it")
-    reader = _Reader(text, bounds)
+    reader = _Reader(text, bounds, deadline)
     try:
         found = read(reader)
     except TooLarge:
@@ -123,26 +128,35 @@ def _read(text: Any, bounds: Bounds, read: Callable[[_Reader], Any]) -> Any:
     return found
 
 
-def read_value(text: Any, bounds: Bounds) -> Any:
+def read_value(text: Any, bounds: Bounds, deadline: float = math.inf) -> Any:
     """The value that a program handed out.
+
+    Args:
+        text: what the layer wrote.
+        bounds: how large the value may be.
+        deadline: seconds on the monotonic clock at which reading gives up.
 
     Raises:
         TooLarge: it exceeds ``bounds``, or is not what the layer writes.
+        TimeoutError: the deadline passed.
     """
-    return _read(text, bounds, _Reader.value)
+    return _read(text, bounds, deadline, _Reader.value)
 
 
-def read_call(text: str, bounds: Bounds) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+def read_call(
+    text: str, bounds: Bounds, deadline: float = math.inf
+) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
     """Name, positional and keyword arguments of a call.
 
     Raises:
         TooLarge: see :func:`read_value`; the message begins with the name of the function where it is known.
+        TimeoutError: the deadline passed.
     """
     name, _, rest = text.partition("\n")
     if not name.isidentifier() or len(name) > 200:
         raise TooLarge(_MALFORMED)
     try:
-        given, named = _read(rest, bounds, lambda reader: (reader.value(), reader.value()))
+        given, named = _read(rest, bounds, deadline, lambda reader: (reader.value(), reader.value()))
     except TooLarge as error:
         raise TooLarge(f"{name}: {error}") from None
     if (
@@ -154,7 +168,7 @@ def read_call(text: str, bounds: Bounds) -> tuple[str, tuple[Any, ...], dict[str
     return name, tuple(given), named
 
 
-def read_variables(text: Any, bounds: Bounds) -> dict[str, Any]:
+def read_variables(text: Any, bounds: Bounds, deadline: float = math.inf) -> dict[str, Any]:
     """The namespace: each name with its value, or a :class:`Variable` where it is no plain data."""
 
     def read(reader: _Reader) -> dict[str, Any]:
@@ -166,5 +180,5 @@ def read_variables(text: Any, bounds: Bounds) -> dict[str, Any]:
             found[name] = reader.value() if whole else Variable(reader.string()[:100], reader.string()[:200])
         return found
 
-    variables: dict[str, Any] = _read(text, bounds, read)
+    variables: dict[str, Any] = _read(text, bounds, deadline, read)
     return variables

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import math
 
 from rlm_mem.sandbox.idiom_generators import make_eager, short_circuit, yields
 from rlm_mem.sandbox.idiom_imports import rewrite_import, rewrite_import_from, split_base_classes
 from rlm_mem.sandbox.idiom_tables import METHODS, QUIET_BUILTINS, TYPE_NAMES, TYPES_OWN_METHODS
+from rlm_mem.sandbox.parsing import NODES_BETWEEN_LOOKS, check_deadline
 
 __all__ = ["Rewriter", "as_text"]
 
@@ -42,14 +44,17 @@ class Rewriter(ast.NodeTransformer):
 
     Args:
         tree: the whole program; names it binds itself are not taken for built-ins.
+        deadline: seconds on the monotonic clock at which visiting raises TimeoutError.
 
     Attributes:
         changed: something was rewritten.
         pieces: pieces of the prelude that the result needs, in order of first use.
     """
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, deadline: float = math.inf) -> None:
         self.changed = False
+        self._deadline = deadline
+        self._visited = 0
         self.pieces: dict[str, None] = {}
         self._bound = {
             node.id
@@ -76,6 +81,9 @@ class Rewriter(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
         """Rewrite a node; functions hoisted out of a statement go before it."""
+        self._visited += 1
+        if self._visited % NODES_BETWEEN_LOOKS == 0:
+            check_deadline(self._deadline)
         if not isinstance(node, ast.stmt):
             return super().visit(node)  # type: ignore[no-any-return]
         outer, self._hoisted = self._hoisted, []

@@ -7,13 +7,14 @@ costs a turn; rewriting the tree costs microseconds. A program without such an i
 from __future__ import annotations
 
 import ast
+import math
 from bisect import bisect_right
 from collections.abc import Container
 from dataclasses import dataclass, field
 
 from rlm_mem.sandbox.idiom_rewriter import Rewriter, as_text
 from rlm_mem.sandbox.idiom_tables import QUIET_BUILTINS
-from rlm_mem.sandbox.parsing import syntax_tree
+from rlm_mem.sandbox.parsing import check_deadline, syntax_tree
 from rlm_mem.sandbox.prelude import REQUIRES
 
 __all__ = ["Rewritten", "leaves_no_trace", "rewrite"]
@@ -43,25 +44,30 @@ class Rewritten:
         return self.lines[max(0, at)][1]
 
 
-def rewrite(code: str, tree: ast.Module) -> Rewritten:
+def rewrite(code: str, tree: ast.Module, deadline: float = math.inf) -> Rewritten:
     """Return the program in the form that Monty runs.
 
     Args:
         code: the program.
         tree: its syntax tree; changed in place.
+        deadline: seconds on the monotonic clock at which rewriting gives up.
+
+    Raises:
+        TimeoutError: the deadline passed.
     """
-    rewriter = Rewriter(tree)
     try:
+        rewriter = Rewriter(tree, deadline)
         rewriter.visit(tree)
         if not rewriter.changed and (guarded := _guard_text(code, tree)) is not None:
             return Rewritten(guarded)
         _guard(tree)
         ast.fix_missing_locations(tree)
         fresh = ast.unparse(tree)
+        check_deadline(deadline)
         lines = _line_map(tree, syntax_tree(fresh))
     except (RecursionError, ValueError, SyntaxError):
-        # Nested too deep for the rewriter, or an f-string that cannot be written back: Monty sees the
-        # program as it was, and its own error is the right answer.
+        # Nested too deep for the rewriter, too long once rewritten, or an f-string that cannot be written back: Monty
+        # sees the program as it was, and its own error is the right answer.
         return Rewritten(code, guarded=False)
     return Rewritten(fresh, _with_required(rewriter.pieces), lines)
 

@@ -229,7 +229,7 @@ class MontyEngine:
             used = names_of(tree)
             check_names(used)
             looks_only = leaves_no_trace(tree, names)
-            program = rewrite(code, tree)
+            program = rewrite(code, tree, deadline)
             return self._guarded(_Run(program, used, names, call, printed, deadline, looks_only))
 
     def _guarded(self, run: _Run) -> Any:
@@ -354,7 +354,7 @@ class MontyEngine:
             return None
         output = snapshot.output
         try:
-            return None if output is None else read_value(output, self._limits.bounds)
+            return None if output is None else read_value(output, self._limits.bounds, run.deadline)
         except TooLarge as error:
             raise program_error(
                 "ValueError", f"the value of the last expression is too large: {error}", None, None
@@ -363,7 +363,7 @@ class MontyEngine:
     def _answer(self, text: str, run: _Run) -> tuple[Any, ...]:
         """Serve one call: ``(value,)``, or ``(kind, message)`` of the error that the program sees."""
         try:
-            name, arguments, keywords = read_call(text, self._limits.bounds)
+            name, arguments, keywords = read_call(text, self._limits.bounds, run.deadline)
             if name not in run.names:
                 return "NameError", f"name {name!r} is not defined"
             return (run.call(name, arguments, keywords),)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import ast
 import math
 import re
-import time
 from collections.abc import Iterator, Set
 
-from rlm_mem.errors import ProgramError, SandboxViolation, TimeoutError
+from rlm_mem.errors import ProgramError, SandboxViolation
 from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.names import BLOCKED_ATTRIBUTES, SAFE_DUNDERS, ProgramNames, names_of
-from rlm_mem.sandbox.parsing import syntax_tree
+from rlm_mem.sandbox.parsing import NODES_BETWEEN_LOOKS, TooManyTokens, check_deadline, syntax_tree
 
 __all__ = ["PRELUDE_PREFIX", "check_names", "check_program", "parse"]
 
@@ -54,11 +53,6 @@ _INSTEAD_OF_MODULES = {
     "uuid": "use a counter",
 }
 
-MAX_TOKENS = 20_000
-"""Words and signs of a program. Parsing holds the interpreter's lock for about 4 µs for each."""
-
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-_NODES_BETWEEN_LOOKS = 2_000
 _DUNDER = re.compile(r"__\w+__\Z")
 _FORMAT_FIELD = re.compile(r"\{([^{}]*+)\}")
 _LONG_WORD = re.compile(r"\w{5,}+")
@@ -74,9 +68,14 @@ def parse(code: str) -> ast.Module:
     Raises:
         ProgramError: a SyntaxError with its line. What this Python cannot read, nothing has checked, so it is not run
             even where an engine knows newer syntax.
+        SandboxViolation: it has too many words and signs.
     """
     try:
         return syntax_tree(code)
+    except TooManyTokens as error:
+        raise SandboxViolation(
+            str(error), hint="Write a loop instead of repeated statements, and read texts with read_chunk."
+        ) from None
     except SyntaxError as error:
         message = str(error.msg or "invalid syntax")[:300]
         raise _syntax_error(message, error.lineno, hint_for("SyntaxError", message)) from None
@@ -125,12 +124,6 @@ def check_program(
             f"the program has {len(code):,} characters; at most {max_chars:,} are accepted",
             hint="Send a shorter program and read texts with read_chunk instead of pasting them.",
         )
-    tokens = sum(1 for _ in _TOKEN.finditer(code))
-    if tokens > MAX_TOKENS:
-        raise SandboxViolation(
-            f"the program has {tokens:,} words and signs; at most {MAX_TOKENS:,} are accepted",
-            hint="Write a loop instead of repeated statements, and read texts with read_chunk.",
-        )
     tree = parse(code)
     check_names(names_of(tree))
     first: SandboxViolation | None = None
@@ -157,8 +150,8 @@ def _violations(
     while stack:
         node, at_module = stack.pop()
         seen += 1
-        if seen % _NODES_BETWEEN_LOOKS == 0 and time.monotonic() > deadline:
-            raise TimeoutError("the time for the program was up while it was checked")
+        if seen % NODES_BETWEEN_LOOKS == 0:
+            check_deadline(deadline)
         yield from _imports(node, importable, reserved, at_module)
         yield from _names(node, reserved, at_module)
         yield from _attributes(node)

@@ -11,6 +11,7 @@ import io
 import os
 import re
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ _MANIFEST = "manifest.jsonl"
 _ROOT = "brain/"
 _BLOCK = 1 << 20
 _MOST_HEAD = 1 << 20
+_DAMAGE = (tarfile.TarError, zlib.error, msgspec.MsgspecError, EOFError, ValueError, RecursionError)
 _SAFE = re.compile(r"(?!/)(?!.*(?:^|/)\.\.?(?:/|$))(?!.*//)[^\\\x00-\x1f]+\Z")
 
 Progress = Callable[[int, int], None]
@@ -186,7 +188,7 @@ def read_backup(
                         progress(len(found), info.files)
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except (tarfile.TarError, EOFError, ValueError) as error:  # zlib's and msgspec's errors are among these
+    except _DAMAGE as error:
         raise _unreadable(path, info, error) from error
     except OSError as error:
         if isinstance(error, StorageError):
@@ -226,10 +228,18 @@ def _described(path: Path, entry: tarfile.TarInfo, content: IO[bytes]) -> Backup
     return msgspec.convert(known, BackupInfo)
 
 
+class _Listed(msgspec.Struct):
+    """A line of the manifest."""
+
+    path: str
+    size: int
+    sha256: str
+
+
 def _listed(content: IO[bytes]) -> Iterator[tuple[str, tuple[int, str]]]:
-    for line in content:
-        told = msgspec.json.decode(line, type=dict[str, Any])
-        yield str(told["path"]), (int(told["size"]), str(told["sha256"]))
+    for line in iter(lambda: content.readline(_MOST_HEAD), b""):
+        told = msgspec.json.decode(line, type=_Listed)
+        yield told.path, (told.size, told.sha256)
 
 
 def _checked(path: Path, name: str, found: dict[str, tuple[int, str]]) -> str:

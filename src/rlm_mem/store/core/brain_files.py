@@ -142,7 +142,7 @@ def namespace_in(line: bytes, key: str) -> str | None:
     """The namespace that a line of JSON names under this key."""
     try:
         found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return found.get(key) if isinstance(found, dict) else None
 
@@ -212,6 +212,6 @@ def parse_event(line: bytes) -> dict[str, Any] | None:
     """One line of the log, or None where it is torn."""
     try:
         event = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return event if isinstance(event, dict) else None

@@ -85,5 +85,5 @@ def publish(connection: sqlite3.Connection, ns: int, new: State) -> bool:
 def _chunks_in(folder: Path) -> int:
     try:
         return int(json.loads((folder / "meta.json").read_text(encoding="utf-8"))["sizes"]["doc"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return 0  # gone or damaged: whoever searches next rebuilds it

@@ -102,7 +102,7 @@ def finish(layout: Layout) -> list[str]:
     for record in sorted(layout.unfinished.glob(f"*{_SUFFIX}")):
         try:
             namings = msgspec.json.decode(record.read_bytes(), type=list[Naming])
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             # Only without syncing can it be torn, by a power cut; no file had its name yet, or it is adopted by itself.
             _logger.warning("a record of an interrupted write cannot be read: %s", error)
             files.remove(record)

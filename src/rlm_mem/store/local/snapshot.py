@@ -273,7 +273,7 @@ def open_snapshot(folder: Path) -> Snapshot:
             total_length=int(description["total_length"]),
             total_segments=int(description["total_segments"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
         raise DamagedSnapshot(f"{folder}: {error}") from error
 
 

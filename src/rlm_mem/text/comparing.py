@@ -1,0 +1,61 @@
+"""What changed between two rows of words or lines, in bounded time whatever repeats in them."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+
+__all__ = ["Opcode", "comparable", "opcodes"]
+
+Opcode = tuple[str, int, int, int, int]
+
+_MOST_PAIRS = 60_000
+"""Pairs of equal items that are weighed against each other; the comparison looks at them many times over."""
+_MOST_ITEMS = 6_000
+
+
+def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
+    """How ``before`` becomes ``after``, as `difflib.SequenceMatcher.get_opcodes` tells it.
+
+    What both begin and end with is equal. Where too much repeats in between, all of that counts as replaced.
+    """
+    head, tail = _in_common(before, after)
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    made: list[Opcode] = [("equal", 0, head, 0, head)] if head else []
+    made += [(kind, a + head, b + head, c + head, d + head) for kind, a, b, c, d in _between(old, new)]
+    if tail:
+        made.append(("equal", len(before) - tail, len(before), len(after) - tail, len(after)))
+    return made
+
+
+def comparable(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether little enough repeats for `opcodes` to tell more than that something was replaced."""
+    head, tail = _in_common(before, after)
+    return _bounded(before[head : len(before) - tail], after[head : len(after) - tail])
+
+
+def _in_common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    head = tail = 0
+    shorter = min(len(before), len(after))
+    while head < shorter and before[head] == after[head]:
+        head += 1
+    while tail < shorter - head and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
+def _bounded(old: Sequence[str], new: Sequence[str]) -> bool:
+    counted = Counter(new)
+    pairs = sum(count * counted[item] for item, count in Counter(old).items())
+    return pairs <= _MOST_PAIRS and len(old) + len(new) <= _MOST_ITEMS
+
+
+def _between(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
+    if not old and not new:
+        return []
+    if not old or not new:
+        return [("insert" if new else "delete", 0, len(old), 0, len(new))]
+    if not _bounded(old, new):
+        return [("replace", 0, len(old), 0, len(new))]
+    return list(difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes())

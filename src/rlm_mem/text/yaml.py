@@ -1,0 +1,122 @@
+"""YAML from anywhere, within bounds: its length, its depth, and no merge keys, which can double at each level."""
+
+from __future__ import annotations
+
+import io
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+
+__all__ = ["MAX_CHARACTERS", "MAX_DEPTH", "BadYaml", "load", "plain_reader", "round_trip", "written"]
+
+MAX_CHARACTERS = 50_000
+"""Characters of YAML that are read; the library takes up to 20 microseconds for each."""
+MAX_DEPTH = 64
+"""Levels of brackets; the library looks at all open ones again at each."""
+
+_MERGE = "tag:yaml.org,2002:merge"
+_LONGEST_PROBLEM = 200
+_BRACKET = re.compile(r"[\[\]{}]")
+
+
+class BadYaml(ValueError):
+    """The text cannot be read; the message says why and, where it is known, at which line of the text (from 1)."""
+
+
+def plain_reader() -> YAML:
+    """A reader that gives plain data."""
+    from ruamel.yaml import YAML
+
+    made = YAML(typ="safe", pure=True)
+    made.Constructor = _constructors()[0]
+    made.composer.warn_double_anchors = False
+    return made
+
+
+def round_trip() -> YAML:
+    """A reader and writer that keeps order, comments and quotes."""
+    from ruamel.yaml import YAML
+
+    made = YAML(typ="rt")
+    made.Constructor = _constructors()[1]
+    made.composer.warn_double_anchors = False
+    return made
+
+
+def load(yaml: YAML, text: str, first_line: int = 1) -> Any:
+    """What a text says.
+
+    Args:
+        yaml: one of the readers above.
+        text: YAML.
+        first_line: number of its first line in the file, for the message.
+
+    Raises:
+        BadYaml: it is too long, nested too deeply, or no YAML.
+    """
+    from ruamel.yaml.error import YAMLError
+
+    if len(text) > MAX_CHARACTERS:
+        raise BadYaml(f"has more than {MAX_CHARACTERS:,} characters of YAML")
+    if _depth(text) > MAX_DEPTH:
+        raise BadYaml(f"is nested more than {MAX_DEPTH} levels deep")
+    try:
+        return yaml.load(text)
+    except YAMLError as error:
+        problem = getattr(error, "problem", None) or (str(error).splitlines() or [type(error).__name__])[0]
+        mark = getattr(error, "problem_mark", None)
+        line = f" (line {mark.line + first_line})" if mark is not None else ""
+        raise BadYaml(f"is not valid YAML{line}: {problem[:_LONGEST_PROBLEM]}") from None
+    except RecursionError:
+        raise BadYaml("is nested too deeply") from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError) as error:
+        # The library lets these through for odd numbers, dates and tags.
+        raise BadYaml(f"cannot be read: {type(error).__name__}") from None
+
+
+def written(yaml: YAML, data: Any) -> str:
+    """``data`` as YAML.
+
+    Raises:
+        BadYaml: it cannot be written, such as a number of thousands of digits.
+    """
+    out = io.StringIO()
+    try:
+        yaml.dump(data, out)
+    except (ValueError, RecursionError) as error:
+        raise BadYaml(f"cannot be written: {type(error).__name__}") from None
+    return out.getvalue()
+
+
+def _depth(text: str) -> int:
+    """Brackets open at a time at most; more than the truth where texts hold brackets."""
+    depth = most = 0
+    for mark in _BRACKET.findall(text):
+        depth = depth + 1 if mark in "[{" else max(0, depth - 1)
+        most = max(most, depth)
+    return most
+
+
+@cache
+def _constructors() -> tuple[type, type]:
+    from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor, SafeConstructor
+
+    def check(node: Any) -> None:
+        for key, _ in node.value:
+            if key.tag == _MERGE:
+                raise ConstructorError(None, None, "merge keys (<<) are not read", key.start_mark)
+
+    class Plain(SafeConstructor):
+        def flatten_mapping(self, node: Any) -> Any:
+            check(node)
+            return super().flatten_mapping(node)
+
+    class RoundTrip(RoundTripConstructor):
+        def flatten_mapping(self, node: Any) -> Any:
+            check(node)
+            return super().flatten_mapping(node)
+
+    return Plain, RoundTrip
