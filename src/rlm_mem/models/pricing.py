@@ -60,7 +60,7 @@ def price(model: str, provider: str, usage: Usage, *, base_url: str | None = Non
 
 def price_table() -> str | None:
     """Return name and version of the price data, to be stored beside raw usage; None when not installed."""
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import PackageNotFoundError, version  # 25 ms, for records of paid calls only
 
     try:
         return f"genai-prices {version('genai-prices')}"

@@ -75,7 +75,7 @@ class ProviderLLM:
             ModelRefused: the request itself is at fault: too long, unknown model, quota.
             ModelOverloaded: rate limits or failures that outlasted every retry, or an answer that broke off.
         """
-        from rlm_mem.models import provider_sdk
+        from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
 
         asked = as_messages(messages)
         timeout = options.get("timeout")
@@ -106,7 +106,7 @@ class ProviderLLM:
         with self._lock:
             model, self._model = self._model, None
             if model is not None:
-                from rlm_mem.models import provider_sdk
+                from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
 
                 self._loop.run(provider_sdk.close_model(model), _GRACE_SECONDS)
             self._loop.close()
@@ -119,8 +119,8 @@ class ProviderLLM:
         left: float | None,
         timeout: float | None,
     ) -> ModelResponse:
-        from rlm_mem.models import provider_sdk
-        from rlm_mem.models.provider_errors import translate
+        from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
+        from rlm_mem.models.provider_errors import translate  # the same
 
         delivered = False
         raised_by_caller: BaseException | None = None
@@ -186,7 +186,7 @@ class ProviderLLM:
             raise TransientFailure(cut)
 
     def _opened(self) -> Model[Any]:
-        from rlm_mem.models import provider_sdk
+        from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
 
         with self._lock:
             if self._model is None:

@@ -97,7 +97,7 @@ def require_key(provider: str, environ: Mapping[str, str] | None = None) -> str:
 
 def _from_keyring(name: str) -> str:
     try:
-        import keyring
+        import keyring  # optional
         from keyring.errors import KeyringError
     except ImportError:
         return ""

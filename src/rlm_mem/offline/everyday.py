@@ -10,6 +10,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from rlm_mem.search.relations import related_terms
+from rlm_mem.text.analysis import get_analyser
+
 __all__ = [
     "NUMBER",
     "RELATIONS",
@@ -175,8 +178,6 @@ NUMBER = re.compile(
 
 def stem_of(word: str) -> str:
     """The stem of one word, as sentences keep them."""
-    from rlm_mem.text.analysis import get_analyser
-
     return get_analyser("english").stem(word.lower())
 
 
@@ -243,9 +244,6 @@ def same_words(term: str) -> frozenset[str]:
 
 def known_class(term: str) -> bool:
     """Whether members of the class that this word names are known: then one of them must be told."""
-    from rlm_mem.search.relations import related_terms
-    from rlm_mem.text.analysis import get_analyser
-
     return term in _tables()[1] or bool(related_terms(term, get_analyser("english")))
 
 
@@ -256,9 +254,6 @@ def value_pattern(term: str) -> re.Pattern[str] | None:
 
 def degree(term: str, stems: frozenset[str], text: str) -> float:
     """How far a sentence with these stems meets one word of a question, 0 to 1."""
-    from rlm_mem.search.relations import related_terms
-    from rlm_mem.text.analysis import get_analyser
-
     if term in stems:
         return 1.0
     if same_words(term) & stems:

@@ -24,6 +24,8 @@ from rlm_mem.offline.words import (
     PRONOUNS,
     word_set,
 )
+from rlm_mem.search.relations import related_terms
+from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
 
 __all__ = ["PassageSigns", "mentions", "passage_signs", "settled", "signals"]
@@ -397,14 +399,9 @@ def _sort(word: str) -> str:
 @lru_cache(maxsize=1024)
 def _members(noun: str) -> frozenset[str]:
     """Stems of what belongs to the class that the last word of ``noun`` names ("pet": dog, cat, …)."""
-    from rlm_mem.search.relations import related_terms
-    from rlm_mem.text.analysis import get_analyser
-
     analyser = get_analyser("english")
     return frozenset(member for stem in _stems(noun.split()[-1]) for member in related_terms(stem, analyser))
 
 
 def _stems(text: str) -> frozenset[str]:
-    from rlm_mem.text.analysis import get_analyser
-
     return frozenset(get_analyser("english").terms(text))

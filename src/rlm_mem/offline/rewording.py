@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlm_mem.offline.question import Question
+from rlm_mem.search.relations import related_terms
 from rlm_mem.text.analysis import get_analyser
 
 __all__ = ["other_words"]
@@ -12,8 +13,6 @@ _MOST = 4
 
 def other_words(question: Question) -> list[str]:
     """Up to four further searches: the content words without everyday ones, then each class word with its members."""
-    from rlm_mem.search.relations import related_terms
-
     analyser = get_analyser("english")
     people = " ".join(question.names)
     plain = [

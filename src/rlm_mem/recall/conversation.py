@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rlm_mem.models.base import Message
 from rlm_mem.recall.prompts import Opening, clip, fenced
+from rlm_mem.text.tokens import count_tokens
 
 __all__ = ["Conversation", "Turn"]
 
@@ -116,8 +117,6 @@ class Conversation:
         return messages
 
     def _count(self, text: str) -> int:
-        from rlm_mem.text.tokens import count_tokens
-
         known = self._counts.get(text)
         if known is None:
             known = self._counts[text] = count_tokens(text)

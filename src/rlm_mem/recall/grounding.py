@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import check_chunk_id
 from rlm_mem.errors import InvalidChunkId
+from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -75,8 +76,6 @@ def confidence_of(store: ChunkStore, answer: str, chunks: Mapping[str, Chunk]) -
 
 
 def _share(store: ChunkStore, answer: str, text: str) -> float:
-    from rlm_mem.text.analysis import get_analyser
-
     analyser = get_analyser(store.config.search.language)
     terms = set(analyser.terms(answer))
     if not terms:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.search import ranked_ids
 from rlm_mem.text.delimiters import breaking
 
 if TYPE_CHECKING:
@@ -190,8 +191,6 @@ def build_opening(
     Raises:
         InvalidQuery: the question cannot be searched for.
     """
-    from rlm_mem.search import ranked_ids
-
     ranked = dict(ranked_ids(store, question, limit=limit) if limit else [])
     summaries = {summary.id: summary for summary in store.summaries(list(ranked))}
     hits = []

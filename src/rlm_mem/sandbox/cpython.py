@@ -100,7 +100,7 @@ class _Process:
         """Let the worker use this much more processor time: what ends it should the host be killed."""
         self._cpu_seconds += int(seconds) + 3
         if sys.platform == "linux":
-            import resource
+            import resource  # not on every platform
 
             with suppress(OSError, ValueError):
                 resource.prlimit(

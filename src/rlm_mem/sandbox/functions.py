@@ -14,6 +14,7 @@ from rlm_mem.chunk import format_time
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
+from rlm_mem.search import keyword_ids, search
 from rlm_mem.store.core.standing import standing
 
 if TYPE_CHECKING:
@@ -79,8 +80,6 @@ class StoreFunctions:
 
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
         """Ids of the chunks that hold a word of ``query``, in any form of it, best first."""
-        from rlm_mem.search import keyword_ids
-
         words = _words("search_chunks", query)
         return keyword_ids(self._store, words, limit=_count("limit", limit, 1, MAX_RESULTS)) if words else []
 
@@ -129,8 +128,6 @@ class StoreFunctions:
 
         ``by="segment"`` ranks single turns or sentences, of which one chunk may have several.
         """
-        from rlm_mem.search import search
-
         words = _words("search", query)
         count = _count("limit", limit, 1, MAX_RESULTS)
         wanted: dict[str, Any] = {}

@@ -15,8 +15,20 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
+
+from pydantic_monty import (
+    ClassInstance,
+    FunctionSnapshot,
+    MontyComplete,
+    MontyCrashedError,
+    MontyError,
+    MontyRuntimeError,
+    MontySession,
+    MontySyntaxError,
+    NameLookupSnapshot,
+)
 
 from rlm_mem import errors
 from rlm_mem.sandbox.crossing import read_call, read_value, read_variables
@@ -32,9 +44,6 @@ from rlm_mem.sandbox.steps import Variable
 from rlm_mem.sandbox.stopping import interruptible
 from rlm_mem.sandbox.values import TooLarge
 from rlm_mem.sandbox.watchdog import Alarm, alarm
-
-if TYPE_CHECKING:
-    from pydantic_monty import MontyError, MontySession
 
 __all__ = ["MontyEngine"]
 
@@ -111,8 +120,6 @@ class MontyEngine:
         Raises:
             SandboxCrashed: the last snapshot could not be restored; the session goes on with an empty namespace.
         """
-        from pydantic_monty import MontyError
-
         holding = self._holding
         if holding.pool is not None and holding.pool.pid != os.getpid():
             # A forked child: the worker belongs to the parent, and the pool says so.
@@ -153,8 +160,6 @@ class MontyEngine:
         Raises:
             ProgramError: it is too large, or holds something that cannot be kept.
         """
-        from pydantic_monty import MontyError
-
         try:
             state = session.dump()
         except MontyError:
@@ -233,8 +238,6 @@ class MontyEngine:
             return self._guarded(_Run(program, used, names, call, printed, deadline, looks_only))
 
     def _guarded(self, run: _Run) -> Any:
-        from pydantic_monty import MontyCrashedError, MontyError
-
         session = self._session()
         pid = session.worker_pid
         with self._killing:
@@ -287,8 +290,6 @@ class MontyEngine:
 
     def _prepare(self, session: MontySession, run: _Run) -> None:
         """Bring the layer and the host functions into the namespace, as far as they are not there."""
-        from pydantic_monty import ClassInstance
-
         names, used = run.names, run.used
         if "base" not in self._pieces:
             bounds = self._limits.bounds
@@ -323,8 +324,6 @@ class MontyEngine:
 
     def _drive(self, session: MontySession, run: _Run, pid: int | None) -> Any:
         """The step loop: answer each snapshot until the program is complete."""
-        from pydantic_monty import FunctionSnapshot, MontyComplete, NameLookupSnapshot
-
         program, printed = run.program, run.printed
 
         def collect(_stream: str, text: str) -> None:
@@ -383,8 +382,6 @@ class MontyEngine:
 
     def _error(self, error: MontyError, program: Rewritten) -> errors.RlmMemError:
         """What went wrong inside, in the terms of the program as it was written."""
-        from pydantic_monty import MontyRuntimeError, MontySyntaxError
-
         line: int | None = None
         inner = error.exception()
         kind, message = type(inner).__name__, str(inner)
@@ -404,8 +401,6 @@ class MontyEngine:
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
         """The program's own names with their values (see the protocol)."""
-        from pydantic_monty import MontyError
-
         with self._busy:
             if self._holding.session is None and self._saved is None:
                 return {}

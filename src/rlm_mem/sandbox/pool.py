@@ -16,13 +16,13 @@ import threading
 import weakref
 from collections import OrderedDict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+from pydantic_monty import Monty, MontyError, MontySession
+from pydantic_monty._binary import find_monty_binary
 
 from rlm_mem.errors import SandboxError
 from rlm_mem.sandbox.reaper import unwatch, watch
-
-if TYPE_CHECKING:
-    from pydantic_monty import Monty, MontySession
 
 __all__ = ["Holder", "MontyPool", "monty_pool"]
 
@@ -45,8 +45,6 @@ class MontyPool:
     """
 
     def __init__(self, max_processes: int, checkout_seconds: float) -> None:
-        from pydantic_monty import Monty
-
         self.pid = os.getpid()
         self.max_processes = max_processes
         self._folder, launcher = _launcher()
@@ -103,8 +101,6 @@ class MontyPool:
 
     def give_back(self, session: MontySession) -> None:
         """End a checkout; a worker that died or is in the middle of a program is replaced."""
-        from pydantic_monty import MontyError
-
         with self._lock:
             self._held -= 1
             pid = self._pids.pop(id(session), None)
@@ -146,8 +142,6 @@ class MontyPool:
 
 def _launcher() -> tuple[Path | None, Path | None]:
     """A folder with a command that starts a worker through ``monty_launcher``; None where there can be none."""
-    from pydantic_monty._binary import find_monty_binary
-
     if os.name != "posix" or os.environ.get("MONTY_BIN"):
         return None, None
     folder = Path(tempfile.mkdtemp(prefix="rlm-mem-"))
