@@ -60,6 +60,7 @@ ALL = (
     Benchmark("interchange", "Moving in and out"),
     Benchmark("recall_overhead", "What a recall costs beside its model"),
     Benchmark("sandbox", "The sandbox"),
+    Benchmark("engines", "The engines of the sandbox, side by side"),
     Benchmark(
         "offline_answers",
         "Answers of the built-in writer",
