@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from rlm_mem.interchange import import_source
+from rlm_mem.interchange.detection import Detector
+from rlm_mem.interchange.format import FileHead
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -447,3 +449,30 @@ def test_a_mixed_folder_is_read_file_by_file(open_store: Open, tmp_path: Path) -
     report = import_source(open_store(), tmp_path / "x")
     assert report.formats == {"notes": 1, "chatgpt": 1, "chunk-json": 1, "meridian": 1}
     assert {path: path.read_bytes() for path in (tmp_path / "x").rglob("*") if path.is_file()} == before
+
+
+# --- which format reads a file ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        ("memory.jsonl", '{"id": "chunk-1", "content": "x", "metadata": {}}', "layered-jsonl"),
+        ("a.jsonl", '{"id": "chunk-1", "content": "x", "metadata": {}}', "chunk-jsonl"),
+        ("a.jsonl", '{"type": "summary"}\n{"parentUuid": null, "sessionId": "s", "mess', "claude-code"),
+        ("a.jsonl", '{"role": "user", "content": "\\"sessionId\\": 1"}', "messages-jsonl"),
+        ("a.json", '{"id": "x", "content": "y", "role": "user"}', "messages-json"),
+        ("chunk-1.json", '{"role": "user"}', "chunk-json"),
+        ("a.md", "---\ntitle: x\n---\n**Created:** 2026-01-01\n", "notes"),
+        ("a.md", "[MEMORY_CANDIDATES]\n## Calibration Levels\n", "candidates"),
+        ("a.md", "> Slider Range: 0-100\n**Category:** x\n", "persona"),
+        ("index.json", '{"id": "x", "content": "y"}', None),
+        ("log/a.jsonl", '{"role": "user", "content": "x"}', None),
+        ("a.py", "**Created:** 2026-01-01\n", None),
+    ],
+)
+def test_a_file_that_could_be_of_several_formats_is_read_by_the_surest(
+    name: str, text: str, wanted: str | None
+) -> None:
+    found = Detector().detect(FileHead(name, text.encode()))
+    assert (found.name if found else None) == wanted

@@ -294,6 +294,7 @@ def _thread(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
 
 # --- which file is which ---------------------------------------------------------------------------
 
+_MESSAGE_KEYS = {"role", "sender", "author", "messages"}
 _TRANSCRIPT_KEY = re.compile(r'"(?:sessionId|parentUuid)"\s*:')
 
 
@@ -318,8 +319,10 @@ def _sniff_transcript(head: FileHead) -> Claim:
         "sessionId" in entry or ("message" in entry and entry.get("type") in ("user", "assistant"))
         for entry in head.lines
     )
-    # Where the first line is longer than the head, a key in its beginning is all there is to see.
-    return Claim.LIKELY if ours or (not head.lines and _TRANSCRIPT_KEY.search(head.text)) else Claim.NO
+    if not ours and not any(_MESSAGE_KEYS & entry.keys() for entry in head.lines):
+        # Of a line that is longer than the head, a key in its beginning is all there is to see.
+        ours = _TRANSCRIPT_KEY.search(head.text) is not None
+    return Claim.LIKELY if ours else Claim.NO
 
 
 def _sniff_message_lines(head: FileHead) -> Claim:

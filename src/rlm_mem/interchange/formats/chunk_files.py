@@ -191,7 +191,7 @@ def _sniff_lines(head: FileHead) -> Claim:
             or entry.keys() == {"archived", "chunk"}
             or (is_chunk_id(entry.get("id")) and "content" in entry and "metadata" in entry)
         ):
-            return Claim.SURE
+            return Claim.LIKELY
     # A first line longer than the head, or one that does not parse: it is reported by the likeliest reader.
     broken = not head.lines and re.match(r'\s*\{"(?:schema|archived|id|brain_file)"', head.text)
     return Claim.LIKELY if broken else Claim.NO

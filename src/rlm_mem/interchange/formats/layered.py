@@ -157,11 +157,9 @@ def _tokens(text: str) -> int:
 def _sniff(head: FileHead) -> Claim:
     if not head.is_json_lines:
         return Claim.NO
-    return (
-        Claim.SURE
-        if head.path.name == "memory.jsonl" or any(entry.get("scope") in _SCOPES for entry in head.lines)
-        else Claim.NO
-    )
+    if head.path.name == "memory.jsonl":
+        return Claim.SURE
+    return Claim.LIKELY if any(entry.get("scope") in _SCOPES for entry in head.lines) else Claim.NO
 
 
 LAYERED = Format("layered-jsonl", _sniff, read_layered, "layered memories (.agents/memory)")
