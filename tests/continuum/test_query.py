@@ -155,9 +155,9 @@ def test_programs_find_traces_and_a_recall_names_tier_and_reliability(continuum:
     result = memory.recall("How is web research done?")
     assert result.content == f"mid {GOAL} mid True"
     (standing,) = result.standing
-    assert (standing["chunk_id"], standing["tier"]) == (trace.chunk_id, "mid")
-    assert 0 < standing["reliability"] <= standing["confidence"] == trace.meta.confidence_score
-    assert (standing["usage_count"], standing["success_rate"]) == (1, 1.0)
+    assert (standing.chunk_id, standing.tier) == (trace.chunk_id, "mid")
+    assert 0 < standing.reliability <= standing.confidence == trace.meta.confidence_score
+    assert (standing.usage_count, standing.success_rate) == (1, 1.0)
 
 
 def test_a_program_that_asks_for_an_unknown_tier_is_told_which_there_are(continuum: Continuum) -> None:
@@ -172,7 +172,7 @@ def test_recall_without_a_model_finds_what_a_trace_says(continuum: Continuum) ->
     result = Memory(continuum.store).recall("What is the certificate renewed with?")
     assert result.content is not None
     assert result.chunk_ids[0] == _trace(continuum).chunk_id
-    assert result.standing[0]["tier"] == "mid"
+    assert result.standing[0].tier == "mid"
 
 
 def _trace(continuum: Continuum) -> TieredMemory:

@@ -182,7 +182,7 @@ def test_a_backup_is_one_moment_while_others_write(brain: Path, tmp_path: Path) 
                     assert all(states.count(state) % 2 == 0 for state in states), (tag, halves)
                 now = set(memory.list_chunks()) | set(memory.list_chunks(archived=True))
                 with Memory.open(brain) as source:
-                    erased = {str(event["chunk_id"]) for event in source.events(op="erase")}
+                    erased = {str(event["chunk_id"]) for event in source.store.events(op="erase")}
                 assert before - now <= erased, (
                     "what was acknowledged before the backup is in it, unless erased"
                 )

@@ -42,7 +42,6 @@ CREATE: dict[str, dict[str, Any]] = {
     "confidence negative": {"content": "x", "confidence": -0.01},
     "confidence text": {"content": "x", "confidence": "high"},
     "confidence a bool": {"content": "x", "confidence": True},
-    "tags a word": {"content": "x", "tags": "coding"},
     "tags not text": {"content": "x", "tags": ["a", 7]},
     "tags empty word": {"content": "x", "tags": ["a", " "]},
     "tags with a control character": {"content": "x", "tags": ["a\x00b"]},

@@ -169,7 +169,7 @@ def test_what_cannot_be_moved_is_refused(places: tuple[str, str]) -> None:
         move_namespace(directory, "nobody", other)
     with ChunkStore(directory, namespace="a") as store:
         store.create_chunk("One.")
-        with pytest.raises(InputError, match="no DSN"):
+        with pytest.raises(InputError, match="is not the DSN of a PostgreSQL database"):
             move_namespace(directory, "a", "somewhere")
         with pytest.raises(StorageError):
             move_namespace(directory, "a", "postgresql://nobody@127.0.0.1:9/none", config=quick)

@@ -215,9 +215,10 @@ def test_opening_reads_no_file_when_nothing_changed(base: Path, monkeypatch: pyt
     def refuse(path: Path) -> None:
         raise AssertionError(f"{path} was read")
 
-    monkeypatch.setattr(sync, "read_chunk_file", refuse)
-    monkeypatch.setattr(os, "scandir", refuse)
-    ChunkStore(base).close()
+    with monkeypatch.context() as patched:  # undone before the test's folder is removed
+        patched.setattr(sync, "read_chunk_file", refuse)
+        patched.setattr(os, "scandir", refuse)
+        ChunkStore(base).close()
 
 
 def test_every_older_shape_in_a_folder_is_adopted_and_written_anew_in_one_shape(base: Path) -> None:
