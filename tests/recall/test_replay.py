@@ -101,7 +101,7 @@ def test_an_endless_program_ends_with_the_replays_budget(store: ChunkStore) -> N
 
     fill(store)
     result = RecallOperation(
-        store, ScriptedLLM(default=block("while True:\n    pass")), limits=Limits(seconds=0.5)
+        store, ScriptedLLM(default=block("while True:\n    pass")), limits=Limits(seconds=3)
     ).recall("Ever?")
     assert result.stopped_by == "seconds"
     again = replay(store, "last", limits=Limits(seconds=0.5))
