@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, Unpack
 
 from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages
+from rlm_mem.offline.closest import closest
 from rlm_mem.offline.program import READ_PROMPT, describe, fallback_program, first_program, second_program
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
@@ -81,7 +82,9 @@ def given_passages(text: str) -> list[Passage] | None:
     data = _data(_plain(context)) if context is not None and text.startswith(READ_PROMPT) else None
     if not isinstance(data, dict) or not isinstance(data.get("passages"), list):
         return None
-    return [_passage(one) for one in data["passages"] if isinstance(one, dict)]
+    passages = [_passage(one) for one in data["passages"] if isinstance(one, dict)]
+    # The first of each stretch is the one that was found for the question itself.
+    return list({(one.chunk_id, one.text): one for one in reversed(passages)}.values())[::-1]
 
 
 def _tagged(text: str, tag: str, *, last: bool = False) -> str | None:
@@ -100,10 +103,10 @@ def _reply(asked: Sequence[Message], weights: Weights) -> str:
     opening = next((found for found in questions if found is not None), None)
     if opening is None or (context is not None and len(asked) == 1):
         return _read_for(asked[-1].content, context, weights)
-    return _program(_plain(opening), asked, weights)
+    return _program(_plain(opening), asked)
 
 
-def _program(text: str, asked: Sequence[Message], weights: Weights) -> str:
+def _program(text: str, asked: Sequence[Message]) -> str:
     question = analyse_question(text)
     last = asked[-1].content
     programs = sum(1 for message in asked if message.role == "assistant")
@@ -112,12 +115,12 @@ def _program(text: str, asked: Sequence[Message], weights: Weights) -> str:
     elif programs and _tagged(last, "output") is not None and " held: " in last:
         said, code = (
             "Not sure yet, so I look again in other words.",
-            second_program(other_words(question), weights.bar),
+            second_program(other_words(question)),
         )
     elif programs > 2:
         said, code = "The plainest way.", fallback_program(question)
     else:
-        said, code = describe(question), first_program(question, weights.bar)
+        said, code = describe(question), first_program(question)
     return f"{said}\n```repl\n{code}```"
 
 
@@ -126,18 +129,22 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
     data = _data(_plain(context)) if context is not None else None
     passages = given_passages(prompt)
     if passages is not None and isinstance(data, dict):
-        found = read(analyse_question(str(data.get("question", ""))), passages, weights)
+        question = analyse_question(str(data.get("question", "")))
+        found = read(question, passages, weights)
+        answered = found.answer is not None and found.held >= weights.bar
+        told = found.passages if answered else closest(question, passages)
         reply = {
-            "answer": found.answer,
+            "answer": found.answer if answered else None,
             "held": round(found.held, 2),
-            "confidence": round(found.confidence, 2),
-            "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in found.passages)),
+            # Without an answer: how sure it is that there is none.
+            "confidence": round(found.confidence if answered else 1 - found.held, 2),
+            "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in told)),
         }
         return json.dumps(reply, ensure_ascii=False)
     held = context is not None
     given = prompt.partition("<context>")[0].strip() if held else prompt.strip()
-    question, text = (given, _texts(data)) if held else _question_and_text(given)
-    found = read(analyse_question(question), _passages_of(text), weights)
+    asked, text = (given, _texts(data)) if held else _question_and_text(given)
+    found = read(analyse_question(asked), _passages_of(text), weights)
     return found.answer if found.answer and found.held >= weights.bar / 2 else _NOT_HELD
 
 
@@ -194,17 +201,17 @@ def _passages_of(text: str) -> list[Passage]:
 
 
 def _passage(data: dict[str, Any]) -> Passage:
-    author = data.get("author") or ""
-    text = str(data.get("text", ""))[:_LONGEST]
+    author = str(data.get("author") or "")
+    text = str(data.get("text") or data.get("content") or "")[:_LONGEST]
     label = _LABEL.match(text)
     if label and (not author or label["name"].strip().lower() == author.lower()):
         author, text = author or label["name"].strip(), text[label.end() :]
     before = str(data.get("before") or "")
     before_label = _LABEL.match(before)
     return Passage(
-        str(data.get("id", "")), text, author, _moment(data.get("at")), float(data.get("score") or 0.0),
+        str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(data.get("at") or data.get("occurred_at") or data.get("created_at")), float(data.get("score") or 0.0),
         before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
-        not data.get("replaced"),
+        not data.get("replaced"), str(data.get("heading") or "")[:200],
     )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from rlm_mem.offline.everyday import RELATIONS, Relation, degree, known_class, stem_of, value_pattern
 from rlm_mem.offline.pieces import Piece, piece, reason_after
 from rlm_mem.offline.question import Question
-from rlm_mem.offline.said import Passage, Sentence
-from rlm_mem.offline.words import word_set
+from rlm_mem.offline.said import Passage, Sentence, Word
+from rlm_mem.offline.words import FUNCTION_WORDS, word_set
 from rlm_mem.text.analysis import get_analyser
 
 __all__ = ["Noted", "is_notes", "read_notes"]
@@ -42,7 +42,13 @@ _SHAPE = word_set(
     someone something anyone now currently usually exactly tell know say decide decision reason place right
     """
 )
+_JOINED = re.compile(r"[^\w]+|_")
 _EVERYDAY = word_set("need needs want wants use uses used bring brings own owns know knows")
+_WHICH = word_set(
+    """
+    many much kind type sort number default same whole entire first last next new old only other current own main
+    """
+)
 _TALK = re.compile(r"\b(?:i|me|my|we|us|our|you|your)\b|['’]m\b|[?!]", re.IGNORECASE)
 """What somebody who speaks says sooner or later, and a heading ("Architecture: …") hardly ever."""
 
@@ -191,6 +197,7 @@ def _lines(passage: Passage) -> list[_Line]:
     )  # "Their contact is …": it goes on from what stood before
     before = _capitals(passage.before) if told_before else frozenset()
     told: frozenset[str] = frozenset()
+    heading = _parts(passage.heading)
     for number, whole in enumerate(passage.sentences):
         sentence, earlier = whole, told
         told |= _capitals_of(whole)
@@ -201,10 +208,15 @@ def _lines(passage: Passage) -> list[_Line]:
         pronoun = any(word.low in _THIRD for word in sentence.words)
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
         carried = before if pronoun else earlier if nameless else frozenset()
-        stems = _joined(sentence) | carried | Sentence(passage.author, 0).stems
+        stems = _joined(sentence) | carried | Sentence(passage.author, 0).stems | heading
         found.append(_Line(passage, number, sentence, stems, passage.stems))
         before |= _capitals(sentence.text) if not pronoun else sentence.stems
     return found
+
+
+def _parts(heading: str) -> frozenset[str]:
+    """Stems of a heading and of the parts of its names: "shlex.split" and "npm-prune" tell each of their words."""
+    return Sentence(heading, 0).stems | Sentence(_JOINED.sub(" ", heading), 0).stems
 
 
 def before_text(passage: Passage, number: int) -> str:
@@ -235,7 +247,7 @@ def _joined(sentence: Sentence) -> frozenset[str]:
 def _told(question: Question, wanted: dict[str, float], line: _Line) -> float:
     """The share of the question that a sentence tells, 0 to 1; 0 where it is about somebody else."""
     names = set(_name_stems(question))
-    if _somebody_elses(question, line):
+    if _somebody_elses(question, line) or _another_one(question, line):
         return 0.0
     told = total = 0.0
     topic, compounds = _topic(question), _compounds(question)
@@ -331,6 +343,25 @@ def _somebody_elses(question: Question, line: _Line) -> bool:
         if not any(degree(term, nearby, "") for term in question.terms if term != stem):
             return True
     return False
+
+
+def _another_one(question: Question, line: _Line) -> bool:
+    """Whether a sentence speaks of another one of the kind that is asked about ("staging database" for "production")."""
+    for kind, head in itertools.pairwise(Sentence(question.text, 0).words):
+        if kind.closes or not _is_modifier(kind) or head.stem not in question.terms or kind.stem in line.stems:
+            continue
+        if kind.stem in line.around or kind.stem not in question.terms or degree(kind.stem, line.stems, ""):
+            continue
+        pairs = itertools.pairwise(line.sentence.words)
+        before = [one for one, after in pairs if after.stem == head.stem and not one.closes]
+        if before and all(_is_modifier(one) and one.stem not in question.terms for one in before):
+            return True
+    return False
+
+
+def _is_modifier(word: Word) -> bool:
+    """Whether a word may tell which one of a kind is meant: no function word, number or verb form of asking."""
+    return word.low not in FUNCTION_WORDS and word.low not in _WHICH and not word.low[0].isdigit()
 
 
 def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:

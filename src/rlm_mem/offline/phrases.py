@@ -54,7 +54,8 @@ TIME = _compiled(
 """A time: a date, a clock time, a day of the week, "every second Monday", "night shifts", "monthly"."""
 
 OFTEN = _compiled(
-    rf"\b(?:every\s+(?:(?:other|second|third|two|three|four|five|six|ten|\d+)\s+)?\w+|(?:once|twice)\s+(?:an?|every)\s+\w+"
+    rf"\b(?:(?:every|each)\s+(?:(?:other|two|three|four|five|six|ten|\d+|{_ORDINAL})\s+){{0,2}}"
+    rf"(?:{_UNIT}|{_DAY}|{_MONTH}|{_SEASON}|{_PART})\b(?:\s+of\s+(?:the|each|every)\s+\w+)?|(?:once|twice)\s+(?:an?|every)\s+\w+"
     rf"|\w+\s+times\s+(?:an?|per)\s+\w+|{_REGULAR}|on {_DAY})\b"
 )
 LASTS = _compiled(

@@ -41,6 +41,9 @@ LONGEST = 30
 
 _AND_DOES = re.compile(r"(?<!\s)\s++and\s++\w+s\s")
 _UNIT = re.compile(r"[\s-]{0,8}+(%|percent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)?")
+_ACTED = re.compile(r"\s(?:is|are|was|were|has|have|had|will|can|must|should)\s", re.IGNORECASE)
+_ORIGIN = re.compile(r"\bwhere\b.{0,100}\bfrom\W*$", re.IGNORECASE)
+_COMES = re.compile(r"\b(?:from|born|native|raised|grew up)\b", re.IGNORECASE)
 _BEHIND = re.compile(r"\b(?:in|on|at|to|via|into)$")
 _DONE_BY = re.compile(r"(?:ed|en|wn|de|ld|nd|un) by$")
 _PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
@@ -242,6 +245,8 @@ def _echo(question: Question, text: str) -> bool:
 
 def _place(question: Question, sentence: Sentence) -> Piece | None:
     text = sentence.text
+    if _ORIGIN.search(question.text) and not _COMES.search(text):
+        return None
     path = PATH.search(text)
     found = []
     matches = [*PLACE.finditer(text)]
@@ -252,6 +257,8 @@ def _place(question: Question, sentence: Sentence) -> Piece | None:
         if NOT_PLACES.match(rest):
             continue
         phrase = _to_stop(rest)
+        if _ACTED.search(phrase):
+            continue  # "to production is given by …": a clause, no place
         later = TIME.search(phrase)
         if later and later.start() > 3:
             phrase = phrase[: later.start()].strip()
@@ -289,7 +296,7 @@ def _option(question: Question, text: str) -> Piece | None:
 
 
 def _object(question: Question, sentence: Sentence) -> Piece | None:
-    """What follows the verb of the question, or the "is" behind its subject, up to the end of the phrase."""
+    """The noun asked for with its number ("gate B12"); any other part of a sentence is shown with all of it."""
     text = sentence.text
     for noun in question.focus.split()[-1:]:
         for one, after in itertools.pairwise(sentence.words):
@@ -298,44 +305,7 @@ def _object(question: Question, sentence: Sentence) -> Piece | None:
             )
             if one.stem == stem_of(noun) and not one.closes and numbered:
                 return Piece(text[one.start : after.end], 1.0)  # "gate B12"
-    asked = re.match(
-        r"\W*(?:what|which)(?:\s+[\w-]+){0,3}?\s+(?:did|do|does|should|must|will|can)\s+(?P<who>.+)",
-        question.text,
-        re.IGNORECASE,
-    )
-    words = sentence.words
-    if asked:
-        # The verb comes last of the question's words, apart from prepositions and times.
-        for term in reversed([word.stem for word in Sentence(asked["who"], 0).words]):
-            place = next((n for n, w in enumerate(words) if w.stem == term), None)
-            if place is None:
-                place = next((n for n, w in enumerate(words) if w.stem in same_words(term)), None)
-            if place is None or words[place].closes or place + 1 >= len(words):
-                continue
-            if words[place].low in FUNCTION_WORDS or words[place + 1].low in CONJUNCTIONS:
-                continue
-            rest = text[words[place + 1].start :]
-            rest = re.sub(r"^(?:to use|to|on|for|with|at|from|in|as)\s+(?=\S)", "", rest) if place else rest
-            found = _to_stop(rest)
-            if found and not _echo(question, found) and not _verbal(words[place + 1].low) and place:
-                return Piece(found, 0.9)
-            return None
-        return None
-    if re.match(r"\W*+what(?:'s|\s+(?:is|are|was|were))\s+[^\s?]", question.text, re.IGNORECASE):
-        for match in itertools.islice(
-            re.finditer(r"(?:\s(?:is|are|was|were|to)\s|:\s)(?=\S)", text), _PLACES
-        ):
-            left = Sentence(text[: match.start()], 0).stems
-            heads = [t for t in question.terms if degree(t, left, "") >= 0.9]
-            if heads and len(heads) == len(question.terms):
-                found = re.split(r"[;(]", text[match.end() :], maxsplit=1)[0].rstrip().rstrip(". ")
-                if found and not _echo(question, found):
-                    return Piece(found, 0.9)
     return None
-
-
-def _verbal(word: str) -> bool:
-    return word in word_set("is are was were has have had will can happen happens and or")
 
 
 def reason_after(

@@ -1,7 +1,7 @@
-"""The programs that the offline model writes: search, read, follow links, hand the passages to the reader, FINAL.
+"""The programs that the offline model writes: find passages, hand them to the reader, FINAL.
 
-They are shown with ``--explain`` and kept in trajectories, so they are written to be read: at most 76 characters a
-line wherever the question allows, and the same shape each time.
+They are shown with ``--explain`` and kept in trajectories, so they are written to be read: a dozen short lines of
+the same shape each time.
 """
 
 from __future__ import annotations
@@ -31,85 +31,34 @@ _KIND_WORDS = {
     "choice": "a choice",
 }
 
-_FIRST = '''\
+_FIRST = """\
 {aim}
 import json
 question = {question!r}
-hits = search(question, limit=14, by="segment")
-{second_search}chunks, passages = {{}}, {{}}
-
-def add(chunk, start, end, author, score):
-    """Keep a passage, and what was said just before it."""
-    if not author and len(chunk["content"]) <= 600:
-        start, end = 0, len(chunk["content"])  # a short note is read whole
-    before = chunk["content"][:start].strip()
-    if not before and len(passages) < 8:
-        for near in neighbors(chunk["id"], 1, 0)["before"]:
-            before = near["content"].strip()
-    meta = chunk["metadata"]
-    chunks[chunk["id"]] = chunk
-    passages.setdefault((chunk["id"], start), {{
-        "id": chunk["id"], "text": chunk["content"][start:end],
-        "author": author, "score": score,
-        "at": meta["occurred_at"] or meta["created_at"],
-        "before": before.split("\\n")[-1][-400:],
-        "replaced": bool(meta["superseded_by"]),
-    }})
-
-def add_hits(found, less=0):
-    for hit in found:
-        name = hit["chunk_id"]
-        chunk = chunks.get(name) or read_chunk(name)
-        if chunk:
-            score = hit["score"] - less
-            add(chunk, hit["start"], hit["end"], hit["author"], score)
-
 task = {prompt!r}
-
-def read():
-    given = {{"question": question, "passages": list(passages.values())}}
-    return json.loads(llm_query(task, given))
-
-add_hits(hits)
-# What do links add: a later decision, a contradiction, a detail?
-for name in list(chunks)[:3]:
-    linked = [chunks[name]["metadata"]["superseded_by"]]
-    for kind in ("contradicts", "elaborates", "supports"):
-        linked += [c["id"] for c in get_linked_chunks(name, kind)]
-    score = max(p["score"] for p in passages.values() if p["id"] == name)
-    for other in linked:
-        chunk = read_chunk(other) if other and other not in chunks else None
-        if chunk:
-            add(chunk, 0, 1500, None, score - 0.5)
-
-reading = read()
-print(len(passages), "passages; held:", reading["held"], reading["answer"])
-if reading["held"] >= {bar}:
+found = find_passages({queries}, limit=14)
+reading = json.loads(llm_query(task, {{"question": question, "passages": found}}))
+print(len(found), "passages; held:", reading["held"], reading["answer"])
+if reading["answer"]:
     FINAL(reading["answer"], reading["chunk_ids"], reading["confidence"])
-'''
+"""
 
 _SECOND = """\
 # Not sure: look again in other words before giving up.
-for words in {queries}:
-    add_hits(search(words, limit=8, by="segment"), less=2)
-if stats()["chunk_count"] <= 40:  # a small memory: all short notes
-    for one in timeline(limit=40):
-        chunk = read_chunk(one["id"])
-        if chunk and len(chunk["content"]) <= 600:
-            add(chunk, 0, 600, None, 0)
-reading = read()
-print(len(passages), "passages; held:", reading["held"], reading["answer"])
-if reading["held"] >= {bar}:
-    FINAL(reading["answer"], reading["chunk_ids"], reading["confidence"])
-else:
-    FINAL(None, [], round(1 - reading["held"], 2))
+more = find_passages({queries}, limit=8)
+for passage in more:
+    passage["score"] -= 2
+if stats()["chunk_count"] <= 40:  # a small memory is read whole
+    more += [read_chunk(one["id"]) for one in timeline(limit=40)]
+reading = json.loads(llm_query(task, {{"question": question, "passages": found + more}}))
+print(len(found + more), "passages; held:", reading["held"], reading["answer"])
+# Without an answer the ids are those of the closest memories.
+FINAL(reading["answer"], reading["chunk_ids"], reading["confidence"])
 """
 
 _FALLBACK = """\
-# The last program failed. The plainest way: the best chunk's own words.
-found = search_chunks({question!r}, limit=1)
-best = read_chunk(found[0]) if found else None
-FINAL(best["content"][:300] if best else None, found, 0.1)
+# The last program failed. The plainest way: the memories that come closest.
+FINAL(None, search_chunks({question!r}, limit=5), 0.0)
 """
 
 
@@ -123,31 +72,26 @@ def describe(question: Question) -> str:
     return " ".join((", ".join(parts) + (", several of them." if question.many else ".")).split())
 
 
-def first_program(question: Question, bar: float) -> str:
-    """The first look: search, read, links, one reading; FINAL if the chance that there is an answer reaches ``bar``."""
+def first_program(question: Question) -> str:
+    """The first look: passages, one reading, and FINAL if it gives an answer."""
     names = {*question.names, *(f"{name}'s" for name in question.names)}
     nameless = " ".join(
         word for word in question.text.split() if word.strip("?.,!").replace("’", "'") not in names
     )
-    second = ""
+    queries = "question"
     if question.names and nameless != question.text:
-        second = (
-            "# Without the names: did somebody else say it?\n"
-            f"nameless = {nameless!r}\n"
-            'hits += search(nameless, limit=8, by="segment")\n'
-        )
+        # What somebody else said of themselves shows that it is not the one named who did.
+        queries = f"[question, {nameless!r}]"
     aim = textwrap.fill(describe(question), 76, initial_indent="# ", subsequent_indent="# ")
-    return _FIRST.format(
-        aim=aim, question=question.text, second_search=second, prompt=READ_PROMPT, bar=round(bar, 3)
-    )
+    return _FIRST.format(aim=aim, question=question.text, prompt=READ_PROMPT, queries=queries)
 
 
-def second_program(queries: list[str], bar: float) -> str:
+def second_program(queries: list[str]) -> str:
     """The second look, in other words, with what the first one left behind; it ends the run either way."""
     shown = "[\n" + "".join(f"    {query!r},\n" for query in queries) + "]"
-    return _SECOND.format(queries=shown if queries else "[]", bar=round(bar, 3))
+    return _SECOND.format(queries=shown if queries else "[]")
 
 
 def fallback_program(question: Question) -> str:
-    """When a program failed: quote the best chunk, with little confidence."""
+    """When a program failed: the closest memories, no answer."""
     return _FALLBACK.format(question=question.text)

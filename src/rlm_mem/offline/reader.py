@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rlm_mem.offline.candidates import Candidate, candidates
 from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, settled, signals
+from rlm_mem.offline.language import is_foreign, quote
 from rlm_mem.offline.notes import is_notes, read_notes
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.said import Passage
@@ -60,6 +61,9 @@ class Examined:
 def read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
     """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic."""
     table = weights or load_weights()
+    if is_foreign(question.text):
+        quoted = quote(question.text, passages)
+        return Reading(quoted.answer, quoted.passages, quoted.held, quoted.confidence)
     if is_notes(passages):
         noted = read_notes(question, passages)
         return Reading(noted.answer, noted.passages, noted.held, noted.confidence)

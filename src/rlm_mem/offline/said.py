@@ -72,7 +72,8 @@ class Passage:
     """A turn, a sentence or a short paragraph that the search found.
 
     ``at`` is when it was said, if known; ``before`` what was said just before it, by ``before_author``, if
-    anything; ``score`` is the search's; ``current`` is False for a memory that a later one replaces.
+    anything; ``score`` is the search's; ``current`` is False for a memory that a later one replaces; ``heading`` is
+    that of its section of a document.
     """
 
     chunk_id: str
@@ -83,6 +84,7 @@ class Passage:
     before_author: str = ""
     before: str = ""
     current: bool = True
+    heading: str = ""
 
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:

@@ -26,17 +26,28 @@ __all__ = ["RecallOperation", "RecallResult", "Source", "Standing", "described",
 
 _SHOWN = 5
 """Sources that a printed result names."""
+_EXCERPTS = 10
+"""Sources of a result with the stretch that bears on the question."""
 _LINE = 160
 """Characters of a source's line."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A memory behind an answer: its id, when it was said or happened (ISO 8601), and its first words on one line."""
+    """A memory behind an answer, or one of the closest where there is none.
+
+    Attributes:
+        chunk_id: the memory.
+        at: when it was said or happened (ISO 8601).
+        line: its first words on one line.
+        excerpt: the stretch of it that bears most on the question, on one line of at most 1,000 characters; of a
+            result's sources the first ten have one, of others it is ``line``.
+    """
 
     chunk_id: str
     at: str
     line: str
+    excerpt: str = ""
 
     def __str__(self) -> str:
         return f"{self.chunk_id}  {self.at[:10]}  {self.line}"
@@ -80,7 +91,7 @@ class RecallResult:
         concluded: FINAL was called.
         seconds: wall clock of the run.
         standing: how far each of ``chunk_ids`` that is there can be relied on.
-        sources: each of them with its date and first words.
+        sources: each of them with its date, its first words, and the stretch that bears on the question.
     """
 
     content: str | None
@@ -175,15 +186,23 @@ def recall_result(store: ChunkStore, run: Run) -> RecallResult:
         cost=run.spent.cost,
         seconds=run.spent.seconds,
         standing=[Standing(chunk.id, **standing(chunk)) for chunk in behind],
-        sources=[source_of(chunk) for chunk in behind],
+        sources=_sources(store, trajectory.query, behind),
         **values,
     )
 
 
-def source_of(chunk: Chunk) -> Source:
+def _sources(store: ChunkStore, question: str, chunks: list[Chunk]) -> list[Source]:
+    from rlm_mem.search import excerpts
+
+    stretches = excerpts(store, question, chunks[:_EXCERPTS])
+    return [source_of(chunk, stretches.get(chunk.id)) for chunk in chunks]
+
+
+def source_of(chunk: Chunk, excerpt: str | None = None) -> Source:
     """A chunk as the source of an answer."""
     line = " ".join(chunk.content[: _LINE * 4].split())
-    return Source(chunk.id, chunk.metadata.at, line if len(line) <= _LINE else line[: _LINE - 1] + "…")
+    line = line if len(line) <= _LINE else line[: _LINE - 1] + "…"
+    return Source(chunk.id, chunk.metadata.at, line, excerpt or line)
 
 
 def described(

@@ -7,6 +7,6 @@ that are returned are read from it.
 
 from __future__ import annotations
 
-from rlm_mem.search.api import Filters, Hit, keyword_ids, ranked_ids, search
+from rlm_mem.search.api import Filters, Hit, excerpts, keyword_ids, ranked_ids, search
 
-__all__ = ["Filters", "Hit", "keyword_ids", "ranked_ids", "search"]
+__all__ = ["Filters", "Hit", "excerpts", "keyword_ids", "ranked_ids", "search"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["MAX_LIMIT", "Filters", "Hit", "keyword_ids", "ranked_ids", "search"]
+__all__ = ["MAX_LIMIT", "Filters", "Hit", "excerpts", "keyword_ids", "ranked_ids", "search"]
 
 #: Most hits that one search returns.
 MAX_LIMIT = 1_000
@@ -105,6 +105,29 @@ def search(
         return list(
             _hits(store, question, _ranked(store, source, question, wanted, limit, by), limit, explain)
         )
+
+    return store.backend.retried(found)
+
+
+def excerpts(
+    store: ChunkStore, query: str, chunks: Sequence[Chunk], *, longest: int = 1_000
+) -> dict[str, str]:
+    """Of each of these chunks, by id, the stretch that bears most on a question.
+
+    A stretch is one line of at most ``longest`` characters.
+    """
+    from rlm_mem.search.snippets import snippet
+    from rlm_mem.text.analysis import get_analyser
+
+    if not chunks:
+        return {}
+    analyser = get_analyser(store.config.search.language)
+
+    def found() -> dict[str, str]:
+        question = question_for(store.candidate_source(), query, analyser.language, store.clock())
+        return {
+            one.id: snippet(one.content, 0, len(one.content), question, analyser, longest) for one in chunks
+        }
 
     return store.backend.retried(found)
 

@@ -15,16 +15,23 @@ LONGEST = 320
 _MARK = "…"
 
 
-def snippet(content: str, start: int, end: int, query: Query, analyser: Analyser | None = None) -> str:
-    """The segment `content[start:end]` as one line of at most `LONGEST` characters.
+def snippet(
+    content: str,
+    start: int,
+    end: int,
+    query: Query,
+    analyser: Analyser | None = None,
+    longest: int = LONGEST,
+) -> str:
+    """The segment `content[start:end]` as one line of at most `longest` characters.
 
     A longer segment is cut at word ends to the stretch that holds most of the question's words; `…` marks each cut.
     """
     text = content[start:end].strip()
-    if len(text) <= LONGEST:
+    if len(text) <= longest:
         return " ".join(text.split())
     places = _places(text, query, analyser or get_analyser())
-    room = LONGEST - 2
+    room = longest - 2
     first = _best_start(places, room)
     first = min(max(0, first - room // 6), len(text) - room)
     last = min(len(text), first + room)

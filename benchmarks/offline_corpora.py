@@ -1,0 +1,203 @@
+"""How useful the offline model is on text it was not made for: documentation of tools, notes of agents, languages.
+
+    python benchmarks/offline_corpora.py                       all three; records the figures of both halves
+    python benchmarks/offline_corpora.py --markdown FOLDER     documentation in Markdown beside that of Python
+    python benchmarks/offline_corpora.py --misses              the questions of the first half that went wrong
+    python benchmarks/offline_corpora.py --keep FOLDER         memories are made there once and asked again
+
+The documentation is that of the standard library of the Python that runs this, from its docstrings, and whatever
+Markdown folders are named; the questions are in `corpora/offline/docs.jsonl`, and one whose answer does not stand in
+the corpus is left out. `notes.jsonl` holds facts that an agent would note, with the questions in other words, and
+`languages.jsonl` notes in twelve languages. A question without answers is one that the corpus does not answer.
+
+Each set is split in two by a hash of the question. Rules were made while looking at misses of the first half; of the
+second half only the figures are shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlm_mem import Memory
+from rlm_mem.recall.recall import RecallResult
+from support import Report, arguments
+
+CORPORA = Path(__file__).parent / "corpora" / "offline"
+SETS = ("documentation", "notes", "languages")
+FILES = {"documentation": "docs.jsonl", "notes": "notes.jsonl", "languages": "languages.jsonl"}
+SHOWN = 3
+SURE = 0.6
+MODULES = """
+    argparse asyncio bisect calendar codecs collections configparser contextlib copy csv datetime difflib email enum
+    fileinput filecmp fnmatch fractions functools getpass gettext glob gzip hashlib heapq hmac html http.client
+    http.cookies http.server imaplib ipaddress itertools json linecache locale logging lzma mailbox math mimetypes
+    multiprocessing netrc numbers operator optparse os pathlib pdb pickle pkgutil platform plistlib poplib pprint
+    profile queue random re reprlib sched secrets select selectors shelve shlex shutil signal smtplib socket
+    socketserver sqlite3 ssl stat statistics string struct subprocess tarfile tempfile textwrap threading time timeit
+    tokenize trace traceback tracemalloc types typing unicodedata unittest urllib.parse urllib.request uuid venv
+    warnings wave weakref webbrowser xml.dom.minidom xml.etree.ElementTree zipfile zlib zoneinfo
+""".split()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question; ``answers``: fragments of which one must be in the answer, none where nothing answers it."""
+
+    question: str
+    answers: tuple[str, ...]
+    beside: str = ""
+
+    @property
+    def first_half(self) -> bool:
+        """Whether it belongs to the half whose misses may be looked at."""
+        return hashlib.sha256(self.question.encode()).digest()[0] % 2 == 0
+
+    def told_by(self, text: str) -> bool:
+        """Whether a text holds an accepted answer, beside the words that show what it belongs to."""
+        low = text.lower()
+        return any(one.lower() in low for one in self.answers) and self.beside.lower() in low
+
+
+def questions(name: str) -> tuple[list[str], list[Asked]]:
+    """The notes of a set (none for the documentation), and its questions."""
+    rows = [json.loads(line) for line in (CORPORA / FILES[name]).read_text(encoding="utf-8").splitlines()]
+    notes = [row["note"] for row in rows if "note" in row]
+    return notes, [Asked(row["question"], tuple(row["answers"]), row.get("beside", "")) for row in rows]
+
+
+def library() -> Iterator[tuple[str, str]]:
+    """The documentation of the standard library, a Markdown text for each module."""
+    for name in MODULES:
+        module = importlib.import_module(name)
+        parts = [f"# {name}", inspect.getdoc(module) or ""]
+        for member, value in sorted(vars(module).items()):
+            if member.startswith("_") or not (inspect.isroutine(value) or inspect.isclass(value)):
+                continue
+            parts += [f"## {name}.{member}", inspect.getdoc(value) or ""]
+            for inner, method in sorted(vars(value).items()) if inspect.isclass(value) else ():
+                if not inner.startswith("_") and inspect.isroutine(method) and inspect.getdoc(method):
+                    parts += [f"### {name}.{member}.{inner}", inspect.getdoc(method) or ""]
+        yield name, "\n\n".join(part for part in parts if part)
+
+
+def remember(name: str, memory: Memory, folders: list[Path]) -> int:
+    """Put the corpus of a set into an empty memory; returns the number of its documents."""
+    if name != "documentation":
+        notes, _ = questions(name)
+        with memory.store.batch():
+            for note in notes:
+                memory.remember(note)
+        return len(notes)
+    texts = list(library())
+    for folder in folders:
+        for path in sorted(folder.rglob("*.md")):
+            texts.append((path.stem, path.read_text(encoding="utf-8", errors="replace")))
+    for title, text in texts:
+        memory.remember(text, conversation_id=title)
+    return len(texts)
+
+
+def ask(memory: Memory, asked: list[Asked], report: Report, name: str, *, misses: bool) -> None:
+    """Ask every question and add a row for each half."""
+    for first in (True, False):
+        half = [one for one in asked if one.first_half == first]
+        began = time.perf_counter()
+        results = [(one, memory.recall(one.question)) for one in half]
+        seconds = time.perf_counter() - began
+        there = [pair for pair in results if pair[0].answers]
+        without = [result for one, result in results if not one.answers]
+        report.add(
+            set=name,
+            half="looked at" if first else "not looked at",
+            answerable=len(there),
+            right=share(is_right(*pair) for pair in there),
+            right_or_passage=share(is_useful(memory, *pair) for pair in there),
+            falsely_not_held=share(result.outcome == "not held" for _, result in there),
+            wrong_and_sure=share(
+                result.outcome == "answered" and result.confidence > SURE and not is_right(one, result)
+                for one, result in results
+            ),
+            right_when_sure=share(
+                is_right(*pair) for pair in results if pair[1].content and pair[1].confidence > SURE
+            ),
+            unanswerable=len(without),
+            not_answered=share(result.outcome != "answered" for result in without),
+            seconds_each=round(seconds / max(1, len(half)), 3),
+        )
+        if misses and first:
+            for one, result in results:
+                show(memory, one, result)
+
+
+def is_right(asked: Asked, result: RecallResult) -> bool:
+    """Whether a question was answered with an accepted answer."""
+    low = (result.content or "").lower()
+    return result.outcome == "answered" and any(one.lower() in low for one in asked.answers)
+
+
+def is_useful(memory: Memory, asked: Asked, result: RecallResult) -> bool:
+    """Whether the right answer was given, or its passage is among the first three closest memories."""
+    if result.outcome != "closest only":
+        return is_right(asked, result)
+    return any(asked.told_by(one.excerpt) for one in result.sources[:SHOWN])
+
+
+def show(memory: Memory, asked: Asked, result: RecallResult) -> None:
+    """A question with what came of it."""
+    good = is_useful(memory, asked, result) if asked.answers else result.outcome != "answered"
+    mark = "+" if is_right(asked, result) else "·" if good else "-"
+    print(f"{mark} {asked.question}  [{'; '.join(asked.answers)}]")
+    print(f"      {result.outcome} {result.confidence:.2f}: {(result.content or '')[:300]!r}")
+    if not good and asked.answers:
+        for near in result.sources[:SHOWN]:
+            print(f"      ~ {near.excerpt[:160]!r}")
+
+
+def share(values: Any) -> float:
+    """The share of true values, rounded to three digits."""
+    known = list(values)
+    return round(sum(map(bool, known)) / len(known), 3) if known else 0.0
+
+
+def main() -> int:
+    """Run from the command line."""
+    options = arguments(__doc__ or "")
+    options.add_argument("--markdown", type=Path, action="append", default=[], metavar="FOLDER")
+    options.add_argument("--only", choices=SETS, action="append", default=[])
+    options.add_argument("--misses", action="store_true", help="show the questions of the first half")
+    options.add_argument("--keep", type=Path, default=None, metavar="FOLDER", help="keep the memories here")
+    chosen = options.parse_args()
+    report = Report("offline_corpora", "The offline model on documentation, notes and other languages")
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in chosen.only or SETS:
+            place = (chosen.keep or Path(scratch)) / name
+            made = place.exists()
+            with Memory.open(place, llm="offline") as memory:
+                if not made:
+                    remember(name, memory, chosen.markdown)
+                _, asked = questions(name)
+                if name == "documentation":
+                    texts = [memory.store.get_chunk(i, track=False) for i in memory.store.list_chunks()]
+                    held = [one.content for one in texts if one is not None]
+                    asked = [one for one in asked if not one.answers or any(map(one.told_by, held))]
+                report.facts[f"chunks of {name}"] = memory.stats()["chunk_count"]
+                ask(memory, asked, report, name, misses=chosen.misses)
+    output = chosen.output
+    if output is None and (chosen.quick or chosen.only or chosen.misses):
+        output = Path(tempfile.gettempdir()) / "offline_corpora.json"
+    report.finish(output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Questions in other languages than English: the words that carry them, and the sentence to quote.
+
+Nothing is extracted here: what a time, a person or a reason looks like is known for English only. A sentence that
+tells most of the question is quoted as it stands; where none does, or two do alike, there is no answer.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rlm_mem.offline.said import Passage
+from rlm_mem.offline.words import word_set
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.stopwords import stop_words
+
+__all__ = ["Quoted", "foreign_terms", "is_foreign", "language_of", "quote"]
+
+_LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
+_SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
+_WORD = re.compile(r"\w+")
+_LONGEST = 400  # characters of a question, and of a sentence, that are looked at
+_SENTENCE = re.compile(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
+
+# Words that ask, in languages that write blanks: they are told by no answer.
+_ASKING = word_set(
+    """
+    wer wem wen wessen was wann wo wohin woher warum wieso weshalb wie welche welcher welches welchem welchen wieviel
+    viel viele lange oft alt qui que quoi quel quelle quels quelles quand où pourquoi comment combien est-ce quién
+    quiénes qué cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas quién chi che cosa quale quali
+    quando dove perché come quanto quanta quanti quante quem qual quais onde porquê quanto quantos wie wat wanneer
+    waar waarom hoe hoeveel welk welke vem vad när var varför hur vilken vilket vilka heißt heisst heet chiama llama
+    appelle кто что кого кому когда где куда откуда почему зачем как какой какая какое какие сколько чей чья
+    من ما ماذا متى أين اين لماذا كيف كم أي اي هل هو هي कौन क्या कब कहाँ कहां क्यों कैसे कितना कितने कितनी किस किसने है हैं
+    में को का की के से ने पर
+    """
+)
+# The same for scripts without blanks, where they are cut out of the question before it is split.
+_ASKING_SPACELESS = re.compile(
+    r"什么时候|什麼時候|什么|什麼|哪里|哪裡|哪儿|哪个|哪|谁|誰|为什么|為什麼|怎么|怎麼|怎样|如何|多少|几点|几|是不是|吗|嗎|呢"
+    r"|いつ|どこ|だれ|なぜ|どうして|どう|なに|何時|何|いくつ|いくら|どの|どれ|ですか|ますか|でしょうか|ありますか|います"
+    r"|です|ます|あります|언제|어디|누가|누구|무엇|왜|어떻게|얼마|몇"
+)
+_SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A sentence that answers, with what it rests on; ``held`` and ``confidence`` as in `reader.Reading`."""
+
+    answer: str | None
+    passages: tuple[Passage, ...]
+    held: float
+    confidence: float
+
+
+@lru_cache(maxsize=256)
+def language_of(text: str) -> str:
+    """The language of a question, as a name of an analyser; ``none`` for a script without one, else English."""
+    plain = text[:_LONGEST]
+    if _SPACELESS.search(plain):
+        return "none"
+    scripts = Counter(
+        unicodedata.name(char, "").partition(" ")[0] for char in plain if char.isalpha() and not char.isascii()
+    )
+    script, count = scripts.most_common(1)[0] if scripts else ("", 0)
+    if script not in ("", "LATIN") and 2 * count > sum(char.isalpha() for char in plain):
+        return _SCRIPTS.get(script, "none")
+    words = [word.lower() for word in _WORD.findall(plain)]
+    shares = {name: sum(word in stop_words(name) for word in words) for name in ("english", *_LATIN)}
+    best = max(shares, key=lambda name: shares[name])
+    return best if shares[best] > shares["english"] else "english"
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a question is in another language than English."""
+    return language_of(text) != "english"
+
+
+def foreign_terms(text: str, language: str = "") -> frozenset[str]:
+    """The telling words of a text by stem, pairs of characters where a script has no blanks."""
+    named = language or language_of(text)
+    plain = _ASKING_SPACELESS.sub(" ", text) if named == "none" else text
+    kept = " ".join(
+        word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in _ASKING
+    )
+    return frozenset(get_analyser(named).terms(kept))
+
+
+def quote(question: str, passages: Sequence[Passage]) -> Quoted:
+    """The sentence of the passages that tells most of a question, if it tells enough and no other does as well."""
+    language = language_of(question)
+    asked = foreign_terms(question[:_LONGEST], language)
+    lines = [
+        (text, passage, get_analyser(language).terms(text))
+        for passage in passages
+        for text in _sentences(passage.text)
+    ]
+    if not asked or not lines:
+        return Quoted(None, (), 0.05, 0.0)
+    holding = Counter(term for _, _, terms in lines for term in set(terms) & asked)
+    # A word that is nowhere counts as one that is in a single line; one that is everywhere tells little.
+    worth = {term: 1 / (1 + 0.5 * max(0, holding[term] - 1)) for term in asked}
+    total = sum(worth.values())
+    scored = sorted(
+        (
+            (sum(worth[t] for t in set(terms) & asked) / total - 0.4 * (not passage.current), -number)
+            for number, (_, passage, terms) in enumerate(lines)
+        ),
+        reverse=True,
+    )
+    told, place = scored[0]
+    text, passage, terms = lines[-place]
+    rival = next((score for score, other in scored[1:] if lines[-other][0] != text), 0.0)
+    news = len(set(terms) - asked)
+    enough = told >= (0.5 if language == "none" else 0.6) and told - rival > 0.1 and news > 0
+    held = min(0.9, 0.5 + 0.4 * told) if enough else 0.45 * max(0.0, told)
+    confidence = min(held, 0.35 + 0.4 * told - 0.3 * max(0.0, rival - 0.3)) if enough else 0.0
+    return Quoted(text if enough else None, (passage,) if enough else (), round(held, 3), round(confidence, 3))
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text, by the stops of any of these scripts; questions tell nothing."""
+    found = (match.group().strip() for match in _SENTENCE.finditer(text))
+    return [one[:_LONGEST] for one in found if one and not one.endswith(("?", "？", "؟"))]
