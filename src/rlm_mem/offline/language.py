@@ -26,11 +26,21 @@ _WORD = re.compile(r"\w+")
 _LONGEST = 400  # characters of a question, and of a sentence, that are looked at
 _SENTENCE = re.compile(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
 
+_ENOUGH = (0.7, 0.5)
+"""How much of the question a sentence must tell: in words, and in pairs of characters."""
+
+_COUNTING = re.compile(
+    r"\b(?:wie ?viele?|wie (?:alt|hoch|teuer|lange|oft|groß)|combien|quel âge|cuánt[oa]s?|quant[oaie]s?|quanti|hoeveel"
+    r"|hur (?:många|mycket)|сколько|كم|कितन[ाेी])\b|多少|几点|几个|幾|いくつ|いくら|何(?:時|人|個|歳)|몇|얼마",
+    re.IGNORECASE,
+)
+_NUMERALS = "一二三四五六七八九十百千万两"
+
 # Words that ask, in languages that write blanks: they are told by no answer.
 _ASKING = word_set(
     """
     wer wem wen wessen was wann wo wohin woher warum wieso weshalb wie welche welcher welches welchem welchen wieviel
-    viel viele lange oft alt qui que quoi quel quelle quels quelles quand où pourquoi comment combien est-ce quién
+    qui que quoi quel quelle quels quelles quand où pourquoi comment combien est-ce quién
     quiénes qué cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas quién chi che cosa quale quali
     quando dove perché come quanto quanta quanti quante quem qual quais onde porquê quanto quantos wie wat wanneer
     waar waarom hoe hoeveel welk welke vem vad när var varför hur vilken vilket vilka heißt heisst heet chiama llama
@@ -117,7 +127,9 @@ def quote(question: str, passages: Sequence[Passage]) -> Quoted:
     text, passage, terms = lines[-place]
     rival = next((score for score, other in scored[1:] if lines[-other][0] != text), 0.0)
     news = len(set(terms) - asked)
-    enough = told >= (0.5 if language == "none" else 0.6) and told - rival > 0.1 and news > 0
+    enough = told >= _ENOUGH[language == "none"] and told - rival > 0.1 and news > 0
+    if _COUNTING.search(question) and not any(char.isdigit() or char in _NUMERALS for char in text):
+        enough = False
     held = min(0.9, 0.5 + 0.4 * told) if enough else 0.45 * max(0.0, told)
     confidence = min(held, 0.35 + 0.4 * told - 0.3 * max(0.0, rival - 0.3)) if enough else 0.0
     return Quoted(text if enough else None, (passage,) if enough else (), round(held, 3), round(confidence, 3))

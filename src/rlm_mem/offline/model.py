@@ -19,7 +19,7 @@ from rlm_mem.offline.program import READ_PROMPT, describe, fallback_program, fir
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
 from rlm_mem.offline.rewording import other_words
-from rlm_mem.offline.said import Passage
+from rlm_mem.offline.said import Passage, unwrapped
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.text.delimiters import unbroken
 from rlm_mem.text.segments import split_segments
@@ -83,8 +83,10 @@ def given_passages(text: str) -> list[Passage] | None:
     if not isinstance(data, dict) or not isinstance(data.get("passages"), list):
         return None
     passages = [_passage(one) for one in data["passages"] if isinstance(one, dict)]
-    # The first of each stretch is the one that was found for the question itself.
-    return list({(one.chunk_id, one.text): one for one in reversed(passages)}.values())[::-1]
+    found: dict[tuple[str, str], Passage] = {}
+    for one in passages:  # the first of each stretch is the one that was found for the question itself
+        found.setdefault((one.chunk_id, one.text), one)
+    return list(found.values())
 
 
 def _tagged(text: str, tag: str, *, last: bool = False) -> str | None:
@@ -206,6 +208,7 @@ def _passage(data: dict[str, Any]) -> Passage:
     label = _LABEL.match(text)
     if label and (not author or label["name"].strip().lower() == author.lower()):
         author, text = author or label["name"].strip(), text[label.end() :]
+    text = unwrapped(text)
     before = str(data.get("before") or "")
     before_label = _LABEL.match(before)
     return Passage(

@@ -31,6 +31,23 @@ _LABELS = word_set(
 _ENOUGH = 0.68
 """How much of the question a sentence must tell: below it there is no answer."""
 
+_ENOUGH_WHOLE = 0.8
+"""The same for a sentence that is quoted whole, of which no part plainly is what is asked for."""
+
+_OWN = 0.55
+"""How much of the question a sentence that is quoted whole must tell itself, without its heading and surroundings."""
+
+_PLAINLY = 0.5
+_WHAT_IS = re.compile(
+    r"\W*what(?:['’]s|\s+(?:is|are|was|were))\s+(?:(?:the|a|an|our|my|your|their|his|her)\s+)?"
+    r"(?P<thing>[\w'’.-]+(?:\s+(?!(?:of|in|for|on|at|to|from|that|which|used|called|by|with|when|if)\b)[\w'’.-]+){0,4})",
+    re.IGNORECASE,
+)
+_SAYS_WHAT = re.compile(
+    r"[:=—–]|\s-{1,2}\s|\b(?:is|are|was|were|be|means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+|\b[A-Za-z]\w*_\w+|\b[A-Z]?[a-z]+[A-Z]\w*")
 _LISTED = 3
 _SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
 _THIRD = word_set("he she they it his her hers their theirs its him them this that these")
@@ -121,7 +138,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Noted:
         if told < _ENOUGH:
             continue
         part = _answer(question, line, wanted)
-        if part is None:
+        if part is None or (part.fit < _PLAINLY and not _quotable(question, wanted, line, told, everything)):
             continue
         lag = min(1.0, (best_score - line.passage.score) / 10)
         recent = 0.02 * (line.passage.at is not None and line.passage.at.timestamp() >= newest)
@@ -140,7 +157,11 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Noted:
     certain = (best.told - _ENOUGH) / (1 - _ENOUGH)
     rival = any(o.line.passage is not best.line.passage and o.score > best.score - 0.05 for o in found[1:])
     held = 0.72 + 0.22 * certain
-    confidence = (0.55 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit) - 0.12 * (rival and not question.many)
+    if best.piece.fit >= _PLAINLY:
+        confidence = (0.55 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit)
+    else:
+        confidence = 0.35 + 0.25 * certain
+    confidence -= 0.12 * (rival and not question.many)
     return Noted(answer, tuple(used), round(held, 3), round(min(held, confidence), 3))
 
 
@@ -208,8 +229,8 @@ def _lines(passage: Passage) -> list[_Line]:
         pronoun = any(word.low in _THIRD for word in sentence.words)
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
         carried = before if pronoun else earlier if nameless else frozenset()
-        stems = _joined(sentence) | carried | Sentence(passage.author, 0).stems | heading
-        found.append(_Line(passage, number, sentence, stems, passage.stems))
+        stems = _joined(sentence) | carried | Sentence(passage.author, 0).stems
+        found.append(_Line(passage, number, sentence, stems, passage.stems | heading))
         before |= _capitals(sentence.text) if not pronoun else sentence.stems
     return found
 
@@ -247,7 +268,7 @@ def _joined(sentence: Sentence) -> frozenset[str]:
 def _told(question: Question, wanted: dict[str, float], line: _Line) -> float:
     """The share of the question that a sentence tells, 0 to 1; 0 where it is about somebody else."""
     names = set(_name_stems(question))
-    if _somebody_elses(question, line) or _another_one(question, line):
+    if _somebody_elses(question, line) or _another_one(question, line) or _another_section(question, line):
         return 0.0
     told = total = 0.0
     topic, compounds = _topic(question), _compounds(question)
@@ -357,6 +378,49 @@ def _another_one(question: Question, line: _Line) -> bool:
         if before and all(_is_modifier(one) and one.stem not in question.terms for one in before):
             return True
     return False
+
+
+def _quotable(
+    question: Question, wanted: dict[str, float], line: _Line, told: float, elsewhere: frozenset[str]
+) -> bool:
+    """Whether a sentence may be quoted whole: it tells most of the question itself, and something that is not in it."""
+    if told < _ENOUGH_WHOLE or not _tells_more(question, line) or not _defines(question, line):
+        return False
+    stems, names = _joined(line.sentence), _name_stems(question)
+    own = {term: degree(term, line.stems if term in names else stems, line.sentence.text) for term in wanted}
+    # What this sentence leaves out and another one tells is told there.
+    left = [term for term, weight in wanted.items() if weight >= 1 and not own[term] and term not in line.around]
+    return not elsewhere.intersection(left) and (
+        sum(weight * own[term] for term, weight in wanted.items()) >= _OWN * sum(wanted.values())
+    )
+
+
+def _defines(question: Question, line: _Line) -> bool:
+    """For "what is the X of …": whether a sentence that names X says what it is, and does not only mention it."""
+    asked = _WHAT_IS.match(question.text)
+    if asked is None:
+        return True
+    head = stem_of(asked["thing"].split()[-1])
+    places = [word for word in line.sentence.words if word.stem == head]
+    return not places or any(
+        _SAYS_WHAT.search(line.sentence.text, word.end, word.end + 40) for word in places
+    )
+
+
+def _tells_more(question: Question, line: _Line) -> bool:
+    """Whether a sentence tells anything that the question does not say itself."""
+    asked = {*question.terms, *_name_stems(question)}
+    words = [word for word in line.sentence.words if word.low not in FUNCTION_WORDS and word.low[0].isalnum()]
+    return any(word.stem not in asked for word in words)
+
+
+def _another_section(question: Question, line: _Line) -> bool:
+    """Whether a sentence stands in the section of another name than the question's ("a.load" for "a.dump")."""
+    heading = _IDENTIFIER.findall(line.passage.heading)
+    asked = [name.rpartition(".")[2].lower() for name in _IDENTIFIER.findall(question.text)]
+    sections = [name.rpartition(".")[2].lower() for name in heading]
+    low = line.sentence.text.lower()
+    return bool(sections and asked) and not any(name in sections or f"{name}(" in low for name in asked)
 
 
 def _is_modifier(word: Word) -> bool:

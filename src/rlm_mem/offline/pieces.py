@@ -35,7 +35,7 @@ from rlm_mem.offline.words import CONJUNCTIONS, FUNCTION_WORDS, word_set
 
 __all__ = ["Piece", "piece", "reason_after", "trimmed"]
 
-LONGEST = 30
+LONGEST = 45
 """Words of a whole sentence that is shown as an answer; a longer one is cut at a comma or semicolon."""
 
 
@@ -44,6 +44,15 @@ _UNIT = re.compile(r"[\s-]{0,8}+(%|percent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)
 _ACTED = re.compile(r"\s(?:is|are|was|were|has|have|had|will|can|must|should)\s", re.IGNORECASE)
 _ORIGIN = re.compile(r"\bwhere\b.{0,100}\bfrom\W*$", re.IGNORECASE)
 _COMES = re.compile(r"\b(?:from|born|native|raised|grew up)\b", re.IGNORECASE)
+_MEASURED = re.compile(
+    r"\bhow (?:high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b", re.IGNORECASE
+)
+_MEASURE = re.compile(
+    r"[\s-]?(?:%|percent|[kmgt]?i?b\b|bytes?|bits?|characters?|chars|lines?|words?|pixels?|px|[kcm]?m\b|[kcm]m2|met(?:er|re)s?"
+    r"|kilomet|centimet|millimet|inch|feet|foot|miles?|kg\b|g\b|kilos?|grams?|tons?|pounds?|lit(?:er|re)s?|l\b|km/h|mph"
+    r"|degrees?|°|times?|rows?|columns?|items?|entries|points?|stor(?:y|ey)s?|stories|floors?|volts?|watts?|[kmg]?hz\b)",
+    re.IGNORECASE,
+)
 _BEHIND = re.compile(r"\b(?:in|on|at|to|via|into)$")
 _DONE_BY = re.compile(r"(?:ed|en|wn|de|ld|nd|un) by$")
 _PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
@@ -170,6 +179,7 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
 def _figure(question: Question, sentence: Sentence) -> Piece | None:
     text = sentence.text
     found = []
+    measured = _MEASURED.search(question.text)
     money = bool(re.search(r"\bhow much\b|\bprice\b|\bcost\b", question.text, re.IGNORECASE))
     for match in NUMBER.finditer(text):
         unit = _UNIT.match(text, match.end())
@@ -178,6 +188,8 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
         counted = any(stem_of(word) == term for term in question.terms) if word else False
         if money and word in word_set("years year months days hours minutes weeks"):
             continue
+        if measured and not _MEASURE.match(text, match.end()):
+            continue  # how large: a number without a unit measures nothing
         if re.fullmatch(r"(?:19|20)\d\d", match.group()) and not counted:
             continue  # a year counts nothing
         found.append((not counted, match.start(), whole.strip()))

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["Passage", "Sentence", "Word", "split_sentences"]
+__all__ = ["Passage", "Sentence", "Word", "split_sentences", "unwrapped"]
 
 
 _WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
@@ -104,6 +104,14 @@ class Passage:
     def before_stems(self) -> frozenset[str]:
         """Stems of what was said just before."""
         return Sentence(self.before, 0).stems
+
+
+_WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?=[^\W_]|[`\"'(])(?!\d+[.)] )")
+
+
+def unwrapped(text: str) -> str:
+    """A text with the lines of its paragraphs joined: a long line that ends without a stop goes on in the next."""
+    return _WRAPPED.sub(" ", text)
 
 
 def split_sentences(text: str) -> list[Sentence]:
