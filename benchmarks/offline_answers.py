@@ -34,7 +34,7 @@ from rlm_mem.recall.recall import RecallOperation
 from rlm_mem.text.analysis import get_analyser
 from support import Report
 
-WEIGHTS = Path(__file__).parents[1] / "src" / "rlm_mem" / "llm" / "offline" / "weights.json"
+WEIGHTS = Path(__file__).parents[1] / "src" / "rlm_mem" / "offline" / "weights.json"
 UNANSWERABLE = 5
 
 

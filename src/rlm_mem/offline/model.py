@@ -206,7 +206,7 @@ def _passage(data: dict[str, Any]) -> Passage:
     author = str(data.get("author") or "")
     text = str(data.get("text") or data.get("content") or "")[:_LONGEST]
     label = _LABEL.match(text)
-    if label and (not author or label["name"].strip().lower() == author.lower()):
+    if label and (label["name"].strip().lower() == author.lower() if author else _is_name(label["name"])):
         author, text = author or label["name"].strip(), text[label.end() :]
     text = unwrapped(text)
     before = str(data.get("before") or "")
@@ -216,6 +216,12 @@ def _passage(data: dict[str, Any]) -> Passage:
         before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
         not data.get("replaced"), str(data.get("heading") or "")[:200],
     )  # fmt: skip
+
+
+def _is_name(label: str) -> bool:
+    """Whether what stands before a colon may be somebody who speaks: no "long meetings: anything above …"."""
+    words = label.split()
+    return len(words) == 1 or (len(words) <= 3 and all(word[0].isupper() for word in words))
 
 
 def _moment(value: Any) -> datetime | None:
