@@ -18,7 +18,7 @@ from rlm_mem.offline.said import Passage, Sentence, Word
 from rlm_mem.offline.words import FUNCTION_WORDS, word_set
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["Noted", "is_notes", "read_notes"]
+__all__ = ["Noted", "is_notes", "read_notes", "told_share"]
 
 _LABELS = word_set(
     """
@@ -163,6 +163,12 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Noted:
         confidence = 0.35 + 0.25 * certain
     confidence -= 0.12 * (rival and not question.many)
     return Noted(answer, tuple(used), round(held, 3), round(min(held, confidence), 3))
+
+
+def told_share(question: Question, passage: Passage) -> float:
+    """The share of a question that the plainest sentence of a passage tells, 0 to 1."""
+    wanted = _wanted(question)
+    return max((_told(question, wanted, line) for line in _lines(passage)), default=0.0) if wanted else 0.0
 
 
 def _name_stems(question: Question) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rlm_mem.offline.candidates import Candidate, candidates
 from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, settled, signals
 from rlm_mem.offline.language import is_foreign, quote
-from rlm_mem.offline.notes import is_notes, read_notes
+from rlm_mem.offline.notes import is_notes, read_notes, told_share
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.said import Passage
 from rlm_mem.offline.support import correct_chance, held_chance
@@ -22,6 +22,9 @@ __all__ = ["READ_FULLY", "Examined", "Reading", "examine", "read"]
 READ_FULLY = 6
 """How many of the best passages are read word by word; the others only tell who said what."""
 
+_TOLD, _TOLD_LEAST, _TOLD_MOST = 0.8, 0.4, 0.6
+"""An answer of just the kind asked for, in a passage of which a sentence tells this much of the question, is at least so
+likely right as the other two say: questions about long conversations teach the tables too low a chance for it."""
 _COMPARED = 50
 _LISTED = 3
 _LIST_SHARE = 0.3
@@ -57,6 +60,11 @@ class Examined:
     passages: tuple[Passage, ...]
     figures: dict[str, float]
 
+    @property
+    def exact(self) -> bool:
+        """Whether the answer is a date, a number, a name … of just the kind that is asked for."""
+        return self.figures["exact"] == 1.0
+
 
 def read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
     """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic."""
@@ -71,7 +79,12 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     if seen is None:
         return Reading(None, (), 0.0, 0.0)
     held = held_chance(seen.figures, table)
-    return Reading(seen.answer, seen.passages, held, correct_chance(seen.figures, held, table))
+    confidence = correct_chance(seen.figures, held, table)
+    if (seen.exact or question.kind == "yes_no") and held >= table.bar:
+        told = told_share(question, seen.passages[0])
+        plain = _TOLD_LEAST + (_TOLD_MOST - _TOLD_LEAST) * (told - _TOLD) / (1 - _TOLD)
+        confidence = max(confidence, min(held, round(plain, 4))) if told >= _TOLD else confidence
+    return Reading(seen.answer, seen.passages, held, confidence)
 
 
 def examine(question: Question, passages: Sequence[Passage], table: Weights) -> Examined | None:
