@@ -37,16 +37,18 @@ SETS = ("documentation", "notes", "languages")
 FILES = {"documentation": "docs.jsonl", "notes": "notes.jsonl", "languages": "languages.jsonl"}
 SHOWN = 3
 SURE = 0.6
-MODULES = """
-    argparse asyncio bisect calendar codecs collections configparser contextlib copy csv datetime difflib email enum
-    fileinput filecmp fnmatch fractions functools getpass gettext glob gzip hashlib heapq hmac html http.client
-    http.cookies http.server imaplib ipaddress itertools json linecache locale logging lzma mailbox math mimetypes
-    multiprocessing netrc numbers operator optparse os pathlib pdb pickle pkgutil platform plistlib poplib pprint
-    profile queue random re reprlib sched secrets select selectors shelve shlex shutil signal smtplib socket
-    socketserver sqlite3 ssl stat statistics string struct subprocess tarfile tempfile textwrap threading time timeit
-    tokenize trace traceback tracemalloc types typing unicodedata unittest urllib.parse urllib.request uuid venv
-    warnings wave weakref webbrowser xml.dom.minidom xml.etree.ElementTree zipfile zlib zoneinfo
-""".split()
+MODULE_NAMES = """
+    argparse asyncio bisect calendar codecs collections configparser contextlib copy csv datetime difflib
+    email enum fileinput filecmp fnmatch fractions functools getpass gettext glob gzip hashlib heapq hmac
+    html http.client http.cookies http.server imaplib ipaddress itertools json linecache locale logging lzma
+    mailbox math mimetypes multiprocessing netrc numbers operator optparse os pathlib pdb pickle pkgutil
+    platform plistlib poplib pprint profile queue random re reprlib sched secrets select selectors shelve
+    shlex shutil signal smtplib socket socketserver sqlite3 ssl stat statistics string struct subprocess
+    tarfile tempfile textwrap threading time timeit tokenize trace traceback tracemalloc types typing
+    unicodedata unittest urllib.parse urllib.request uuid venv warnings wave weakref webbrowser
+    xml.dom.minidom xml.etree.ElementTree zipfile zlib zoneinfo
+"""
+MODULES = MODULE_NAMES.split()
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def ask(memory: Memory, asked: list[Asked], report: Report, name: str, *, misses
             half="looked at" if first else "not looked at",
             answerable=len(there),
             right=share(is_right(*pair) for pair in there),
-            right_or_passage=share(is_useful(memory, *pair) for pair in there),
+            right_or_passage=share(is_useful(*pair) for pair in there),
             falsely_not_held=share(result.outcome == "not held" for _, result in there),
             wrong_and_sure=share(
                 result.outcome == "answered" and result.confidence > SURE and not is_right(one, result)
@@ -136,7 +138,7 @@ def ask(memory: Memory, asked: list[Asked], report: Report, name: str, *, misses
         )
         if misses and first:
             for one, result in results:
-                show(memory, one, result)
+                show(one, result)
 
 
 def is_right(asked: Asked, result: RecallResult) -> bool:
@@ -145,16 +147,16 @@ def is_right(asked: Asked, result: RecallResult) -> bool:
     return result.outcome == "answered" and any(one.lower() in low for one in asked.answers)
 
 
-def is_useful(memory: Memory, asked: Asked, result: RecallResult) -> bool:
+def is_useful(asked: Asked, result: RecallResult) -> bool:
     """Whether the right answer was given, or its passage is among the first three closest memories."""
     if result.outcome != "closest only":
         return is_right(asked, result)
     return any(asked.told_by(one.excerpt) for one in result.sources[:SHOWN])
 
 
-def show(memory: Memory, asked: Asked, result: RecallResult) -> None:
+def show(asked: Asked, result: RecallResult) -> None:
     """A question with what came of it."""
-    good = is_useful(memory, asked, result) if asked.answers else result.outcome != "answered"
+    good = is_useful(asked, result) if asked.answers else result.outcome != "answered"
     mark = "+" if is_right(asked, result) else "·" if good else "-"
     print(f"{mark} {asked.question}  [{'; '.join(asked.answers)}]")
     print(f"      {result.outcome} {result.confidence:.2f}: {(result.content or '')[:300]!r}")

@@ -13,6 +13,8 @@ from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
     from rlm_mem.memory import Memory
@@ -179,7 +181,10 @@ def show_recall(console: Console, memory: Memory, result: RecallResult, seconds:
         console.print(long_text(result.content or "", "bold"))
     else:
         console.print(text(ENDINGS[result.outcome], "bold yellow"))
-    show_evidence(console, memory, result.chunk_ids)
+    # With an answer the evidence is for checking it; without one it is what there is to read.
+    longest = 240 if result.outcome == "answered" else 600
+    excerpts = {one.chunk_id: one_line(one.excerpt, longest) for one in result.sources}
+    show_evidence(console, memory, result.chunk_ids, excerpts)
     parts = [
         f"confidence {result.confidence:.2f}",
         amount(result.iterations_used, "program"),
@@ -198,8 +203,14 @@ def ending_of(stopped_by: str) -> str:
     return f"stopped by the budget of {stopped_by.replace('_', ' ')}"
 
 
-def show_evidence(console: Console, memory: Memory, chunk_ids: list[str], most: int = 8) -> None:
-    """Print the chunks that an answer rests on: id, day, and the beginning of the content."""
+def show_evidence(
+    console: Console,
+    memory: Memory,
+    chunk_ids: list[str],
+    excerpts: Mapping[str, str] | None = None,
+    most: int = 8,
+) -> None:
+    """Print the chunks that an answer rests on: id, day, and the excerpt, else the beginning of the content."""
     chunks = memory.store.get_many(chunk_ids[:most])
     for chunk_id in chunk_ids[:most]:
         chunk = chunks.get(chunk_id)
@@ -208,7 +219,8 @@ def show_evidence(console: Console, memory: Memory, chunk_ids: list[str], most: 
             line.append(f"  {day(chunk.metadata.at)}", "dim")
         console.print(line)
         if chunk is not None:
-            console.print(indented(one_line(chunk.content, 240), 6))
+            shown = (excerpts or {}).get(chunk_id) or one_line(chunk.content, 240)
+            console.print(indented(shown, 6))
     if len(chunk_ids) > most:
         console.print(text(f"  and {amount(len(chunk_ids) - most, 'chunk')} more (--json names all)", "dim"))
 

@@ -13,7 +13,7 @@ from rlm_mem.mcp.tool import Tool
 from rlm_mem.recall.outcome import OutcomeWord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rlm_mem.mcp.service import Call
     from rlm_mem.recall.recall import RecallResult
@@ -27,7 +27,7 @@ _MAX_SOURCES = 5
 
 
 class Source(Struct):
-    """A memory that an answer rests on, with its beginning."""
+    """A memory that an answer rests on, or one of the closest, with the stretch that bears on the question."""
 
     id: str
     at: str
@@ -111,12 +111,17 @@ class FinishArguments(Arguments):
     confidence: Annotated[Confidence | None, Meta(description="How sure you are, 0 to 1.")] = None
 
 
-def sources(call: Call, chunk_ids: list[str]) -> list[Source]:
-    """The first few memories behind an answer, to save the caller a `get`."""
+def sources(call: Call, chunk_ids: list[str], excerpts: Mapping[str, str] | None = None) -> list[Source]:
+    """The first few memories behind an answer, to save the caller a `get`: their excerpts, else their beginning."""
     wanted = chunk_ids[:_MAX_SOURCES]
     chunks = call.memory.store.get_many(wanted)
     return [
-        Source(chunk.id, chunk.metadata.at, chunk.type, chunk.content[:_EXCERPT])
+        Source(
+            chunk.id,
+            chunk.metadata.at,
+            chunk.type,
+            (excerpts or {}).get(chunk.id) or chunk.content[:_EXCERPT],
+        )
         for chunk in (chunks.get(chunk_id) for chunk_id in wanted)
         if chunk is not None
     ]
@@ -147,7 +152,7 @@ def _recalled(call: Call, result: RecallResult) -> Recalled:
         iterations=result.iterations_used,
         seconds=round(result.seconds, 3),
         trajectory_id=result.trajectory.id,
-        sources=sources(call, result.chunk_ids),
+        sources=sources(call, result.chunk_ids, {one.chunk_id: one.excerpt for one in result.sources}),
     )
 
 

@@ -27,6 +27,8 @@ def _bears_on(question: Question, passage: Passage) -> bool:
     """Whether a passage shares a name or a telling word with the question, or names the same thing."""
     if is_foreign(question.text):
         return bool(foreign_terms(question.text) & foreign_terms(passage.text))
-    stems = passage.stems | passage.before_stems | Sentence(passage.heading, 0).stems | {stem_of(passage.author)}
+    stems = (
+        passage.stems | passage.before_stems | Sentence(passage.heading, 0).stems | {stem_of(passage.author)}
+    )
     telling = {*(question.strong or question.terms), *map(stem_of, question.names)}
     return any(degree(term, stems, passage.text) > 0 for term in telling)

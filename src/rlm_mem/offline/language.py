@@ -75,7 +75,9 @@ def language_of(text: str) -> str:
     if _SPACELESS.search(plain):
         return "none"
     scripts = Counter(
-        unicodedata.name(char, "").partition(" ")[0] for char in plain if char.isalpha() and not char.isascii()
+        unicodedata.name(char, "").partition(" ")[0]
+        for char in plain
+        if char.isalpha() and not char.isascii()
     )
     script, count = scripts.most_common(1)[0] if scripts else ("", 0)
     if script not in ("", "LATIN") and 2 * count > sum(char.isalpha() for char in plain):
@@ -95,9 +97,7 @@ def foreign_terms(text: str, language: str = "") -> frozenset[str]:
     """The telling words of a text by stem, pairs of characters where a script has no blanks."""
     named = language or language_of(text)
     plain = _ASKING_SPACELESS.sub(" ", text) if named == "none" else text
-    kept = " ".join(
-        word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in _ASKING
-    )
+    kept = " ".join(word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in _ASKING)
     return frozenset(get_analyser(named).terms(kept))
 
 
@@ -132,7 +132,9 @@ def quote(question: str, passages: Sequence[Passage]) -> Quoted:
         enough = False
     held = min(0.9, 0.5 + 0.4 * told) if enough else 0.45 * max(0.0, told)
     confidence = min(held, 0.35 + 0.4 * told - 0.3 * max(0.0, rival - 0.3)) if enough else 0.0
-    return Quoted(text if enough else None, (passage,) if enough else (), round(held, 3), round(confidence, 3))
+    return Quoted(
+        text if enough else None, (passage,) if enough else (), round(held, 3), round(confidence, 3)
+    )
 
 
 def _sentences(text: str) -> list[str]:

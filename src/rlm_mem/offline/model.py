@@ -209,10 +209,11 @@ def _passage(data: dict[str, Any]) -> Passage:
     if label and (label["name"].strip().lower() == author.lower() if author else _is_name(label["name"])):
         author, text = author or label["name"].strip(), text[label.end() :]
     text = unwrapped(text)
+    at = data.get("at") or data.get("occurred_at") or data.get("created_at")
     before = str(data.get("before") or "")
     before_label = _LABEL.match(before)
     return Passage(
-        str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(data.get("at") or data.get("occurred_at") or data.get("created_at")), float(data.get("score") or 0.0),
+        str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(at), float(data.get("score") or 0.0),
         before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
         not data.get("replaced"), str(data.get("heading") or "")[:200],
     )  # fmt: skip

@@ -160,7 +160,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Noted:
     if best.piece.fit >= _PLAINLY:
         confidence = (0.55 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit)
     else:
-        confidence = 0.35 + 0.25 * certain
+        confidence = (0.35 if best.line.passage.heading else 0.47) + 0.25 * certain
     confidence -= 0.12 * (rival and not question.many)
     return Noted(answer, tuple(used), round(held, 3), round(min(held, confidence), 3))
 
@@ -373,9 +373,14 @@ def _somebody_elses(question: Question, line: _Line) -> bool:
 
 
 def _another_one(question: Question, line: _Line) -> bool:
-    """Whether a sentence speaks of another one of the kind that is asked about ("staging database" for "production")."""
+    """Whether a sentence speaks of another one of the kind asked about ("staging database" for "production")."""
     for kind, head in itertools.pairwise(Sentence(question.text, 0).words):
-        if kind.closes or not _is_modifier(kind) or head.stem not in question.terms or kind.stem in line.stems:
+        if (
+            kind.closes
+            or not _is_modifier(kind)
+            or head.stem not in question.terms
+            or kind.stem in line.stems
+        ):
             continue
         if kind.stem in line.around or kind.stem not in question.terms or degree(kind.stem, line.stems, ""):
             continue
@@ -395,7 +400,9 @@ def _quotable(
     stems, names = _joined(line.sentence), _name_stems(question)
     own = {term: degree(term, line.stems if term in names else stems, line.sentence.text) for term in wanted}
     # What this sentence leaves out and another one tells is told there.
-    left = [term for term, weight in wanted.items() if weight >= 1 and not own[term] and term not in line.around]
+    left = [
+        term for term, weight in wanted.items() if weight >= 1 and not own[term] and term not in line.around
+    ]
     return not elsewhere.intersection(left) and (
         sum(weight * own[term] for term, weight in wanted.items()) >= _OWN * sum(wanted.values())
     )

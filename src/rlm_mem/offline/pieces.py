@@ -31,7 +31,7 @@ from rlm_mem.offline.phrases import (
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.said import Sentence
 from rlm_mem.offline.times import moments
-from rlm_mem.offline.words import CONJUNCTIONS, FUNCTION_WORDS, word_set
+from rlm_mem.offline.words import FUNCTION_WORDS, word_set
 
 __all__ = ["Piece", "piece", "reason_after", "trimmed"]
 
@@ -44,9 +44,7 @@ _UNIT = re.compile(r"[\s-]{0,8}+(%|percent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)
 _ACTED = re.compile(r"\s(?:is|are|was|were|has|have|had|will|can|must|should)\s", re.IGNORECASE)
 _ORIGIN = re.compile(r"\bwhere\b.{0,100}\bfrom\W*$", re.IGNORECASE)
 _COMES = re.compile(r"\b(?:from|born|native|raised|grew up)\b", re.IGNORECASE)
-_MEASURED = re.compile(
-    r"\bhow (?:high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b", re.IGNORECASE
-)
+_MEASURED = re.compile(r"\bhow (?:high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b", re.IGNORECASE)
 _MEASURE = re.compile(
     r"[\s-]?(?:%|percent|[kmgt]?i?b\b|bytes?|bits?|characters?|chars|lines?|words?|pixels?|px|[kcm]?m\b|[kcm]m2|met(?:er|re)s?"
     r"|kilomet|centimet|millimet|inch|feet|foot|miles?|kg\b|g\b|kilos?|grams?|tons?|pounds?|lit(?:er|re)s?|l\b|km/h|mph"

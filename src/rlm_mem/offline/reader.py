@@ -23,8 +23,8 @@ READ_FULLY = 6
 """How many of the best passages are read word by word; the others only tell who said what."""
 
 _TOLD, _TOLD_LEAST, _TOLD_MOST = 0.8, 0.4, 0.6
-"""An answer of just the kind asked for, in a passage of which a sentence tells this much of the question, is at least so
-likely right as the other two say: questions about long conversations teach the tables too low a chance for it."""
+"""An answer of just the kind asked for, in a passage of which a sentence tells this much of the question, is at least
+as likely right as the other two say: questions about long conversations teach the tables too low a chance for it."""
 _COMPARED = 50
 _LISTED = 3
 _LIST_SHARE = 0.3

@@ -34,6 +34,7 @@ class RecallAnswer(Struct):
         chunk_ids: what it rests on; without an answer, the best evidence found.
         cost: US dollars of all calls, null when one of them had no known price.
         standing: for each of ``chunk_ids``: tier, reliability, confidence and uses.
+        sources: for each of ``chunk_ids``: id, date, first words, and the excerpt that bears on the question.
     """
 
     answer: str | None
@@ -49,6 +50,7 @@ class RecallAnswer(Struct):
     cost: Decimal | None
     trajectory_id: str
     standing: list[dict[str, Any]]
+    sources: list[dict[str, str]]
 
 
 class PathStep(Struct):
@@ -101,6 +103,7 @@ def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusi
             cost=result.cost,
             trajectory_id=result.trajectory.id,
             standing=[asdict(one) for one in result.standing],
+            sources=[asdict(one) for one in result.sources],
         )
     return Conclusion(
         conclusion=result.conclusion,

@@ -7,7 +7,7 @@ Wrong arguments are answered with a sentence that says what to write instead.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,9 @@ FUNCTIONS = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS, "FINAL"))
 """What every session provides under names that a program cannot redefine; a session may provide more."""
 
 MAX_CONTENT_CHARS = 200_000
-_HEADING = re.compile(r"^(?:#{1,6}[ \t]+(?P<title>.{1,200})|\*\*(?P<bold>[^*\n]{1,80})\*\*.{0,60})$", re.MULTILINE)
+_HEADING = re.compile(
+    r"^(?:#{1,6}[ \t]+(?P<title>.{1,200})|\*\*(?P<bold>[^*\n]{1,80})\*\*.{0,60})$", re.MULTILINE
+)
 MAX_QUERY_CHARS = 10_000
 MAX_RESULTS = 100
 MAX_IDS = 2_000
@@ -187,7 +189,7 @@ class StoreFunctions:
         count = _count("limit", limit, 1, MAX_RESULTS)
         hits = [hit for one in queries for hit in self.search(one, count, by="segment")]
         whole = self.search(queries[0], count) if queries else []
-        order: Counter[str] = Counter()  # a chunk ranks by its best passage and as a whole
+        order: dict[str, float] = defaultdict(float)  # a chunk ranks by its best passage and as a whole
         for ranked in (hits, whole):
             for rank, chunk_id in enumerate(dict.fromkeys(hit["chunk_id"] for hit in ranked)):
                 order[chunk_id] += 1 / (_RANKED + rank)
