@@ -192,7 +192,7 @@ def main() -> int:
                     texts = [memory.store.get_chunk(i, track=False) for i in memory.store.list_chunks()]
                     held = [one.content for one in texts if one is not None]
                     asked = [one for one in asked if not one.answers or any(map(one.told_by, held))]
-                report.facts[f"chunks of {name}"] = memory.stats()["chunk_count"]
+                report.facts[f"chunks of {name}"] = memory.stats().chunk_count
                 ask(memory, asked, report, name, misses=chosen.misses)
     output = chosen.output
     if output is None and (chosen.quick or chosen.only or chosen.misses):

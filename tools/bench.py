@@ -68,6 +68,7 @@ ALL = (
         options=("--leave-one-out",),
         quick=("--sample", "10"),
     ),
+    Benchmark("offline_corpora", "The built-in writer on other text", quick=("--only", "notes")),
     Benchmark("continuum_year", "Tiers over a year"),
     Benchmark("continuum_scale", "Tiers at size"),
     Benchmark("postgres_search", "Search on PostgreSQL"),

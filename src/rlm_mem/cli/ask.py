@@ -27,7 +27,7 @@ PANEL = "Remember and recall"
 MAX_PATH_STEPS = 50
 
 ENDINGS: dict[OutcomeWord, str] = {
-    "closest only": "The memory does not hold an answer. These memories come closest.",
+    "closest only": "No memory plainly gives the answer. These come closest.",
     "not held": "The memory does not hold an answer.",
     "stopped": "The search was stopped before it found an answer.",
 }
@@ -137,6 +137,7 @@ def recall_json(result: RecallResult, *, trajectory: bool = False) -> dict[str, 
         "outcome": result.outcome,
         "chunk_ids": result.chunk_ids,
         "confidence": result.confidence,
+        "sources": result.sources,
         **_run_json(result),
     }
     if trajectory:

@@ -1,0 +1,174 @@
+"""Where the offline model has no answer it hands out the closest memories; quotations; programs that fit a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rlm_mem.models.base import Message
+from rlm_mem.offline import OfflineLLM
+from rlm_mem.offline.language import language_of
+from rlm_mem.offline.question import analyse_question
+from rlm_mem.offline.reader import read
+from rlm_mem.offline.said import Passage
+from rlm_mem.recall.recall import RecallOperation, RecallResult
+from rlm_mem.sandbox.functions import StoreFunctions
+from rlm_mem.store.core.chunk_store import ChunkStore
+
+Ask = Callable[..., RecallResult]
+
+
+@pytest.fixture
+def ask(store: ChunkStore) -> Ask:
+    def asked(question: str, *notes: str) -> RecallResult:
+        for note in notes:
+            store.create_chunk(note)
+        return RecallOperation(store, OfflineLLM()).recall(question)
+
+    return asked
+
+
+def test_what_is_near_but_no_answer_is_handed_out_as_the_closest_memory(ask: Ask) -> None:
+    result = ask(
+        "How heavy is the heron sculpture?",
+        "The heron sculpture stands in the yard of the town hall.",
+        "Bread is baked on Fridays.",
+    )
+    assert result.outcome == "closest only"
+    assert result.content is None
+    assert "heron sculpture" in result.sources[0].excerpt
+    assert len(result.sources) == 1
+
+
+def test_where_nothing_is_near_the_memory_does_not_hold_it(ask: Ask) -> None:
+    result = ask("Which violin did Ruth buy?", "Bread is baked on Fridays.")
+    assert result.outcome == "not held"
+    assert result.chunk_ids == []
+
+
+def test_an_excerpt_is_the_stretch_that_bears_on_the_question(ask: Ask) -> None:
+    filler = "The gauge reports its level every ten minutes and sleeps in between. " * 40
+    result = ask("What does the walrus gate weigh?", f"{filler}The walrus gate is painted blue. {filler}")
+    assert "walrus gate" in result.sources[0].excerpt
+    assert len(result.sources[0].excerpt) <= 1_000
+
+
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("How many CPUs has the production database?", "The staging database has 4 CPUs and 16 GB of RAM."),
+        ("Where is Tom from?", "Access to the archive is given by Tom after a call."),
+        ("How large may a header be?", "Status 431 is sent for a header that is too large."),
+        (
+            "What is the default registry?",
+            "Using the default registry you can switch to another registry later",
+        ),
+    ],
+)
+def test_another_subject_or_another_kind_of_figure_is_no_answer(ask: Ask, question: str, note: str) -> None:
+    assert ask(question, note).outcome == "closest only"
+
+
+@pytest.mark.parametrize(
+    ("question", "note", "whole"),
+    [
+        (
+            "What do the tests need?",
+            "The tests need a running Redis, start it with `make redis-up` first.",
+            "redis-up",
+        ),
+        (
+            "How often is the board demo?",
+            "There is a board demo every first Tuesday of the month.",
+            "Tuesday of the",
+        ),
+    ],
+)
+def test_an_answer_is_no_fragment(ask: Ask, question: str, note: str, whole: str) -> None:
+    answer = ask(question, note).content
+    assert answer is not None
+    assert whole in answer
+
+
+def test_lines_of_a_wrapped_paragraph_are_one_sentence(ask: Ask) -> None:
+    wrapped = "The heron module was written in the summer of 1987 by Ratcliff under the\nname Blue Lagoon and renamed."
+    answer = ask("Under which name was the heron module written?", wrapped).content
+    assert answer is not None
+    assert "Blue Lagoon" in answer
+
+
+@pytest.mark.parametrize(
+    ("question", "note", "fact"),
+    [
+        ("Wie heißt der Drucker im Keller?", "Der Drucker im Keller heißt Minerva.", "Minerva"),
+        ("Sur quel port tourne le serveur ?", "Le serveur tourne sur le port 8093.", "8093"),
+        ("¿Dónde guarda Lucía las llaves?", "Lucía guarda las llaves en el cajón azul.", "cajón azul"),
+        ("Где стоит сервер копий?", "Сервер копий стоит в Новосибирске.", "Новосибирске"),
+        ("على أي منفذ يعمل الخادم؟", "يعمل الخادم على المنفذ 7070.", "7070"),
+        ("परीक्षण सर्वर कहाँ रखा है?", "परीक्षण सर्वर मुंबई में रखा है।", "मुंबई"),
+        ("测试服务器放在哪里?", "测试服务器放在杭州的机房里。", "杭州"),
+        ("会議はいつ始まりますか?", "会議は毎週火曜日の十時に始まります。", "火曜日"),
+    ],
+)
+def test_a_question_in_another_language_is_answered_by_a_quotation(
+    question: str, note: str, fact: str
+) -> None:
+    reading = read(
+        analyse_question(question), [Passage("chunk-1", note), Passage("chunk-2", "Bread is baked.")]
+    )
+    assert reading.answer is not None
+    assert fact in reading.answer
+    assert reading.answer in note
+
+
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("Wie alt ist Frau Keller?", "Frau Keller leitet die Buchhaltung."),
+        ("Сколько стоит приложение?", "Ольга отвечает за приложение."),
+        ("王芳住在哪里?", "王芳负责客户支持。"),
+    ],
+)
+def test_a_sentence_about_something_else_is_not_quoted(question: str, note: str) -> None:
+    assert read(analyse_question(question), [Passage("chunk-1", note)]).answer is None
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Where is it?", "english"),
+        ("Wo ist der Schlüssel?", "german"),
+        ("Budget Q3?", "english"),
+        ("", "english"),
+    ],
+)
+def test_the_language_of_a_question(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+def test_a_program_fits_on_a_screen() -> None:
+    question = "When did Lena put up the first gauge at Mill Bridge?"
+    text = OfflineLLM().complete([Message("user", f"<question>\n{question}\n</question>")]).text
+    assert len(text.splitlines()) <= 15
+
+
+def test_passages_come_with_their_heading_what_was_said_before_and_what_replaced_them(
+    store: ChunkStore,
+) -> None:
+    # What is said before stands in the text, the heading above it.
+    store.create_chunk(
+        "# Pump\n\nIt was bought in May.\n\nThe pump needs oil.\n\n## Valve\n\nThe valve is blue. "
+        + "x " * 400
+    )
+    old = store.create_chunk("The depot opens at nine.")
+    new = store.create_chunk("From March on everything starts an hour later.")
+    store.update_chunk(old.id, metadata={"superseded_by": new.id})
+    read_ids: list[str] = []
+    functions = StoreFunctions(store, read_ids.append)
+    valve = functions.find_passages("blue valve")[0]
+    assert valve["heading"] == "Valve"
+    depot = {one["chunk_id"]: one for one in functions.find_passages(["when does the depot open"])}
+    assert depot[old.id]["replaced"]
+    assert new.id in depot
+    assert {old.id, new.id} <= set(read_ids)
