@@ -147,7 +147,7 @@ def _close(console: Console, answers: list[dict[str, Any]], kept: Path | str | N
     console.rule(style="cyan", characters="━")
     console.print(
         text(
-            f"{amount(len(answers), 'question')}, {answered} answered, {len(answers) - answered} without an answer in the memory"
+            f"{amount(len(answers), 'question')}, {answered} answered, {len(answers) - answered} without an answer"
         )
         + text(f"  ({seconds:.1f} s)", "dim")
     )
