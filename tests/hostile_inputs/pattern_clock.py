@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from worst_texts import text_of, worst_texts
 
 SIZES = (600, 8_000, 100_000)
-PATIENCE = 5.0
+PATIENCE = 1.5
 """Seconds of processor time for all texts of one pattern; a linear one takes some milliseconds."""
 
 FLOOR = 0.004

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
 import rlm_mem
 from rlm_mem.continuum import frontmatter as tiers
 from rlm_mem.dashboard.diffs import word_diff
 from rlm_mem.errors import InputError, RlmMemError, TimeoutError
+from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.ingest.chunking import ChunkingEngine
 from rlm_mem.interchange import frontmatter
 from rlm_mem.offline import OfflineLLM
@@ -139,3 +142,17 @@ def test_rewriting_and_reading_values_end_with_the_time_of_the_program() -> None
     with pytest.raises(TimeoutError):
         read_value("l40000:" + "N" * 40_000, Bounds(), time.monotonic())
     assert read_value("l2:NN", Bounds(), time.monotonic() + 60) == [None, None]
+
+
+@pytest.mark.parametrize("said", ["9" * 5_000, "²"])
+def test_a_length_that_no_body_has_is_refused_or_left_out_of_account(said: str) -> None:
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    scope = {"type": "http", "headers": [(b"content-length", said.encode("latin-1"))]}
+    reading = read_body(Request(scope, receive), 1_000)
+    if said.isascii():
+        with pytest.raises(BodyTooLarge):
+            asyncio.run(reading)
+    else:
+        assert asyncio.run(reading) == b"{}"

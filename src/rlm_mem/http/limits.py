@@ -62,7 +62,7 @@ async def read_body(request: Request, limit: int) -> bytes:
         BodyTooLarge: it is larger, by what it says or by what comes.
     """
     said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > limit:
+    if said.isascii() and said.isdigit() and (len(said) > 18 or int(said) > limit):
         raise BodyTooLarge(limit)
     parts: list[bytes] = []
     size = 0

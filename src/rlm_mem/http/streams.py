@@ -119,7 +119,7 @@ async def _import(exchange: Exchange) -> Response:
 async def _save(request: HttpRequest, path: Path) -> None:
     """The body into a file, never more of it than is allowed."""
     said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > MOST_UPLOAD_BYTES:
+    if said.isascii() and said.isdigit() and (len(said) > 18 or int(said) > MOST_UPLOAD_BYTES):
         raise BodyTooLarge(MOST_UPLOAD_BYTES)
     size = 0
     with path.open("xb") as file:
