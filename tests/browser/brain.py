@@ -69,9 +69,9 @@ def fill(brain: Path) -> None:
     with Memory.open(brain, llm="offline", actor="maya") as memory:
         with memory.batch():
             ids = [
-                memory.remember(text, conversation_id=conversation, tags=[conversation], occurred_at=day)[
-                    "chunk_ids"
-                ][0]
+                memory.remember(
+                    text, conversation_id=conversation, tags=[conversation], occurred_at=day
+                ).chunk_ids[0]
                 for conversation, day, text in NOTES
             ]
         memory.link(ids[3], ids[4], "supports", 0.9, "why LoRa was dropped")

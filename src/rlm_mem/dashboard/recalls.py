@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.dashboard.visits import Visit
     from rlm_mem.memory import Memory
-    from rlm_mem.operations.runs import Operation
+    from rlm_mem.operations.runs import RunKind
     from rlm_mem.recall.outcome import OutcomeWord
     from rlm_mem.recall.trajectory import SubCall, Trajectory
 
@@ -116,7 +116,7 @@ def ask(visit: Visit) -> Response:
     from rlm_mem.recall.run import check_query
 
     question = check_query(visit.text("question", 0))
-    operation: Operation = "reason" if visit.text("operation", 20) == "reason" else "recall"
+    operation: RunKind = "reason" if visit.text("operation", 20) == "reason" else "recall"
     if visit.state.read_only and visit.memory.store.backend.read_only:
         raise InputError(
             "this store is only read, so runs cannot be recorded", hint="Ask with rlm-mem recall."

@@ -10,9 +10,9 @@ from starlette.routing import Route, Router
 from rlm_mem.http.dispatch import Resource
 from rlm_mem.http.encoding import problem_response
 from rlm_mem.http.limits import Buckets
-from rlm_mem.operations.operation import Endpoint
+from rlm_mem.operations.operation import Operation
 from rlm_mem.operations.problems import problem
-from rlm_mem.operations.registry import ENDPOINTS
+from rlm_mem.operations.registry import ROUTES
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -43,12 +43,12 @@ def api_app(
         rate: requests a second that a client may go on with; 0: no limit. ``burst``: at once.
         most_bytes: of a JSON body.
     """
-    by_path: dict[str, list[Endpoint]] = {}
-    for endpoint in ENDPOINTS:
-        by_path.setdefault(endpoint.path, []).append(endpoint)
+    by_path: dict[str, list[Operation]] = {}
+    for operation in ROUTES:
+        by_path.setdefault(operation.path, []).append(operation)
     routes = [
-        Route(path, endpoint=Resource(endpoints, state, most_bytes=most_bytes))
-        for path, endpoints in by_path.items()
+        Route(path, endpoint=Resource(operations, state, most_bytes=most_bytes))
+        for path, operations in by_path.items()
     ]
     return _Api(Router(routes, redirect_slashes=False, default=_nothing), Buckets(rate, burst))
 

@@ -1,4 +1,4 @@
-"""Requests in, answers out: addresses to endpoints, every part held to its type, every error as a problem."""
+"""Requests in, answers out: addresses to operations, every part held to its type, every error as a problem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlm_mem.http.encoding import encode, problem_response
 from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.http.streams import SERVED, Exchange
 from rlm_mem.operations.etags import PreconditionFailed
-from rlm_mem.operations.operation import Ask, Endpoint, Reply
+from rlm_mem.operations.operation import Context, Operation, Reply
 from rlm_mem.operations.paging import next_link
 from rlm_mem.operations.parts import PARTS
 from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
@@ -38,13 +38,13 @@ class Resource:
     """All methods of one address, as an ASGI application.
 
     Args:
-        endpoints: with the same path.
+        operations: with the same path.
         state: of the server.
-        most_bytes: of a body, where the endpoint names no limit of its own.
+        most_bytes: of a body, where the operation names no limit of its own.
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], state: ServerState, *, most_bytes: int) -> None:
-        self._by_method = {endpoint.method: endpoint for endpoint in endpoints}
+    def __init__(self, operations: Sequence[Operation], state: ServerState, *, most_bytes: int) -> None:
+        self._by_method = {operation.method: operation for operation in operations}
         self._state = state
         self._most_bytes = most_bytes
         methods = [*self._by_method, *(["HEAD"] if "GET" in self._by_method else [])]
@@ -54,47 +54,47 @@ class Resource:
         """Answer one request; whatever goes wrong is a problem document."""
         request = Request(scope, receive)
         method = "GET" if request.method == "HEAD" else request.method
-        endpoint = self._by_method.get(method)  # type: ignore[call-overload]
-        if endpoint is None:
+        operation = self._by_method.get(method)  # type: ignore[call-overload]
+        if operation is None:
             why = problem(405, f"{request.method} is not among the methods of this address")
             await problem_response(why, {"Allow": self._allow})(scope, receive, send)
             return
         try:
-            response = await self._answer(endpoint, request)
+            response = await self._answer(operation, request)
         except ClientDisconnect:
             return  # nobody is left to answer
         except Exception as error:  # noqa: BLE001 - the one place where an error of any kind becomes an answer
             response = problem_response(_problem(error, request))
         await response(scope, receive, send)
 
-    async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
+    async def _answer(self, operation: Operation, request: Request) -> Response:
         state = self._state
-        if endpoint.writes and state.read_only:
+        if operation.writes and state.read_only:
             raise StoreReadOnly("this server was started to read only", hint="Start it without --read-only.")
         path = {name: _part(name, value) for name, value in request.path_params.items()}
-        query = None if endpoint.query is None else _parameters(endpoint.query, request)
-        if endpoint.query is None and request.query_params:
+        given: Any = None
+        if operation.parameters is not None:
+            given = _parameters(operation.parameters, request)
+        elif request.query_params:
             raise Refused(_unknown(next(iter(request.query_params)), []))
-        if endpoint.raw_body:
-            _check_media(request, endpoint.raw_body)
-            body = None
+        if operation.raw_body:
+            _check_media(request, operation.raw_body)
         else:
-            body = await self._body(endpoint, request)
-        if endpoint.run is None:
-            return await SERVED[endpoint.name](Exchange(state, request, path, query, body))
-        run, headers = endpoint.run, request.headers
+            body = await self._body(operation, request)
+            given = body if operation.parameters is None else given
+        if operation.run is None:
+            return await SERVED[operation.name](Exchange(state, request, path, given))
+        context = Context(
+            opened=state.opened,
+            path=path,
+            if_match=request.headers.get("if-match") if operation.conditional else None,
+            if_none_match=request.headers.get("if-none-match") if operation.tagged else None,
+            kept_runs=state.runs,
+        )
+        run = operation.run
 
         def carry_out() -> tuple[Reply, bytes]:
-            ask = Ask(
-                state=state,
-                memory=state.memory,
-                path=path,
-                query=query,
-                body=body,
-                if_match=headers.get("if-match") if endpoint.conditional else None,
-                if_none_match=headers.get("if-none-match") if endpoint.tagged else None,
-            )
-            answer = run(ask)
+            answer = run(context, given)
             reply = answer if isinstance(answer, Reply) else Reply(answer)
             return reply, b"" if reply.data is None else encode(reply.data)
 
@@ -105,20 +105,20 @@ class Resource:
             more["Link"] = next_link(request.url.path, request.query_params.multi_items(), cursor)
         return Response(
             content,
-            reply.status or endpoint.status,
+            reply.status or operation.status,
             headers=more,
             media_type=_JSON if content else None,
         )
 
-    async def _body(self, endpoint: Endpoint, request: Request) -> Any:
-        content = await read_body(request, endpoint.most_bytes or self._most_bytes)
-        if endpoint.takes is None:
+    async def _body(self, operation: Operation, request: Request) -> Any:
+        content = await read_body(request, operation.most_bytes or self._most_bytes)
+        if operation.body is None:
             return None
-        if not content and not any(field.required for field in msgspec.structs.fields(endpoint.takes)):
-            return endpoint.takes()
+        if not content and not any(field.required for field in msgspec.structs.fields(operation.body)):
+            return operation.body()
         _check_media(request, (_JSON,))
         try:
-            return _decoded(content, endpoint.takes)
+            return _decoded(content, operation.body)
         except msgspec.ValidationError as error:
             raise Refused(_invalid(str(error), "")) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.operations.operation import Endpoint
+from rlm_mem.operations.operation import Operation, parts_of
 from rlm_mem.operations.parts import PARTS
 from rlm_mem.operations.problems import MEDIA_TYPE, Problem
-from rlm_mem.operations.registry import ENDPOINTS
+from rlm_mem.operations.registry import ROUTES
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import TypeRegistry
@@ -63,9 +62,9 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
     references, components = msgspec.json.schema_components([*kinds.values(), Problem], ref_template=_REF)
     schemas = dict(zip(kinds, references, strict=False))
     paths: dict[str, dict[str, Any]] = {}
-    for endpoint in ENDPOINTS:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(
-            endpoint, schemas, components
+    for operation in ROUTES:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
+            operation, schemas, components
         )
     used = _queries()
     made = {
@@ -78,7 +77,7 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
         },
         "servers": [{"url": "/api/v1"}],
         "security": [{"token": []}],
-        "tags": [{"name": group} for group in dict.fromkeys(endpoint.group for endpoint in ENDPOINTS)],
+        "tags": [{"name": group} for group in dict.fromkeys(operation.group for operation in ROUTES)],
         "paths": paths,
         "components": {
             "schemas": {
@@ -108,8 +107,8 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
 def _kinds() -> dict[str, Any]:
     """Every type that the document shows, by a key for its schema."""
     kinds: dict[str, Any] = {}
-    for endpoint in ENDPOINTS:
-        for kind in (endpoint.gives, endpoint.takes, endpoint.query, *endpoint.others.values()):
+    for operation in ROUTES:
+        for kind in (operation.response, operation.request, *operation.others.values()):
             if kind is not None:
                 kinds[_key(kind)] = kind
     for name, kind in PARTS.items():
@@ -123,54 +122,53 @@ def _key(kind: Any) -> str:
 
 def _queries() -> set[str]:
     """Names of parameter types: their fields stand where they are used, not among the components."""
-    return {endpoint.query.__name__ for endpoint in ENDPOINTS if endpoint.query is not None}
+    return {operation.parameters.__name__ for operation in ROUTES if operation.parameters is not None}
 
 
 def _operation(
-    endpoint: Endpoint, schemas: Mapping[str, Any], components: Mapping[str, Any]
+    operation: Operation, schemas: Mapping[str, Any], components: Mapping[str, Any]
 ) -> dict[str, Any]:
-    description = endpoint.description
-    if endpoint.conditional:
+    description = operation.description
+    if operation.conditional:
         description += (
             " With the ETag of the chunk in `If-Match` it is done only if the chunk is at that revision; "
             "else the answer is 412."
         )
-    operation: dict[str, Any] = {
-        "operationId": endpoint.name,
-        "summary": endpoint.summary,
-        "tags": [endpoint.group],
-        "responses": _responses(endpoint, schemas),
+    shown: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.group],
+        "responses": _responses(operation, schemas),
     }
     if description:
-        operation["description"] = description.strip()
-    parameters = _parameters(endpoint, schemas, components)
+        shown["description"] = description.strip()
+    parameters = _parameters(operation, schemas, components)
     if parameters:
-        operation["parameters"] = parameters
-    if endpoint.takes is not None:
-        required = any(field.required for field in msgspec.structs.fields(endpoint.takes))
-        operation["requestBody"] = {
+        shown["parameters"] = parameters
+    if operation.body is not None:
+        required = any(field.required for field in msgspec.structs.fields(operation.body))
+        shown["requestBody"] = {
             "required": required,
-            "content": {_JSON: {"schema": schemas[_key(endpoint.takes)]}},
+            "content": {_JSON: {"schema": schemas[_key(operation.body)]}},
         }
-    if endpoint.raw_body:
+    if operation.raw_body:
         # Taken as it comes: no schema describes the bytes of a file.
-        content: dict[str, Any] = {media: {} for media in endpoint.raw_body}
-        operation["requestBody"] = {"required": True, "content": content}
-    return operation
+        content: dict[str, Any] = {media: {} for media in operation.raw_body}
+        shown["requestBody"] = {"required": True, "content": content}
+    return shown
 
 
 def _parameters(
-    endpoint: Endpoint, schemas: Mapping[str, Any], components: Mapping[str, Any]
+    operation: Operation, schemas: Mapping[str, Any], components: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     found = [
-        _parameter(name, "path", schemas[f"part:{name}"], required=True)
-        for name in re.findall(r"{(\w+)}", endpoint.path)
+        _parameter(name, "path", schemas[f"part:{name}"], required=True) for name in parts_of(operation.path)
     ]
-    if endpoint.query is not None:
-        shown = components[endpoint.query.__name__]
+    if operation.parameters is not None:
+        shown = components[operation.parameters.__name__]
         for name, schema in shown["properties"].items():
             found.append(_parameter(name, "query", schema, required=name in shown.get("required", ())))
-    if endpoint.tagged:
+    if operation.tagged:
         schema = {"type": "string"}
         about = "The ETag that the client has: 304 when it is still right."
         found.append(_parameter("If-None-Match", "header", {**schema, "description": about}, required=False))
@@ -194,40 +192,40 @@ def _parameter(name: str, place: str, schema: Mapping[str, Any], *, required: bo
     return made
 
 
-def _responses(endpoint: Endpoint, schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _responses(operation: Operation, schemas: Mapping[str, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {}
-    if endpoint.gives is not None:
-        content[_JSON] = {"schema": schemas[_key(endpoint.gives)]}
-    content.update({media: {"schema": dict(schema)} for media, schema in endpoint.media.items()})
-    success: dict[str, Any] = {"description": _REASONS[endpoint.status]}
+    if operation.response is not None:
+        content[_JSON] = {"schema": schemas[_key(operation.response)]}
+    content.update({media: {"schema": dict(schema)} for media, schema in operation.media.items()})
+    success: dict[str, Any] = {"description": _REASONS[operation.status]}
     if content:
         success["content"] = content
-    headers = _headers(endpoint)
+    headers = _headers(operation)
     if headers:
         success["headers"] = headers
-    responses: dict[str, Any] = {str(endpoint.status): success}
-    for status, kind in endpoint.others.items():
+    responses: dict[str, Any] = {str(operation.status): success}
+    for status, kind in operation.others.items():
         responses[str(status)] = {
             "description": _REASONS[status],
             "content": {_JSON: {"schema": schemas[_key(kind)]}},
         }
-    for status, links in endpoint.links.items():
+    for status, links in operation.links.items():
         responses[str(status)]["links"] = {
             name: {"operationId": name, "parameters": dict(parameters)} for name, parameters in links.items()
         }
-    if endpoint.tagged:
+    if operation.tagged:
         responses["304"] = {"description": _REASONS[304]}
-    refusals = [*_REFUSALS, *([412] if endpoint.conditional else [])]
+    refusals = [*_REFUSALS, *([412] if operation.conditional else [])]
     for status in sorted(refusals):
         responses[str(status)] = {"$ref": f"#/components/responses/{status}"}
     return responses
 
 
-def _headers(endpoint: Endpoint) -> dict[str, Any]:
+def _headers(operation: Operation) -> dict[str, Any]:
     headers: dict[str, Any] = {}
-    if endpoint.tagged:
+    if operation.tagged:
         headers["ETag"] = {"description": "The revision.", "schema": {"type": "string"}, "required": True}
-    if endpoint.paged:
+    if operation.paged:
         headers["Link"] = {
             "description": 'The next page, where there is one (rel="next").', "schema": {"type": "string"},
         }  # fmt: skip

@@ -27,7 +27,7 @@ from rlm_mem.operations.uploads import Imported, import_file
 if TYPE_CHECKING:
     from starlette.requests import Request as HttpRequest
 
-    from rlm_mem.operations.runs import Operation
+    from rlm_mem.operations.runs import RunKind
     from rlm_mem.operations.state import ServerState
 
 __all__ = ["SERVED", "Exchange"]
@@ -40,8 +40,7 @@ class Exchange:
     state: ServerState
     request: HttpRequest
     path: Mapping[str, str]
-    query: Any = None
-    body: Any = None
+    given: Any = None
 
 
 async def _recall(exchange: Exchange) -> Response:
@@ -52,8 +51,8 @@ async def _reason(exchange: Exchange) -> Response:
     return await _ask(exchange, "reason")
 
 
-async def _ask(exchange: Exchange, operation: Operation) -> Response:
-    given: AskRequest = exchange.body
+async def _ask(exchange: Exchange, operation: RunKind) -> Response:
+    given: AskRequest = exchange.given
     state = exchange.state
     limits = await state.work(lambda memory: limits_of(memory, given.limits))
     run = state.runs.start(operation, given.question, limits)
@@ -76,7 +75,7 @@ async def _ask(exchange: Exchange, operation: Operation) -> Response:
 async def _events(exchange: Exchange) -> Response:
     run = exchange.state.runs.get(exchange.path["run_id"])
     last = exchange.request.headers.get("last-event-id", "")
-    after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else exchange.query.after
+    after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else exchange.given.after
     if wants_events(exchange.request):
         return stream(run_events(run, after, owned=False))
     events = [RunEventOut(one.seq, one.kind, one.data) for one in run.events[after:]]
@@ -101,7 +100,7 @@ async def _changes(exchange: Exchange) -> Response:
 
 
 async def _import(exchange: Exchange) -> Response:
-    query: ImportQuery = exchange.query
+    query: ImportQuery = exchange.given
     folder = await exchange.state.run_in_worker(lambda: tempfile.mkdtemp(prefix="rlm-mem-import-"))
     try:
         path = Path(folder) / query.name
@@ -131,7 +130,7 @@ async def _save(request: HttpRequest, path: Path) -> None:
 
 
 async def _export(exchange: Exchange) -> Response:
-    query: ExportQuery = exchange.query
+    query: ExportQuery = exchange.given
     name = f"memories.{query.format}"
     folder = await exchange.state.run_in_worker(lambda: tempfile.mkdtemp(prefix="rlm-mem-export-"))
 

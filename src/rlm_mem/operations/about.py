@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import Struct
 
 from rlm_mem.errors import RlmMemError
-from rlm_mem.operations.operation import Ask, Endpoint
+from rlm_mem.operations.operation import Context, Operation
 
-__all__ = ["ENDPOINTS"]
+__all__ = ["OPERATIONS"]
 
 _GROUP = "server"
 
@@ -25,21 +25,21 @@ class About(Struct):
     link_types: list[str]
 
 
-def _about(ask: Ask) -> About:
+def _about(context: Context, _: object) -> About:
     from rlm_mem import __version__
 
-    store = ask.memory.store
+    store = context.memory.store
     try:
-        model = ask.memory.llm.name
+        model = context.memory.llm.name
     except RlmMemError as error:
         model = f"not usable: {error}"
     return About(
-        __version__, store.namespace, ask.state.read_only, model, list(store.types.chunk_types),
+        __version__, store.namespace, context.settings.read_only, model, list(store.types.chunk_types),
         list(store.types.link_types),
     )  # fmt: skip
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/about", "getAbout", "What answers here.", _GROUP, run=_about, gives=About),
-    Endpoint("GET", "/openapi.json", "getDocument", "This document.", _GROUP, gives=dict[str, Any]),
+OPERATIONS: tuple[Operation, ...] = (
+    Operation("GET", "/about", "getAbout", "What answers here.", _GROUP, run=_about, response=About),
+    Operation("GET", "/openapi.json", "getDocument", "This document.", _GROUP, response=dict[str, Any]),
 )

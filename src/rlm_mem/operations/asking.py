@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct, field, to_builtins
 
 from rlm_mem.operations.answers import Conclusion, RecallAnswer, answer_of
-from rlm_mem.operations.operation import EVENT_STREAM, Ask, Endpoint
+from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation
 from rlm_mem.operations.problems import Problem
-from rlm_mem.operations.runs import Kind, LiveRun, Operation, State
+from rlm_mem.operations.runs import Kind, LiveRun, RunKind, State
 from rlm_mem.operations.types import (
     Line,
-    Query,
     Question,
     Request,
     Tags,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from rlm_mem.search import Hit
 
 __all__ = [
-    "ENDPOINTS",
+    "OPERATIONS",
     "AskRequest",
     "EventQuery",
     "RunEventOut",
@@ -120,7 +119,7 @@ class RunOut(Struct):
     """A run of this server: its state, and how it ended."""
 
     id: str
-    operation: Operation
+    operation: RunKind
     question: str
     state: State
     started_at: str
@@ -152,17 +151,16 @@ class RunEvents(Struct):
     items: list[RunEventOut]
 
 
-class EventQuery(Query):
+class EventQuery(Request):
     """From where on."""
 
     after: Annotated[int, Meta(ge=0, le=2**31, description="Number of the last event that is known.")] = 0
 
 
-def _search(ask: Ask) -> Hits:
+def _search(context: Context, request: SearchRequest) -> Hits:
     from rlm_mem.search import Filters
 
-    given: SearchRequest = ask.body
-    wanted = given.filters
+    wanted = request.filters
     filters = Filters(
         tags_all=tuple(wanted.tags_all),
         tags_any=tuple(wanted.tags_any),
@@ -173,13 +171,13 @@ def _search(ask: Ask) -> Hits:
         speaker=wanted.speaker,
         include_superseded=wanted.include_superseded,
     )
-    found = ask.memory.search(
-        given.query,
-        limit=given.limit,
+    found = context.memory.search(
+        request.query,
+        limit=request.limit,
         filters=filters,
-        by=given.by,
-        as_of=given.as_of,
-        explain=given.explain,
+        by=request.by,
+        as_of=request.as_of,
+        explain=request.explain,
     )
     return Hits([_hit(hit) for hit in found])
 
@@ -219,16 +217,16 @@ def run_out(run: LiveRun) -> RunOut:
     )
 
 
-def _runs(ask: Ask) -> Runs:
-    return Runs([run_out(run) for run in ask.state.runs.list()])
+def _runs(context: Context, _: object) -> Runs:
+    return Runs([run_out(run) for run in context.runs.list()])
 
 
-def _run(ask: Ask) -> RunOut:
-    return run_out(ask.state.runs.get(ask.path["run_id"]))
+def _run(context: Context, _: object) -> RunOut:
+    return run_out(context.runs.get(context.path["run_id"]))
 
 
-def _cancel(ask: Ask) -> RunOut:
-    run = ask.state.runs.get(ask.path["run_id"])
+def _cancel(context: Context, _: object) -> RunOut:
+    run = context.runs.get(context.path["run_id"])
     run.cancel()
     return run_out(run)
 
@@ -242,34 +240,34 @@ _BEGUN = {
     200: {"getTrajectory": {"trajectory_id": "$response.body#/trajectory_id"}},
 }
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "POST", "/search", "search", "Rank memories against words, without a model.", _GROUP,
-        run=_search, takes=SearchRequest, gives=Hits,
+        run=_search, request=SearchRequest, response=Hits,
     ),
-    Endpoint(
+    Operation(
         "POST", "/recall", "recall", "Answer a question by programs that the model writes.", _GROUP,
-        takes=AskRequest, gives=RecallAnswer, others={202: RunOut}, media=_STREAM, description=_LIVE,
+        request=AskRequest, response=RecallAnswer, others={202: RunOut}, media=_STREAM, description=_LIVE,
         links=_BEGUN,
     ),
-    Endpoint(
+    Operation(
         "POST", "/reason", "reason", "Follow links across memories to a conclusion with its path.", _GROUP,
-        takes=AskRequest, gives=Conclusion, others={202: RunOut}, media=_STREAM, description=_LIVE,
+        request=AskRequest, response=Conclusion, others={202: RunOut}, media=_STREAM, description=_LIVE,
         links=_BEGUN,
     ),
-    Endpoint("GET", "/runs", "listRuns", "Runs of this server, newest first.", _GROUP, run=_runs, gives=Runs),
-    Endpoint(
+    Operation("GET", "/runs", "listRuns", "Runs of this server, newest first.", _GROUP, run=_runs, response=Runs),
+    Operation(
         "GET", "/runs/{run_id}", "getRun", "One run: its state, and how it ended.", _GROUP,
-        run=_run, gives=RunOut,
+        run=_run, response=RunOut,
     ),
-    Endpoint(
+    Operation(
         "GET", "/runs/{run_id}/events", "getRunEvents", "What happened in a run, so far or as it happens.", _GROUP,
-        query=EventQuery, gives=RunEvents, media=_STREAM,
+        request=EventQuery, response=RunEvents, media=_STREAM,
         description="With `Accept: text/event-stream` they come as they happen, until the run has ended; "
         "`Last-Event-ID` goes on where a connection broke.",
     ),
-    Endpoint(
+    Operation(
         "POST", "/runs/{run_id}/cancel", "cancelRun", "End a run.", _GROUP,
-        run=_cancel, gives=RunOut,
+        run=_cancel, response=RunOut,
     ),
 )  # fmt: skip

@@ -14,12 +14,12 @@ from rlm_mem.operations import chunks, links
 from rlm_mem.operations.chunks import ChunkChange, NewChunk, Remembered, RememberRequest, UndoRequest
 from rlm_mem.operations.etags import PreconditionFailed
 from rlm_mem.operations.links import LinkRequest, LinkState
-from rlm_mem.operations.operation import Ask, Endpoint, Reply
+from rlm_mem.operations.operation import Context, Operation, Reply
 from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter
 
-__all__ = ["ENDPOINTS"]
+__all__ = ["OPERATIONS"]
 
 MOST_STEPS = 500
 
@@ -115,24 +115,24 @@ class BatchDone(Struct):
 
 
 #: Each step is carried out by the function of its own address, so that the same rules hold for both.
-_RUNS: dict[type[Request], Callable[[Ask], Any]] = {
+_RUNS: dict[type[Request], Callable[[Context, Any], Any]] = {
     Remember: chunks.remember, Create: chunks.create, Update: chunks.change, Undo: chunks.undo,
     Delete: chunks.delete, Restore: chunks.restore, Link: links.link, Unlink: links.unlink,
 }  # fmt: skip
 
 
-def _batch(ask: Ask) -> BatchDone:
+def _batch(context: Context, request: BatchRequest) -> BatchDone:
     done: list[StepDone] = []
-    with ask.memory.batch():
-        for number, step in enumerate(ask.body.steps):
+    with context.memory.batch():
+        for number, step in enumerate(request.steps):
             try:
-                done.append(_carry_out(ask, step, done))
+                done.append(_carry_out(context, step, done))
             except (RlmMemError, Refused) as error:
                 raise Refused(_of_step(error, number, step)) from error
     return BatchDone(done)
 
 
-def _carry_out(ask: Ask, step: Step, done: list[StepDone]) -> StepDone:
+def _carry_out(context: Context, step: Step, done: list[StepDone]) -> StepDone:
     path = {
         name: _chunk(given, done) if name in ("chunk_id", "target_id") else given
         for name in ("chunk_id", "target_id", "link_type")
@@ -141,7 +141,8 @@ def _carry_out(ask: Ask, step: Step, done: list[StepDone]) -> StepDone:
     wanted = getattr(step, "if_revision", None)
     answer = _RUNS[type(step)](
         # A step holds the fields of the body and of the parameters of its address.
-        replace(ask, path=path, query=step, body=step, if_match=None if wanted is None else f'"{wanted}"')
+        replace(context, path=path, if_match=None if wanted is None else f'"{wanted}"'),
+        step,
     )
     made = answer.data if isinstance(answer, Reply) else answer
     kind = str(type(step).__struct_config__.tag)
@@ -177,10 +178,10 @@ def _of_step(error: Exception, number: int, step: Step) -> Problem:
     )
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "POST", "/batch", "batch", "Make several changes in one commit: all of them, or none.", "chunks",
-        run=_batch, takes=BatchRequest, gives=BatchDone, writes=True,
+        run=_batch, request=BatchRequest, response=BatchDone, writes=True,
         description="The problem of a step that cannot be made names the step (`/steps/N`), and nothing is done.",
     ),
 )  # fmt: skip

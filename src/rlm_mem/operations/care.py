@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from rlm_mem.operations.operation import Ask, Endpoint
+from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.tier_care import DryRun
 
-__all__ = ["ENDPOINTS"]
+__all__ = ["OPERATIONS"]
 
 _GROUP = "care"
 
@@ -67,56 +67,56 @@ def _finding(one: Any) -> FindingOut:
     return FindingOut(one.code, one.message, one.file, one.chunk_id, one.target_id, one.link_type)
 
 
-def _check(ask: Ask) -> Checked:
-    return Checked([_finding(one) for one in ask.memory.check()])
+def _check(context: Context, _: object) -> Checked:
+    return Checked([_finding(one) for one in context.memory.check()])
 
 
-def _repair(ask: Ask) -> Repaired:
-    dry_run: bool = ask.body.dry_run
+def _repair(context: Context, request: DryRun) -> Repaired:
+    dry_run: bool = request.dry_run
     return Repaired(
         dry_run,
         [
             RepairOut(_finding(one.finding), one.action, one.done, one.manual, one.error)
-            for one in ask.memory.repair(dry_run=dry_run)
+            for one in context.memory.repair(dry_run=dry_run)
         ],
     )
 
 
-def _checkpoint(ask: Ask) -> Checkpointed:
-    return Checkpointed(ask.memory.store.checkpoint())
+def _checkpoint(context: Context, _: object) -> Checkpointed:
+    return Checkpointed(context.memory.store.checkpoint())
 
 
 def _synced(report: Any) -> Synced:
     return Synced(list(report.added), list(report.changed), list(report.removed), list(report.unreadable))
 
 
-def _sync(ask: Ask) -> Synced:
-    return _synced(ask.memory.sync())
+def _sync(context: Context, _: object) -> Synced:
+    return _synced(context.memory.sync())
 
 
-def _rebuild(ask: Ask) -> Synced:
-    return _synced(ask.memory.rebuild_index())
+def _rebuild(context: Context, _: object) -> Synced:
+    return _synced(context.memory.rebuild_index())
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "POST", "/check", "check", "Every integrity check over files, links and index.", _GROUP,
-        run=_check, gives=Checked,
+        run=_check, response=Checked,
     ),
-    Endpoint(
+    Operation(
         "POST", "/repair", "repair", "Mend what can be mended without deleting content; by default a dry run.",
-        _GROUP, run=_repair, takes=DryRun, gives=Repaired, writes=True,
+        _GROUP, run=_repair, request=DryRun, response=Repaired, writes=True,
     ),
-    Endpoint(
+    Operation(
         "POST", "/checkpoint", "checkpoint", "Fold access counts into the files and write the JSON views.", _GROUP,
-        run=_checkpoint, gives=Checkpointed, writes=True,
+        run=_checkpoint, response=Checkpointed, writes=True,
     ),
-    Endpoint(
+    Operation(
         "POST", "/sync", "sync", "Notice files changed by hand or by git.", _GROUP,
-        run=_sync, gives=Synced, writes=True,
+        run=_sync, response=Synced, writes=True,
     ),
-    Endpoint(
+    Operation(
         "POST", "/rebuild", "rebuildIndex", "Build the index anew from the files.", _GROUP,
-        run=_rebuild, gives=Synced, writes=True,
+        run=_rebuild, response=Synced, writes=True,
     ),
 )  # fmt: skip

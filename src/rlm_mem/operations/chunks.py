@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 from rlm_mem.chunk import parse_time
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.etags import etag, matched, not_modified
-from rlm_mem.operations.operation import Ask, Endpoint, Reply
+from rlm_mem.operations.operation import Context, Operation, Reply
 from rlm_mem.operations.paging import decode_cursor, encode_cursor
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import ChunkOut, ChunkSummary, chunk_out, summary_of
@@ -21,7 +21,6 @@ from rlm_mem.operations.types import (
     Extra,
     Limit,
     Line,
-    Query,
     Request,
     Revision,
     Secrets,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from rlm_mem.text.secrets import Screened
 
 __all__ = [
-    "ENDPOINTS", "PREFIX", "ChunkChange", "ChunkPage", "NewChunk", "RememberRequest", "Remembered", "UndoRequest",
+    "OPERATIONS", "PREFIX", "ChunkChange", "ChunkPage", "NewChunk", "RememberRequest", "Remembered", "UndoRequest",
     "change", "create", "delete", "remember", "restore", "undo",
 ]  # fmt: skip
 
@@ -82,7 +81,7 @@ class ChunkWritten(ChunkOut):
 
 
 class NewChunk(Request):
-    """One chunk, stored as it is given."""
+    """One chunk, stored as it is request."""
 
     content: Annotated[str, Meta(min_length=1, max_length=200_000, pattern=r"\S")]
     type: ChunkType = "note"
@@ -120,19 +119,19 @@ class UndoRequest(Request):
     to_revision: Annotated[Revision, Meta(description="By default the one before the present.")] | None = None
 
 
-class ReadQuery(Query):
+class ReadQuery(Request):
     """How to read a chunk."""
 
     track: Annotated[bool, Meta(description="Count this read.")] = True
 
 
-class DeleteQuery(Query):
+class DeleteQuery(Request):
     """How to delete a chunk."""
 
     permanent: Annotated[bool, Meta(description="Remove it for good, with its versions.")] = False
 
 
-class ListQuery(Query):
+class ListQuery(Request):
     """Which chunks to list."""
 
     conversation_id: Line | None = None
@@ -148,7 +147,7 @@ class ListQuery(Query):
     cursor: Cursor | None = None
 
 
-class ArchiveQuery(Query):
+class ArchiveQuery(Request):
     """Which deleted chunks to list."""
 
     conversation_id: Line | None = None
@@ -207,20 +206,19 @@ def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply:
     return Reply(shown, None, {"ETag": etag(chunk), **headers})
 
 
-def remember(ask: Ask) -> Remembered:
+def remember(context: Context, request: RememberRequest) -> Remembered:
     """Remember a text; also a step of a batch, as all of these."""
-    given: RememberRequest = ask.body
-    made = ask.memory.remember(
-        given.text,
-        conversation_id=given.conversation_id,
-        tags=given.tags,
-        confidence=given.confidence,
-        chunk_type=given.type,
-        source=given.source,
-        occurred_at=given.occurred_at,
-        metadata={"extra": given.extra} if given.extra else None,
-        provenance=given.provenance,
-        secrets=given.secrets,
+    made = context.memory.remember(
+        request.text,
+        conversation_id=request.conversation_id,
+        tags=request.tags,
+        confidence=request.confidence,
+        chunk_type=request.type,
+        source=request.source,
+        occurred_at=request.occurred_at,
+        metadata={"extra": request.extra} if request.extra else None,
+        provenance=request.provenance,
+        secrets=request.secrets,
     )
     return Remembered(
         chunk_ids=made.chunk_ids,
@@ -238,85 +236,83 @@ def _check_period(valid_from: str | None, valid_to: str | None) -> None:
         raise Refused(problem(409, f"valid_from {valid_from} is after valid_to {valid_to}"))
 
 
-def create(ask: Ask) -> Reply:
-    """Store one chunk as it is given."""
-    given: NewChunk = ask.body
-    _check_period(given.valid_from, given.valid_to)
+def create(context: Context, request: NewChunk) -> Reply:
+    """Store one chunk as it is request."""
+    _check_period(request.valid_from, request.valid_to)
     found: list[Screened] = []
-    chunk = ask.memory.store.create_chunk(
-        given.content,
-        type=given.type,
-        metadata={"extra": given.extra} if given.extra else None,
-        tags=given.tags,
-        confidence=given.confidence,
-        conversation_id=given.conversation_id,
-        source=given.source,
-        occurred_at=given.occurred_at,
-        valid_from=given.valid_from,
-        valid_to=given.valid_to,
-        provenance=given.provenance,
-        secrets=given.secrets,
+    chunk = context.memory.store.create_chunk(
+        request.content,
+        type=request.type,
+        metadata={"extra": request.extra} if request.extra else None,
+        tags=request.tags,
+        confidence=request.confidence,
+        conversation_id=request.conversation_id,
+        source=request.source,
+        occurred_at=request.occurred_at,
+        valid_from=request.valid_from,
+        valid_to=request.valid_to,
+        provenance=request.provenance,
+        secrets=request.secrets,
         on_secret=found.append,
     )
     return _written(chunk, found, Location=f"{PREFIX}/chunks/{chunk.id}")
 
 
-def _read(ask: Ask) -> Reply:
-    chunk_id, query = ask.path["chunk_id"], ask.query
-    chunk = _found(ask.memory.store.get_chunk(chunk_id, track=query.track), chunk_id)
-    if not_modified(ask, chunk):
+def _read(context: Context, request: ReadQuery) -> Reply:
+    chunk_id = context.path["chunk_id"]
+    chunk = _found(context.memory.store.get_chunk(chunk_id, track=request.track), chunk_id)
+    if not_modified(context, chunk):
         return Reply(status=304, headers={"ETag": etag(chunk)})
     return _told(chunk)
 
 
-def _reads(ask: Ask) -> Reads:
-    chunk_id = ask.path["chunk_id"]
-    about = _found(ask.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
+def _reads(context: Context, _: object) -> Reads:
+    chunk_id = context.path["chunk_id"]
+    about = _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
     return Reads(about.access_count, about.accessed_at)
 
 
-def change(ask: Ask) -> Reply:
+def change(context: Context, request: ChunkChange) -> Reply:
     """Change a chunk."""
-    chunk_id: str = ask.path["chunk_id"]
-    given: ChunkChange = ask.body
+    chunk_id: str = context.path["chunk_id"]
     about: dict[str, Any] = {
         name: value
         for name in ("conversation_id", "source", "occurred_at", "valid_from", "valid_to", "extra")
-        if (value := getattr(given, name)) is not None
+        if (value := getattr(request, name)) is not None
     }
     found: list[Screened] = []
-    with matched(ask, chunk_id):
-        if given.valid_from or given.valid_to:
-            present = _found(ask.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
-            _check_period(given.valid_from or present.valid_from, given.valid_to or present.valid_to)
-        chunk = ask.memory.store.update_chunk(
+    with matched(context, chunk_id):
+        if request.valid_from or request.valid_to:
+            present = _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
+            _check_period(request.valid_from or present.valid_from, request.valid_to or present.valid_to)
+        chunk = context.memory.store.update_chunk(
             chunk_id,
-            content=given.content,
+            content=request.content,
             metadata=about or None,
-            tags=given.tags,
-            confidence=given.confidence,
-            chunk_type=given.type,
-            secrets=given.secrets,
+            tags=request.tags,
+            confidence=request.confidence,
+            chunk_type=request.type,
+            secrets=request.secrets,
             on_secret=found.append,
         )
     return _written(_found(chunk, chunk_id), found)
 
 
-def delete(ask: Ask) -> Reply:
+def delete(context: Context, request: DeleteQuery) -> Reply:
     """Archive a chunk, or remove it for good."""
-    chunk_id = ask.path["chunk_id"]
-    with matched(ask, chunk_id):
-        if not ask.memory.delete(chunk_id, ask.query.permanent):
+    chunk_id = context.path["chunk_id"]
+    with matched(context, chunk_id):
+        if not context.memory.delete(chunk_id, request.permanent):
             raise NotFoundError(f"there is no chunk {chunk_id}")
     return Reply(status=204)
 
 
-def restore(ask: Ask) -> Reply:
+def restore(context: Context, _: object) -> Reply:
     """Bring a chunk back from the archive."""
-    chunk_id = ask.path["chunk_id"]
-    with matched(ask, chunk_id, archived=True):
-        chunk = ask.memory.restore(chunk_id)
-    if chunk is None and ask.memory.store.exists(chunk_id):
+    chunk_id = context.path["chunk_id"]
+    with matched(context, chunk_id, archived=True):
+        chunk = context.memory.restore(chunk_id)
+    if chunk is None and context.memory.store.exists(chunk_id):
         raise Refused(
             problem(409, f"{chunk_id} is not in the archive: it was never deleted, or is back already")
         )
@@ -325,56 +321,54 @@ def restore(ask: Ask) -> Reply:
     return _told(chunk)
 
 
-def _history(ask: Ask) -> Versions:
-    versions = ask.memory.history(ask.path["chunk_id"])
+def _history(context: Context, _: object) -> Versions:
+    versions = context.memory.history(context.path["chunk_id"])
     if not versions:
-        raise NotFoundError(f"there is no chunk {ask.path['chunk_id']}")
+        raise NotFoundError(f"there is no chunk {context.path['chunk_id']}")
     return Versions(
         [VersionOut(one.revision, one.modified_at, one.current, chunk_out(one.chunk)) for one in versions]
     )
 
 
-def undo(ask: Ask) -> Reply:
+def undo(context: Context, request: UndoRequest) -> Reply:
     """Bring back a former version."""
-    chunk_id = ask.path["chunk_id"]
-    with matched(ask, chunk_id):
-        chunk = ask.memory.undo(chunk_id, to_revision=ask.body.to_revision)
+    chunk_id = context.path["chunk_id"]
+    with matched(context, chunk_id):
+        chunk = context.memory.undo(chunk_id, to_revision=request.to_revision)
     if chunk is None:
         raise NotFoundError(f"{chunk_id} has no such version", hint="Its history lists those that were kept.")
     return _told(chunk)
 
 
-def _list(ask: Ask) -> ChunkPage:
-    query: ListQuery = ask.query
-    ids, after = ask.memory.store.list_page(
-        query.limit,
-        after=None if query.cursor is None else decode_cursor(query.order, query.cursor, _Place),
-        conversation_id=query.conversation_id,
-        start=query.start,
-        end=query.end,
-        tags=query.tag,
-        any_tags=query.any_tag,
-        chunk_type=query.type,
-        newest_first=query.order == "newest",
+def _list(context: Context, request: ListQuery) -> ChunkPage:
+    ids, after = context.memory.store.list_page(
+        request.limit,
+        after=None if request.cursor is None else decode_cursor(request.order, request.cursor, _Place),
+        conversation_id=request.conversation_id,
+        start=request.start,
+        end=request.end,
+        tags=request.tag,
+        any_tags=request.any_tag,
+        chunk_type=request.type,
+        newest_first=request.order == "newest",
     )
-    return _page(ask.memory.store.summaries(ids), query.order, after)
+    return _page(context.memory.store.summaries(ids), request.order, after)
 
 
-def _archive(ask: Ask) -> ChunkPage:
-    query: ArchiveQuery = ask.query
-    store = ask.memory.store
+def _archive(context: Context, request: ArchiveQuery) -> ChunkPage:
+    store = context.memory.store
     ids, after = store.list_page(
-        query.limit,
-        after=None if query.cursor is None else decode_cursor(query.order, query.cursor, _Place),
-        conversation_id=query.conversation_id,
-        start=query.start,
-        end=query.end,
-        chunk_type=query.type,
-        newest_first=query.order == "newest",
+        request.limit,
+        after=None if request.cursor is None else decode_cursor(request.order, request.cursor, _Place),
+        conversation_id=request.conversation_id,
+        start=request.start,
+        end=request.end,
+        chunk_type=request.type,
+        newest_first=request.order == "newest",
         archived=True,
     )
     chunks = (store.get_archived(chunk_id) for chunk_id in ids)
-    return _page([chunk for chunk in chunks if chunk is not None], query.order, after)
+    return _page([chunk for chunk in chunks if chunk is not None], request.order, after)
 
 
 def _page(found: list[Summary] | list[Chunk], order: str, after: _Place | None) -> ChunkPage:
@@ -383,12 +377,12 @@ def _page(found: list[Summary] | list[Chunk], order: str, after: _Place | None) 
     )
 
 
-def _archived(ask: Ask) -> Reply:
-    chunk_id = ask.path["chunk_id"]
-    chunk = ask.memory.store.get_archived(chunk_id)
+def _archived(context: Context, _: object) -> Reply:
+    chunk_id = context.path["chunk_id"]
+    chunk = context.memory.store.get_archived(chunk_id)
     if chunk is None:
         raise NotFoundError(f"the archive has no chunk {chunk_id}")
-    if not_modified(ask, chunk):
+    if not_modified(context, chunk):
         return Reply(status=304, headers={"ETag": etag(chunk)})
     return Reply(chunk_out(chunk, archived=True), headers={"ETag": etag(chunk)})
 
@@ -400,53 +394,53 @@ _NEXT = dict.fromkeys(
     _MADE,
 )  # fmt: skip
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "POST", "/remember", "remember", "Remember text of any length, in one commit.", _GROUP,
-        run=remember, takes=RememberRequest, gives=Remembered, writes=True,
+        run=remember, request=RememberRequest, response=Remembered, writes=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/chunks", "listChunks", "List chunks by filter, in order of time.", _GROUP,
-        run=_list, query=ListQuery, gives=ChunkPage, paged=True,
+        run=_list, request=ListQuery, response=ChunkPage, paged=True,
     ),
-    Endpoint(
-        "POST", "/chunks", "createChunk", "Store one chunk as it is given.", _GROUP,
-        run=create, takes=NewChunk, gives=ChunkWritten, status=201, writes=True, links={201: _NEXT},
+    Operation(
+        "POST", "/chunks", "createChunk", "Store one chunk as it is request.", _GROUP,
+        run=create, request=NewChunk, response=ChunkWritten, status=201, writes=True, links={201: _NEXT},
     ),
-    Endpoint(
+    Operation(
         "GET", "/chunks/{chunk_id}", "getChunk", "Read one chunk whole.", _GROUP,
-        run=_read, query=ReadQuery, gives=ChunkOut, tagged=True,
+        run=_read, request=ReadQuery, response=ChunkOut, tagged=True,
     ),
-    Endpoint(
+    Operation(
         "PATCH", "/chunks/{chunk_id}", "updateChunk", "Change a chunk; its former version is kept.", _GROUP,
-        run=change, takes=ChunkChange, gives=ChunkWritten, writes=True, conditional=True,
+        run=change, request=ChunkChange, response=ChunkWritten, writes=True, conditional=True,
     ),
-    Endpoint(
+    Operation(
         "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or remove it for good.",
-        _GROUP, run=delete, query=DeleteQuery, status=204, writes=True, conditional=True,
+        _GROUP, run=delete, request=DeleteQuery, status=204, writes=True, conditional=True,
     ),
-    Endpoint(
+    Operation(
         "POST", "/chunks/{chunk_id}/restore", "restoreChunk", "Bring a chunk back from the archive.", _GROUP,
-        run=restore, gives=ChunkOut, writes=True, conditional=True,
+        run=restore, response=ChunkOut, writes=True, conditional=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/chunks/{chunk_id}/history", "getHistory", "Every kept version of a chunk.", _GROUP,
-        run=_history, gives=Versions,
+        run=_history, response=Versions,
     ),
-    Endpoint(
+    Operation(
         "POST", "/chunks/{chunk_id}/undo", "undoChunk", "Bring back a former version as a new revision.",
-        _GROUP, run=undo, takes=UndoRequest, gives=ChunkOut, writes=True, conditional=True,
+        _GROUP, run=undo, request=UndoRequest, response=ChunkOut, writes=True, conditional=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/chunks/{chunk_id}/reads", "getReads", "How often a chunk was read.", _GROUP,
-        run=_reads, gives=Reads,
+        run=_reads, response=Reads,
     ),
-    Endpoint(
+    Operation(
         "GET", "/archive", "listArchive", "List deleted chunks, in order of time.", _GROUP,
-        run=_archive, query=ArchiveQuery, gives=ChunkPage, paged=True,
+        run=_archive, request=ArchiveQuery, response=ChunkPage, paged=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", _GROUP,
-        run=_archived, gives=ChunkOut, tagged=True,
+        run=_archived, response=ChunkOut, tagged=True,
     ),
 )  # fmt: skip

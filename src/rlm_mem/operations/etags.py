@@ -11,7 +11,7 @@ from rlm_mem.errors import NotFoundError, RlmMemError
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.operations.operation import Ask
+    from rlm_mem.operations.operation import Context
 
 __all__ = ["PreconditionFailed", "etag", "matched", "not_modified", "tags_in"]
 
@@ -32,27 +32,27 @@ def tags_in(header: str) -> list[str]:
     return ["*"] if header.strip() == "*" else _TAG.findall(header)
 
 
-def not_modified(ask: Ask, chunk: Chunk) -> bool:
+def not_modified(context: Context, chunk: Chunk) -> bool:
     """Whether the client has this revision already (weak comparison)."""
-    if ask.if_none_match is None:
+    if context.if_none_match is None:
         return False
-    known = tags_in(ask.if_none_match)
+    known = tags_in(context.if_none_match)
     return "*" in known or etag(chunk) in [tag.removeprefix("W/") for tag in known]
 
 
 @contextlib.contextmanager
-def matched(ask: Ask, chunk_id: str, *, archived: bool = False) -> Iterator[None]:
+def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Iterator[None]:
     """Hold the write lock while the chunk has a revision that If-Match names; without that header, just go on.
 
     Raises:
         PreconditionFailed: it has another one. NotFoundError: there is no such chunk.
     """
-    if ask.if_match is None:
+    if context.if_match is None:
         yield
         return
-    wanted = tags_in(ask.if_match)
-    with ask.memory.batch():
-        store = ask.memory.store
+    wanted = tags_in(context.if_match)
+    with context.memory.batch():
+        store = context.memory.store
         chunk = store.get_archived(chunk_id) if archived else store.get_chunk(chunk_id, track=False)
         if chunk is None:
             raise NotFoundError(f"there is no chunk {chunk_id}")

@@ -9,19 +9,19 @@ from msgspec import Meta, Struct
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage
 from rlm_mem.operations.etags import etag, matched
-from rlm_mem.operations.operation import Ask, Endpoint, Reply
+from rlm_mem.operations.operation import Context, Operation, Reply
 from rlm_mem.operations.paging import decode_cursor, encode_cursor, page_of
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import Neighbour, iso, neighbour, summary_of
-from rlm_mem.operations.types import Confidence, Cursor, Limit, LongText, Query, Request, Time, TypeFilter
+from rlm_mem.operations.types import Confidence, Cursor, Limit, LongText, Request, Time, TypeFilter
 
-__all__ = ["ENDPOINTS", "LinkRequest", "LinkState", "link", "unlink"]
+__all__ = ["OPERATIONS", "LinkRequest", "LinkState", "link", "unlink"]
 
 _GROUP = "links"
 _Place = tuple[float, int]
 
 
-class LinkQuery(Query):
+class LinkQuery(Request):
     """Which links to list."""
 
     type: TypeFilter | None = None
@@ -38,7 +38,7 @@ class LinkRequest(Request):
     reasoning: LongText | None = None
 
 
-class UnlinkQuery(Query):
+class UnlinkQuery(Request):
     """Which links to remove."""
 
     type: Annotated[TypeFilter, Meta(description="By default links of every type.")] | None = None
@@ -66,7 +66,7 @@ class Unlinked(Struct):
     removed: int
 
 
-class NeighbourQuery(Query):
+class NeighbourQuery(Request):
     """How many neighbours."""
 
     before: Annotated[int, Meta(ge=0, le=100)] = 1
@@ -80,7 +80,7 @@ class Neighbours(Struct):
     after: list[str]
 
 
-class CountQuery(Query):
+class CountQuery(Request):
     """Which page of a list of counts."""
 
     limit: Limit = 50
@@ -117,7 +117,7 @@ class ConversationPage(Struct):
     next_cursor: str | None
 
 
-class TimelineQuery(Query):
+class TimelineQuery(Request):
     """Which period."""
 
     start: Annotated[Time, Meta(description="Only from this time on.")] | None = None
@@ -143,49 +143,48 @@ class Figures(Struct):
     more: dict[str, Any]
 
 
-def _there(ask: Ask, chunk_id: str) -> None:
-    if not ask.memory.store.exists(chunk_id):
+def _there(context: Context, chunk_id: str) -> None:
+    if not context.memory.store.exists(chunk_id):
         raise NotFoundError(f"there is no chunk {chunk_id}")
 
 
-def _list(ask: Ask) -> Links:
-    chunk_id, query = ask.path["chunk_id"], ask.query
-    _there(ask, chunk_id)
-    found = ask.memory.store.linked(chunk_id, query.type, query.direction, limit=query.limit)
+def _list(context: Context, request: LinkQuery) -> Links:
+    chunk_id = context.path["chunk_id"]
+    _there(context, chunk_id)
+    found = context.memory.store.linked(chunk_id, request.type, request.direction, limit=request.limit)
     return Links([neighbour(link) for link in found])
 
 
-def link(ask: Ask) -> Reply:
+def link(context: Context, request: LinkRequest) -> Reply:
     """Link two chunks; also a step of a batch."""
-    source, target, kind = ask.path["chunk_id"], ask.path["target_id"], ask.path["link_type"]
-    given: LinkRequest = ask.body
+    source, target, kind = context.path["chunk_id"], context.path["target_id"], context.path["link_type"]
     if source == target:
         raise Refused(problem(409, f"{source} cannot be linked to itself"))
-    with matched(ask, source):
-        _there(ask, source)
-        _there(ask, target)
-        ask.memory.link(source, target, kind, given.strength, given.reasoning)
-        chunk = ask.memory.store.get_chunk(source, track=False)
+    with matched(context, source):
+        _there(context, source)
+        _there(context, target)
+        context.memory.link(source, target, kind, request.strength, request.reasoning)
+        chunk = context.memory.store.get_chunk(source, track=False)
     headers = {"ETag": etag(chunk)} if chunk is not None else {}
-    return Reply(LinkState(source, target, kind, given.strength, given.reasoning), headers=headers)
+    return Reply(LinkState(source, target, kind, request.strength, request.reasoning), headers=headers)
 
 
-def unlink(ask: Ask) -> Unlinked:
+def unlink(context: Context, request: UnlinkQuery) -> Unlinked:
     """Remove links of a chunk to another; also a step of a batch."""
-    source, target = ask.path["chunk_id"], ask.path["target_id"]
-    with matched(ask, source):
-        _there(ask, source)
-        return Unlinked(ask.memory.unlink(source, target, ask.query.type))
+    source, target = context.path["chunk_id"], context.path["target_id"]
+    with matched(context, source):
+        _there(context, source)
+        return Unlinked(context.memory.unlink(source, target, request.type))
 
 
-def _neighbours(ask: Ask) -> Neighbours:
-    chunk_id = ask.path["chunk_id"]
-    _there(ask, chunk_id)
-    return Neighbours(*ask.memory.store.neighbours(chunk_id, ask.query.before, ask.query.after))
+def _neighbours(context: Context, request: NeighbourQuery) -> Neighbours:
+    chunk_id = context.path["chunk_id"]
+    _there(context, chunk_id)
+    return Neighbours(*context.memory.store.neighbours(chunk_id, request.before, request.after))
 
 
-def _tags(ask: Ask) -> TagPage:
-    counts = [TagCount(tag, count) for tag, count in ask.memory.tags()]
+def _tags(context: Context, request: CountQuery) -> TagPage:
+    counts = [TagCount(tag, count) for tag, count in context.memory.tags()]
     counts.sort(key=lambda one: (-one.count, one.tag))
     return TagPage(
         *page_of(
@@ -193,77 +192,76 @@ def _tags(ask: Ask) -> TagPage:
             counts,
             lambda one: (-one.count, one.tag),
             tuple[int, str],
-            ask.query.cursor,
-            ask.query.limit,
+            request.cursor,
+            request.limit,
         )
     )
 
 
-def _conversations(ask: Ask) -> ConversationPage:
-    found = sorted(ask.memory.conversations(), key=lambda one: (-one.last_at, one.id))
+def _conversations(context: Context, request: CountQuery) -> ConversationPage:
+    found = sorted(context.memory.conversations(), key=lambda one: (-one.last_at, one.id))
     items, cursor = page_of(
         "conversations",
         found,
         lambda one: (-one.last_at, one.id),
         tuple[float, str],
-        ask.query.cursor,
-        ask.query.limit,
+        request.cursor,
+        request.limit,
     )
     return ConversationPage(
         [ConversationOut(one.id, one.count, iso(one.first_at), iso(one.last_at)) for one in items], cursor
     )
 
 
-def _timeline(ask: Ask) -> ChunkPage:
-    query: TimelineQuery = ask.query
-    ids, after = ask.memory.store.list_page(
-        query.limit,
-        after=None if query.cursor is None else decode_cursor("timeline", query.cursor, _Place),
-        start=query.start,
-        end=query.end,
+def _timeline(context: Context, request: TimelineQuery) -> ChunkPage:
+    ids, after = context.memory.store.list_page(
+        request.limit,
+        after=None if request.cursor is None else decode_cursor("timeline", request.cursor, _Place),
+        start=request.start,
+        end=request.end,
     )
     return ChunkPage(
-        [summary_of(one) for one in ask.memory.store.summaries(ids)],
+        [summary_of(one) for one in context.memory.store.summaries(ids)],
         None if after is None else encode_cursor("timeline", *after),
     )
 
 
-def _stats(ask: Ask) -> Figures:
-    found = dict(ask.memory.store.get_stats())
+def _stats(context: Context, _: object) -> Figures:
+    found = dict(context.memory.store.get_stats())
     named = {name: found.pop(name) for name in Figures.__struct_fields__ if name != "more"}
     return Figures(**named, more=found)
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "GET", "/chunks/{chunk_id}/links", "listLinks", "Chunks linked with a chunk, the strongest first.",
-        _GROUP, run=_list, query=LinkQuery, gives=Links,
+        _GROUP, run=_list, request=LinkQuery, response=Links,
     ),
-    Endpoint(
+    Operation(
         "PUT", "/chunks/{chunk_id}/links/{link_type}/{target_id}", "putLink",
         "Link a chunk to another one, or change the link that is there.", _GROUP,
-        run=link, takes=LinkRequest, gives=LinkState, writes=True, conditional=True,
+        run=link, request=LinkRequest, response=LinkState, writes=True, conditional=True,
     ),
-    Endpoint(
+    Operation(
         "DELETE", "/chunks/{chunk_id}/links/{target_id}", "deleteLinks",
         "Remove the links from a chunk to another one.", _GROUP,
-        run=unlink, query=UnlinkQuery, gives=Unlinked, writes=True, conditional=True,
+        run=unlink, request=UnlinkQuery, response=Unlinked, writes=True, conditional=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/chunks/{chunk_id}/neighbours", "getNeighbours", "What stands around a chunk in its conversation.",
-        _GROUP, run=_neighbours, query=NeighbourQuery, gives=Neighbours,
+        _GROUP, run=_neighbours, request=NeighbourQuery, response=Neighbours,
     ),
-    Endpoint(
+    Operation(
         "GET", "/tags", "listTags", "Tags with their counts.", _GROUP,
-        run=_tags, query=CountQuery, gives=TagPage, paged=True,
+        run=_tags, request=CountQuery, response=TagPage, paged=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/conversations", "listConversations", "Conversations with their counts and times.", _GROUP,
-        run=_conversations, query=CountQuery, gives=ConversationPage, paged=True,
+        run=_conversations, request=CountQuery, response=ConversationPage, paged=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/timeline", "getTimeline", "Chunks of a period, in order of time.", _GROUP,
-        run=_timeline, query=TimelineQuery, gives=ChunkPage, paged=True,
+        run=_timeline, request=TimelineQuery, response=ChunkPage, paged=True,
     ),
-    Endpoint("GET", "/stats", "getStats", "How much is remembered.", _GROUP, run=_stats, gives=Figures),
+    Operation("GET", "/stats", "getStats", "How much is remembered.", _GROUP, run=_stats, response=Figures),
 )  # fmt: skip

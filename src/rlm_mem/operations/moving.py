@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from rlm_mem.operations.operation import Ask, Endpoint
-from rlm_mem.operations.types import Query
+from rlm_mem.operations.operation import Context, Operation
+from rlm_mem.operations.types import Request
 from rlm_mem.operations.uploads import FileName, Imported
 
-__all__ = ["ENDPOINTS", "MOST_UPLOAD_BYTES", "ExportQuery", "ImportQuery"]
+__all__ = ["OPERATIONS", "MOST_UPLOAD_BYTES", "ExportQuery", "ImportQuery"]
 
 _GROUP = "import and export"
 #: Most bytes of a file that is imported in one request.
@@ -26,7 +26,7 @@ _Format = Literal[
 ]  # fmt: skip
 
 
-class ImportQuery(Query):
+class ImportQuery(Request):
     """What is sent, and what to do with it."""
 
     name: FileName
@@ -37,7 +37,7 @@ class ImportQuery(Query):
     ] = False
 
 
-class ExportQuery(Query):
+class ExportQuery(Request):
     """What to export."""
 
     format: Annotated[Literal["jsonl", "zip"], Meta(description="JSON lines, or Markdown in a zip.")] = (
@@ -53,30 +53,30 @@ class MarkdownOut(Struct):
     markdown: str
 
 
-def _markdown(ask: Ask) -> MarkdownOut:
+def _markdown(context: Context, _: object) -> MarkdownOut:
     from rlm_mem.interchange import export_to_markdown
 
-    chunk_id = ask.path["chunk_id"]
-    return MarkdownOut(f"{chunk_id}.md", export_to_markdown(chunk_id, store=ask.memory.store))
+    chunk_id = context.path["chunk_id"]
+    return MarkdownOut(f"{chunk_id}.md", export_to_markdown(chunk_id, store=context.memory.store))
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "POST", "/import", "importFile", "Import a file: an export, a chat, notes; each thing once.", _GROUP,
-        query=ImportQuery, gives=Imported, writes=True, raw_body=_MEDIA,
+        request=ImportQuery, response=Imported, writes=True, raw_body=_MEDIA,
         description=f"The body is the file, at most {MOST_UPLOAD_BYTES // 1024 // 1024} MiB. Everything goes into the "
         "namespace of this server.",
     ),
-    Endpoint(
+    Operation(
         "GET", "/export", "exportMemories", "Every chunk of this namespace as one file.", _GROUP,
-        query=ExportQuery, gives=None,
+        request=ExportQuery, response=None,
         media={
             "application/x-ndjson": {"type": "string", "format": "binary"},
             "application/zip": {"type": "string", "format": "binary"},
         },
     ),
-    Endpoint(
+    Operation(
         "GET", "/chunks/{chunk_id}/markdown", "getMarkdown", "A chunk, deleted ones too, as Markdown.", _GROUP,
-        run=_markdown, gives=MarkdownOut,
+        run=_markdown, response=MarkdownOut,
     ),
 )  # fmt: skip

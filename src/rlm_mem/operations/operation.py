@@ -1,47 +1,90 @@
-"""Endpoints: what one method of one address takes and gives, as data, and what its function may use."""
+"""Operations as data: what each one takes and gives, its function, and how HTTP and agents reach it."""
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-if TYPE_CHECKING:
-    from rlm_mem.memory import Memory
-    from rlm_mem.operations.state import ServerState
-    from rlm_mem.operations.types import Query, Request
+from rlm_mem.operations.context import CallCancelled, OpenMemory, Settings
 
-__all__ = ["EVENT_STREAM", "Ask", "Endpoint", "Method", "Reply"]
+if TYPE_CHECKING:
+    import msgspec
+
+    from rlm_mem.memory import Memory
+    from rlm_mem.operations.handles import Handles
+    from rlm_mem.operations.runs import RunRegistry
+    from rlm_mem.operations.types import Request
+
+__all__ = ["EVENT_STREAM", "Context", "Method", "Operation", "Reply", "Tool", "parts_of"]
 
 #: Media type of server-sent events.
 EVENT_STREAM = "text/event-stream"
 
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", ""]
+
+
+def _no_progress(done: float, total: float | None, message: str) -> None:
+    """Progress that nobody asked for."""
 
 
 @dataclass(frozen=True)
-class Ask:
-    """A request that was found sound, as an endpoint's function sees it.
+class Context:
+    """What the function of an operation may use while it runs.
 
     Attributes:
-        memory: open, confined to the server's namespace.
+        opened: the open memory with the settings of the server and the handles of open recalls.
         path: the parts of the address by name, each of its declared type.
-        query, body: of the declared types.
         if_match, if_none_match: the header as it came, or None.
+        kept_runs: runs of this server; None where there are none, as with MCP over stdio.
+        progress: report (done, total, message).
+        given_up: set when the client no longer waits.
     """
 
-    state: ServerState
-    memory: Memory
-    path: Mapping[str, str]
-    query: Any = None
-    body: Any = None
+    opened: OpenMemory
+    path: Mapping[str, str] = field(default_factory=dict)
     if_match: str | None = None
     if_none_match: str | None = None
+    kept_runs: RunRegistry | None = None
+    progress: Callable[[float, float | None, str], None] = _no_progress
+    given_up: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def memory(self) -> Memory:
+        """The open memory, confined to the server's namespace."""
+        return self.opened.memory
+
+    @property
+    def handles(self) -> Handles:
+        """The handles of open recalls."""
+        return self.opened.handles
+
+    @property
+    def settings(self) -> Settings:
+        """What the start of the server fixed."""
+        return self.opened.settings
+
+    @property
+    def runs(self) -> RunRegistry:
+        """The runs of this server."""
+        assert self.kept_runs is not None, "runs are operations of the HTTP interface only"
+        return self.kept_runs
+
+    def check(self) -> None:
+        """Stop here when the client no longer waits.
+
+        Raises:
+            CallCancelled: it does not.
+        """
+        if self.given_up.is_set():
+            raise CallCancelled("the client no longer waits for this call")
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer with more to it than its data."""
+    """A response with more to it than its data."""
 
     data: Any = None
     status: int | None = None
@@ -49,17 +92,50 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Endpoint:
-    """One method of one address.
+class Tool:
+    """How an operation is offered to agents over MCP.
 
     Attributes:
-        path: below ``/api/v1``; the types of its ``{parts}`` are in ``openapi.PARTS``.
-        name: the operation's id in the document.
+        name: verb, `[a-z_]`.
+        title: the name for people.
+        description: for the model: what it does, when to use it.
+        request, response, run: where an agent's view differs from the operation's own; None: the operation's. Parts of
+            the operation's address that the request holds are in the path of the context.
+        destructive: it may take something away or replace it.
+        idempotent: the same call again changes nothing more.
+        open_world: it may ask a model over the network, as configured.
+        aliases: other names of arguments.
+        default: offered without ``--tools all``.
+    """
+
+    name: str
+    title: str
+    description: str
+    request: type[Request] | None = None
+    response: type[msgspec.Struct] | None = None
+    run: Callable[[Context, Any], Any] | None = None
+    destructive: bool = False
+    idempotent: bool = True
+    open_world: bool = False
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    default: bool = True
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation.
+
+    Attributes:
+        method, path: of its address below ``/api/v1``; empty: HTTP does not offer it. The types of the
+            ``{parts}`` are in ``parts.PARTS``.
+        name: its id in the OpenAPI document.
         summary: what it does, one sentence.
-        run: called in a worker thread; gives a value of type ``gives`` or a Reply. None: what serves it answers in a
-            way of its own (events, a file).
-        gives: type of the answer's body; None: there is none.
-        takes: type of the body; ``query``: type of the parameters.
+        run: called in a worker thread with the context and the request; gives a value of type ``response`` or a Reply.
+            None: HTTP answers in a way of its own (``http.streams``).
+        request: type of the request: of the parameters with GET, DELETE and ``raw_body``, else of the body; None: there
+            is nothing to say.
+        response: type of the answer's body; None: there is none.
+        tool: how agents reach it; None: they do not.
         status: of success. ``others``: further statuses of success with the type of their bodies.
         writes: refused by a read-only server.
         conditional: honours If-Match with the ETag of the chunk named in the address.
@@ -76,10 +152,10 @@ class Endpoint:
     name: str
     summary: str
     group: str
-    run: Callable[[Ask], Any] | None = None
-    gives: Any = None
-    takes: type[Request] | None = None
-    query: type[Query] | None = None
+    run: Callable[[Context, Any], Any] | None = None
+    request: type[Request] | None = None
+    response: Any = None
+    tool: Tool | None = None
     status: int = 200
     others: Mapping[int, Any] = field(default_factory=dict)
     writes: bool = False
@@ -91,3 +167,23 @@ class Endpoint:
     most_bytes: int | None = None
     links: Mapping[int, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     description: str = ""
+
+    @property
+    def by_query(self) -> bool:
+        """The request stands behind the question mark of the address, not in the body."""
+        return self.method in ("GET", "DELETE") or bool(self.raw_body)
+
+    @property
+    def parameters(self) -> type[Request] | None:
+        """The type of what stands behind the question mark."""
+        return self.request if self.by_query else None
+
+    @property
+    def body(self) -> type[Request] | None:
+        """The type of the JSON body."""
+        return None if self.by_query else self.request
+
+
+def parts_of(path: str) -> list[str]:
+    """The names of the parts of an address that vary."""
+    return re.findall(r"{(\w+)}", path)

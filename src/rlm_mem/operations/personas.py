@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rlm_mem.operations.operation import Ask, Endpoint
+from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.types import Request
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.persona import Persona
 
-__all__ = ["ENDPOINTS", "persona_of"]
+__all__ = ["OPERATIONS", "persona_of"]
 
 _GROUP = "persona"
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -97,42 +97,42 @@ def persona_of(memory: Memory) -> Persona:
     return memory.persona(session, keep=True)
 
 
-def _out(ask: Ask) -> PersonaOut:
-    persona = persona_of(ask.memory)
+def _out(context: Context, _: object) -> PersonaOut:
+    persona = persona_of(context.memory)
     return PersonaOut(persona.mode, persona.sliders, persona.by_hand)
 
 
-def _mode(ask: Ask) -> PersonaOut:
-    persona_of(ask.memory).use(ask.body.mode)
-    return _out(ask)
+def _mode(context: Context, request: ModeRequest) -> PersonaOut:
+    persona_of(context.memory).use(request.mode)
+    return _out(context, None)
 
 
-def _set(ask: Ask) -> PersonaOut:
-    persona_of(ask.memory).set(ask.path["slider"], ask.body.value)
-    return _out(ask)
+def _set(context: Context, request: SliderRequest) -> PersonaOut:
+    persona_of(context.memory).set(context.path["slider"], request.value)
+    return _out(context, None)
 
 
-def _reset(ask: Ask) -> PersonaOut:
-    persona_of(ask.memory).reset(ask.path["slider"])
-    return _out(ask)
+def _reset(context: Context, _: object) -> PersonaOut:
+    persona_of(context.memory).reset(context.path["slider"])
+    return _out(context, None)
 
 
-def _reset_all(ask: Ask) -> PersonaOut:
-    persona_of(ask.memory).reset()
-    return _out(ask)
+def _reset_all(context: Context, _: object) -> PersonaOut:
+    persona_of(context.memory).reset()
+    return _out(context, None)
 
 
-def _say(ask: Ask) -> Said:
-    done = persona_of(ask.memory).say(ask.body.message)
-    return Said([one.kind for one in done], _out(ask))
+def _say(context: Context, request: SayRequest) -> Said:
+    done = persona_of(context.memory).say(request.message)
+    return Said([one.kind for one in done], _out(context, None))
 
 
-def _prompt(ask: Ask) -> Prompt:
-    return Prompt(persona_of(ask.memory).prompt())
+def _prompt(context: Context, _: object) -> Prompt:
+    return Prompt(persona_of(context.memory).prompt())
 
 
-def _library(ask: Ask) -> Library:
-    persona = persona_of(ask.memory)
+def _library(context: Context, _: object) -> Library:
+    persona = persona_of(context.memory)
     values = persona.sliders
     return Library(
         persona.library.modes(),
@@ -146,36 +146,38 @@ def _library(ask: Ask) -> Library:
     )  # fmt: skip
 
 
-def _hud(ask: Ask) -> Hud:
-    return Hud(dict(ask.memory.hud_figures(persona_of(ask.memory))))
+def _hud(context: Context, _: object) -> Hud:
+    return Hud(dict(context.memory.hud_figures(persona_of(context.memory))))
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/persona", "getPersona", "Mode and sliders as they are.", _GROUP, run=_out, gives=PersonaOut),
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation("GET", "/persona", "getPersona", "Mode and sliders as they are.", _GROUP, run=_out, response=PersonaOut),
+    Operation(
         "PUT", "/persona/mode", "setMode", "Change the mode.", _GROUP,
-        run=_mode, takes=ModeRequest, gives=PersonaOut, writes=True,
+        run=_mode, request=ModeRequest, response=PersonaOut, writes=True,
     ),
-    Endpoint(
+    Operation(
         "PUT", "/persona/sliders/{slider}", "setSlider", "Set a slider by hand.", _GROUP,
-        run=_set, takes=SliderRequest, gives=PersonaOut, writes=True,
+        run=_set, request=SliderRequest, response=PersonaOut, writes=True,
     ),
-    Endpoint(
+    Operation(
         "DELETE", "/persona/sliders/{slider}", "resetSlider", "Let the mode say where a slider stands.", _GROUP,
-        run=_reset, gives=PersonaOut, writes=True,
+        run=_reset, response=PersonaOut, writes=True,
     ),
-    Endpoint(
+    Operation(
         "DELETE", "/persona/sliders", "resetSliders", "Let the mode say where every slider stands.", _GROUP,
-        run=_reset_all, gives=PersonaOut, writes=True,
+        run=_reset_all, response=PersonaOut, writes=True,
     ),
-    Endpoint(
+    Operation(
         "POST", "/persona/say", "sayToPersona", "Carry out a chat command, for example a change of mode.", _GROUP,
-        run=_say, takes=SayRequest, gives=Said, writes=True,
+        run=_say, request=SayRequest, response=Said, writes=True,
     ),
-    Endpoint("GET", "/persona/prompt", "getPrompt", "The composed system prompt.", _GROUP, run=_prompt, gives=Prompt),
-    Endpoint(
+    Operation(
+        "GET", "/persona/prompt", "getPrompt", "The composed system prompt.", _GROUP, run=_prompt, response=Prompt,
+    ),
+    Operation(
         "GET", "/persona/library", "getLibrary", "Every mode and slider there is.", _GROUP,
-        run=_library, gives=Library,
+        run=_library, response=Library,
     ),
-    Endpoint("GET", "/hud", "getHud", "The figures of LIVEHUD.", _GROUP, run=_hud, gives=Hud),
+    Operation("GET", "/hud", "getHud", "The figures of LIVEHUD.", _GROUP, run=_hud, response=Hud),
 )  # fmt: skip

@@ -9,17 +9,17 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, to_builtins
 
 from rlm_mem.operations.answers import Tokens
-from rlm_mem.operations.operation import EVENT_STREAM, Ask, Endpoint
+from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation
 from rlm_mem.operations.paging import decode_cursor, encode_cursor
-from rlm_mem.operations.types import ChunkId, Cursor, Limit, Query, Time, utc
+from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Time, utc
 from rlm_mem.recall.outcome import OutcomeWord
 
-__all__ = ["ENDPOINTS"]
+__all__ = ["OPERATIONS"]
 
 _GROUP = "records"
 
 
-class TrajectoryQuery(Query):
+class TrajectoryQuery(Request):
     """Which trajectories."""
 
     operation: Literal["recall", "reason", "session"] | None = None
@@ -73,7 +73,7 @@ class TrajectoryOut(Struct):
     outcome: dict[str, Any] | None
 
 
-class PeriodQuery(Query):
+class PeriodQuery(Request):
     """Which days."""
 
     since: Annotated[Time, Meta(description="Only from this time on.")] | None = None
@@ -101,7 +101,7 @@ class Costs(Struct):
     unpriced_calls: int
 
 
-class EventsQuery(Query):
+class EventsQuery(Request):
     """Which lines of the audit log."""
 
     since: Annotated[Time, Meta(description="Only from this time on.")] | None = None
@@ -122,21 +122,20 @@ def _tokens(usage: Any) -> Tokens:
     return Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
 
 
-def _trajectories(ask: Ask) -> TrajectoryPage:
-    query: TrajectoryQuery = ask.query
+def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
     found = sorted(
-        ask.memory.trajectories(
-            operation=query.operation, since=utc(query.since), until=utc(query.until), limit=None
+        context.memory.trajectories(
+            operation=request.operation, since=utc(request.since), until=utc(request.until), limit=None
         ),
         key=lambda info: (info.started_at, info.id),
         reverse=True,
     )
     start = 0
-    if query.cursor is not None:
-        last = decode_cursor("trajectories", query.cursor, tuple[str, str])
+    if request.cursor is not None:
+        last = decode_cursor("trajectories", request.cursor, tuple[str, str])
         start = sum((info.started_at, info.id) >= last for info in found)
-    here = found[start : start + query.limit]
-    more = start + query.limit < len(found)
+    here = found[start : start + request.limit]
+    more = start + request.limit < len(found)
     return TrajectoryPage(
         [
             TrajectorySummary(
@@ -150,19 +149,18 @@ def _trajectories(ask: Ask) -> TrajectoryPage:
     )  # fmt: skip
 
 
-def _trajectory(ask: Ask) -> TrajectoryOut:
+def _trajectory(context: Context, _: object) -> TrajectoryOut:
     from rlm_mem.recall.trajectory import load_trajectory
 
-    found = load_trajectory(ask.memory.store, ask.path["trajectory_id"])
+    found = load_trajectory(context.memory.store, context.path["trajectory_id"])
     plain = to_builtins(asdict(found), enc_hook=str)
     if found.outcome is not None:
         plain["outcome"]["word"] = found.outcome.word
     return TrajectoryOut(**{name: plain[name] for name in TrajectoryOut.__struct_fields__})
 
 
-def _costs(ask: Ask) -> Costs:
-    query: PeriodQuery = ask.query
-    lines = ask.memory.costs(since=utc(query.since), until=utc(query.until))
+def _costs(context: Context, request: PeriodQuery) -> Costs:
+    lines = context.memory.costs(since=utc(request.since), until=utc(request.until))
     return Costs(
         [
             CostOut(
@@ -176,20 +174,19 @@ def _costs(ask: Ask) -> Costs:
     )  # fmt: skip
 
 
-def _events(ask: Ask) -> EventPage:
-    query: EventsQuery = ask.query
-    since, skipped = utc(query.since), 0
-    if query.cursor is not None:
+def _events(context: Context, request: EventsQuery) -> EventPage:
+    since, skipped = utc(request.since), 0
+    if request.cursor is not None:
         # Lines are only ever added: a time, and how many of its lines were handed out, is a place that stays.
-        since, skipped = decode_cursor("events", query.cursor, tuple[str, Annotated[int, Meta(ge=0)]])
+        since, skipped = decode_cursor("events", request.cursor, tuple[str, Annotated[int, Meta(ge=0)]])
     items: list[dict[str, Any]] = []
     same = 0
     more = False
-    for line in ask.memory.store.events(since=since, op=query.op, chunk_id=query.chunk_id):
-        if query.cursor is not None and line.get("ts") == since and same < skipped:
+    for line in context.memory.store.events(since=since, op=request.op, chunk_id=request.chunk_id):
+        if request.cursor is not None and line.get("ts") == since and same < skipped:
             same += 1
             continue
-        if len(items) == query.limit:
+        if len(items) == request.limit:
             more = True
             break
         items.append(line)
@@ -200,26 +197,26 @@ def _events(ask: Ask) -> EventPage:
     return EventPage(items, encode_cursor("events", last, at_last))
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "GET", "/trajectories", "listTrajectories", "Recorded runs, the newest first.", _GROUP,
-        run=_trajectories, query=TrajectoryQuery, gives=TrajectoryPage, paged=True,
+        run=_trajectories, request=TrajectoryQuery, response=TrajectoryPage, paged=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/trajectories/{trajectory_id}", "getTrajectory", "One recorded run step by step.", _GROUP,
-        run=_trajectory, gives=TrajectoryOut,
+        run=_trajectory, response=TrajectoryOut,
     ),
-    Endpoint(
+    Operation(
         "GET", "/costs", "getCosts", "What runs cost, by day, model and operation.", _GROUP,
-        run=_costs, query=PeriodQuery, gives=Costs,
+        run=_costs, request=PeriodQuery, response=Costs,
     ),
-    Endpoint(
+    Operation(
         "GET", "/events", "listEvents", "The audit log.", _GROUP,
-        run=_events, query=EventsQuery, gives=EventPage, paged=True,
+        run=_events, request=EventsQuery, response=EventPage, paged=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/changes", "followChanges", "What is written, by any process, as it happens.", _GROUP,
-        gives=None, media={EVENT_STREAM: {"type": "string"}},
+        response=None, media={EVENT_STREAM: {"type": "string"}},
         description="Events: `ready` as soon as nothing is missed any more, then `change` with the time, the topics "
         "(memories, recalls, tiers, persona) and the new lines of the audit log. The stream has no end.",
     ),

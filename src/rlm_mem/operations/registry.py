@@ -1,4 +1,4 @@
-"""Every endpoint, in the order in which the document shows them: the one place where a group is registered."""
+"""Every operation, in the order in which the document shows them: the one place where a group is registered."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from rlm_mem.operations import (
     tier_care,
     tiers,
 )
-from rlm_mem.operations.operation import Endpoint
+from rlm_mem.operations.operation import Operation
 
-__all__ = ["ENDPOINTS"]
+__all__ = ["OPERATIONS", "ROUTES"]
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    *about.ENDPOINTS,
-    *chunks.ENDPOINTS,
-    *links.ENDPOINTS,
-    *batches.ENDPOINTS,
-    *asking.ENDPOINTS,
-    *sessions.ENDPOINTS,
-    *tiers.ENDPOINTS,
-    *tier_care.ENDPOINTS,
-    *reviews.ENDPOINTS,
-    *personas.ENDPOINTS,
-    *records.ENDPOINTS,
-    *care.ENDPOINTS,
-    *moving.ENDPOINTS,
+OPERATIONS: tuple[Operation, ...] = (
+    *about.OPERATIONS,
+    *chunks.OPERATIONS,
+    *links.OPERATIONS,
+    *batches.OPERATIONS,
+    *asking.OPERATIONS,
+    *sessions.OPERATIONS,
+    *tiers.OPERATIONS,
+    *tier_care.OPERATIONS,
+    *reviews.OPERATIONS,
+    *personas.OPERATIONS,
+    *records.OPERATIONS,
+    *care.OPERATIONS,
+    *moving.OPERATIONS,
 )
+
+#: Those that HTTP offers.
+ROUTES: tuple[Operation, ...] = tuple(operation for operation in OPERATIONS if operation.method)

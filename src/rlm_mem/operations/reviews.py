@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from rlm_mem.operations.operation import Ask, Endpoint
+from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.paging import page_of
-from rlm_mem.operations.types import Cursor, Limit, Line, Query, Request
+from rlm_mem.operations.types import Cursor, Limit, Line, Request
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.review import Case
 
-__all__ = ["ENDPOINTS"]
+__all__ = ["OPERATIONS"]
 
 _GROUP = "review"
 
 
-class CaseQuery(Query):
+class CaseQuery(Request):
     """Which cases."""
 
     status: Literal["open", "deferred", "approved", "rejected", "all"] = "open"
@@ -104,57 +104,58 @@ def _out(case: Case) -> CaseOut:
     )
 
 
-def _list(ask: Ask) -> CasePage:
-    query: CaseQuery = ask.query
-    cases = ask.memory.continuum.review.cases(None if query.status == "all" else query.status)
+def _list(context: Context, request: CaseQuery) -> CasePage:
+    cases = context.memory.continuum.review.cases(None if request.status == "all" else request.status)
     here, cursor = page_of(
-        "cases", cases, lambda case: (case.opened_at, case.id), tuple[str, str], query.cursor, query.limit
+        "cases", cases, lambda case: (case.opened_at, case.id), tuple[str, str], request.cursor, request.limit
     )
     return CasePage([_out(case) for case in here], cursor)
 
 
-def _one(ask: Ask) -> CaseOut:
-    return _out(ask.memory.continuum.review.case(ask.path["case_id"]))
+def _one(context: Context, _: object) -> CaseOut:
+    return _out(context.memory.continuum.review.case(context.path["case_id"]))
 
 
-def _approve(ask: Ask) -> Decided:
-    review, given = ask.memory.continuum.review, ask.body
-    change = review.approve(ask.path["case_id"], reviewer=given.reviewer, reason=given.reason)
-    return Decided(_one(ask), change.id)
+def _approve(context: Context, request: DecideRequest) -> Decided:
+    review = context.memory.continuum.review
+    change = review.approve(context.path["case_id"], reviewer=request.reviewer, reason=request.reason)
+    return Decided(_one(context, None), change.id)
 
 
-def _reject(ask: Ask) -> Decided:
-    review, given = ask.memory.continuum.review, ask.body
-    change = review.reject(ask.path["case_id"], reviewer=given.reviewer, reason=given.reason)
-    return Decided(_one(ask), change.id)
+def _reject(context: Context, request: DecideRequest) -> Decided:
+    review = context.memory.continuum.review
+    change = review.reject(context.path["case_id"], reviewer=request.reviewer, reason=request.reason)
+    return Decided(_one(context, None), change.id)
 
 
-def _defer(ask: Ask) -> Decided:
-    review, given = ask.memory.continuum.review, ask.body
-    change = review.defer(ask.path["case_id"], reviewer=given.reviewer, reason=given.reason, days=given.days)
-    return Decided(_one(ask), change.id)
+def _defer(context: Context, request: DeferRequest) -> Decided:
+    review = context.memory.continuum.review
+    change = review.defer(
+        context.path["case_id"], reviewer=request.reviewer, reason=request.reason, days=request.days
+    )
+    return Decided(_one(context, None), change.id)
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "GET", "/review", "listCases", "Memories that wait for a person's decision.", _GROUP,
-        run=_list, query=CaseQuery, gives=CasePage, paged=True,
+        run=_list, request=CaseQuery, response=CasePage, paged=True,
     ),
-    Endpoint(
-        "GET", "/review/{case_id}", "getCase", "One case with its evidence.", _GROUP, run=_one, gives=CaseOut
+    Operation(
+        "GET", "/review/{case_id}", "getCase", "One case with its evidence.", _GROUP, run=_one, response=CaseOut
     ),
-    Endpoint(
+    Operation(
         "POST", "/review/{case_id}/approve", "approveCase",
         "Make a memory part of the core, or confirm that it holds.", _GROUP,
-        run=_approve, takes=DecideRequest, gives=Decided, writes=True,
+        run=_approve, request=DecideRequest, response=Decided, writes=True,
     ),
-    Endpoint(
+    Operation(
         "POST", "/review/{case_id}/reject", "rejectCase",
         "Leave a memory where it is, or move it back to the mid tier.", _GROUP,
-        run=_reject, takes=DecideRequest, gives=Decided, writes=True,
+        run=_reject, request=DecideRequest, response=Decided, writes=True,
     ),
-    Endpoint(
+    Operation(
         "POST", "/review/{case_id}/defer", "deferCase", "Decide later.", _GROUP,
-        run=_defer, takes=DeferRequest, gives=Decided, writes=True,
+        run=_defer, request=DeferRequest, response=Decided, writes=True,
     ),
 )  # fmt: skip

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from rlm_mem.recall.recall import RecallResult
     from rlm_mem.recall.turn import LoopStep
 
-__all__ = ["Kind", "LiveRun", "Operation", "RunEvent", "RunRegistry", "State"]
+__all__ = ["Kind", "LiveRun", "RunKind", "RunEvent", "RunRegistry", "State"]
 
-Operation = Literal["recall", "reason"]
+RunKind = Literal["recall", "reason"]
 State = Literal["running", "done", "failed", "cancelled"]
 Kind = Literal["step", "text", "result", "error"]
 
@@ -64,9 +64,9 @@ class LiveRun:
         error: the failure as a problem, or None.
     """
 
-    def __init__(self, operation: Operation, question: str) -> None:
+    def __init__(self, operation: RunKind, question: str) -> None:
         self.id = f"run-{secrets.token_hex(8)}"
-        self.operation: Operation = operation
+        self.operation: RunKind = operation
         self.question = question
         self.state: State = "running"
         self.started_at = _now()
@@ -215,7 +215,7 @@ class RunRegistry:
         self._runs: OrderedDict[str, LiveRun] = OrderedDict()
         self._guard = threading.Lock()
 
-    def start(self, operation: Operation, question: str, limits: Limits | None = None) -> LiveRun:
+    def start(self, operation: RunKind, question: str, limits: Limits | None = None) -> LiveRun:
         """Begin a run; it goes on whoever listens.
 
         Raises:

@@ -9,10 +9,10 @@ from msgspec import Meta, Struct, field
 
 from rlm_mem.operations.answers import RecallAnswer, answer_of
 from rlm_mem.operations.asking import Budgets, limits_of
-from rlm_mem.operations.operation import Ask, Endpoint, Reply
+from rlm_mem.operations.operation import Context, Operation, Reply
 from rlm_mem.operations.types import ChunkId, Confidence, LongText, Question, Request
 
-__all__ = ["ENDPOINTS"]
+__all__ = ["OPERATIONS"]
 
 _GROUP = "sessions"
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
@@ -72,17 +72,19 @@ def _answer(result: Any) -> RecallAnswer:
     return answer
 
 
-def _open(ask: Ask) -> Reply:
-    handles = ask.state.opened.handles
-    session = ask.memory.recall_session(ask.body.question, limits=limits_of(ask.memory, ask.body.limits))
+def _open(context: Context, request: OpenRequest) -> Reply:
+    handles = context.handles
+    session = context.memory.recall_session(
+        request.question, limits=limits_of(context.memory, request.limits)
+    )
     handle = handles.add(session)
     opened = SessionOut(handle, session.schema, session.opening, session.hits, handles.idle_seconds)
     return Reply(opened, headers={"Location": f"/api/v1/sessions/{handle}"})
 
 
-def _execute(ask: Ask) -> Executed:
-    handle, code = ask.path["handle"], ask.body.code
-    handles = ask.state.opened.handles
+def _execute(context: Context, request: ProgramRequest) -> Executed:
+    handle, code = context.path["handle"], request.code
+    handles = context.handles
     session = handles.get(handle)
     fenced = _FENCE.match(code)
     handles.working(handle, +1)
@@ -104,34 +106,33 @@ def _execute(ask: Ask) -> Executed:
     )
 
 
-def _finish(ask: Ask) -> RecallAnswer:
-    given: FinishRequest = ask.body
-    session = ask.state.opened.handles.get(ask.path["handle"])
-    return _answer(session.finish(given.answer, given.chunk_ids, given.confidence))
+def _finish(context: Context, request: FinishRequest) -> RecallAnswer:
+    session = context.handles.get(context.path["handle"])
+    return _answer(session.finish(request.answer, request.chunk_ids, request.confidence))
 
 
-def _close(ask: Ask) -> Reply:
-    ask.state.opened.handles.get(ask.path["handle"]).close()
+def _close(context: Context, _: object) -> Reply:
+    context.handles.get(context.path["handle"]).close()
     return Reply(status=204)
 
 
 _OPENED = {"handle": "$response.body#/handle"}
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "POST", "/sessions", "openSession", "Open a recall whose programs you write; no model is asked.", _GROUP,
-        run=_open, takes=OpenRequest, gives=SessionOut, status=201,
+        run=_open, request=OpenRequest, response=SessionOut, status=201,
         links={201: dict.fromkeys(("runProgram", "finishSession", "closeSession"), _OPENED)},
     ),
-    Endpoint(
+    Operation(
         "POST", "/sessions/{handle}/programs", "runProgram", "Run a program in the sandbox of an open recall.",
-        _GROUP, run=_execute, takes=ProgramRequest, gives=Executed,
+        _GROUP, run=_execute, request=ProgramRequest, response=Executed,
     ),
-    Endpoint(
+    Operation(
         "POST", "/sessions/{handle}/finish", "finishSession", "End an open recall with an answer, or without one.",
-        _GROUP, run=_finish, takes=FinishRequest, gives=RecallAnswer,
+        _GROUP, run=_finish, request=FinishRequest, response=RecallAnswer,
     ),
-    Endpoint(
+    Operation(
         "DELETE", "/sessions/{handle}", "closeSession", "End an open recall that has no answer.", _GROUP,
         run=_close, status=204,
     ),

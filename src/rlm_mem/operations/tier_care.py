@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from rlm_mem.continuum.hints import Hint
-from rlm_mem.operations.operation import Ask, Endpoint
+from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.paging import decode_cursor, encode_cursor
-from rlm_mem.operations.types import Cursor, Limit, Line, LongText, Query, Question, Request
+from rlm_mem.operations.types import Cursor, Limit, Line, LongText, Question, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rlm_mem.continuum.files import InvalidEntry
 
-__all__ = ["ENDPOINTS", "DryRun"]
+__all__ = ["OPERATIONS", "DryRun"]
 
 _GROUP = "continuum"
 
@@ -78,7 +78,7 @@ class Health(Struct):
     problems: int
 
 
-class HintQuery(Query):
+class HintQuery(Request):
     """For what."""
 
     goal: Question
@@ -115,7 +115,7 @@ class Cleared(Struct):
     removed: list[str]
 
 
-class JournalQuery(Query):
+class JournalQuery(Request):
     """Which steps."""
 
     op: Annotated[str, Meta(max_length=40)] | None = None
@@ -162,116 +162,116 @@ def _problems(found: Iterable[InvalidEntry]) -> list[MemoryProblem]:
     return [MemoryProblem(one.file, one.message) for one in found]
 
 
-def _consolidate(ask: Ask) -> Consolidated:
-    report = ask.memory.continuum.consolidate(dry_run=ask.body.dry_run)
+def _consolidate(context: Context, request: DryRun) -> Consolidated:
+    report = context.memory.continuum.consolidate(dry_run=request.dry_run)
     return Consolidated(
         report.dry_run, report.considered, report.promoted, report.merged, report.queued, report.held,
         _problems(report.problems), report.notes,
     )  # fmt: skip
 
 
-def _prune(ask: Ask) -> Pruned:
-    report = ask.memory.continuum.prune(dry_run=ask.body.dry_run)
+def _prune(context: Context, request: DryRun) -> Pruned:
+    report = context.memory.continuum.prune(dry_run=request.dry_run)
     steps = [PruneStepOut(step.key, step.action, step.reason, step.tier) for step in report.steps]
     return Pruned(report.dry_run, report.considered, steps, _problems(report.problems))
 
 
-def _health(ask: Ask) -> Health:
-    return Health(**ask.memory.continuum.health())
+def _health(context: Context, _: object) -> Health:
+    return Health(**context.memory.continuum.health())
 
 
-def _hints(ask: Ask) -> Hints:
-    return Hints(ask.memory.continuum.hints(ask.query.goal, limit=ask.query.limit))
+def _hints(context: Context, request: HintQuery) -> Hints:
+    return Hints(context.memory.continuum.hints(request.goal, limit=request.limit))
 
 
-def _check(ask: Ask) -> Problems:
-    return Problems(_problems(ask.memory.continuum.check()))
+def _check(context: Context, _: object) -> Problems:
+    return Problems(_problems(context.memory.continuum.check()))
 
 
-def _sync(ask: Ask) -> SyncedTiers:
-    return SyncedTiers(ask.memory.continuum.sync())
+def _sync(context: Context, _: object) -> SyncedTiers:
+    return SyncedTiers(context.memory.continuum.sync())
 
 
-def _state(ask: Ask) -> StateOut:
-    state = ask.memory.continuum.workspace
+def _state(context: Context, _: object) -> StateOut:
+    state = context.memory.continuum.workspace
     return StateOut(
         state.text("plan"), state.text("context"), state.text("history"), state.text("constraints"),
         state.variables(),
     )  # fmt: skip
 
 
-def _start(ask: Ask) -> StateOut:
-    given: StateRequest = ask.body
-    ask.memory.continuum.workspace.start(given.plan, context=given.context, constraints=given.constraints)
-    return _state(ask)
+def _start(context: Context, request: StateRequest) -> StateOut:
+    context.memory.continuum.workspace.start(
+        request.plan, context=request.context, constraints=request.constraints
+    )
+    return _state(context, None)
 
 
-def _clear(ask: Ask) -> Cleared:
-    return Cleared(ask.memory.continuum.workspace.clear())
+def _clear(context: Context, _: object) -> Cleared:
+    return Cleared(context.memory.continuum.workspace.clear())
 
 
-def _journal(ask: Ask) -> JournalPage:
-    query: JournalQuery = ask.query
+def _journal(context: Context, request: JournalQuery) -> JournalPage:
     start = 0
-    if query.cursor is not None:
+    if request.cursor is not None:
         # Steps are only ever added, so their number is a place that stays.
-        (start,) = decode_cursor("journal", query.cursor, tuple[Annotated[int, Meta(ge=0)]])
-    steps = list(ask.memory.continuum.changes.journal(op=query.op))
-    more = start + query.limit < len(steps)
+        (start,) = decode_cursor("journal", request.cursor, tuple[Annotated[int, Meta(ge=0)]])
+    steps = list(context.memory.continuum.changes.journal(op=request.op))
+    more = start + request.limit < len(steps)
     return JournalPage(
-        steps[start : start + query.limit],
-        encode_cursor("journal", start + query.limit) if more else None,
+        steps[start : start + request.limit],
+        encode_cursor("journal", start + request.limit) if more else None,
     )
 
 
-def _undo(ask: Ask) -> Undone:
-    change = ask.memory.continuum.undo(ask.path["transition_id"], ask.body.reason)
+def _undo(context: Context, request: UndoTransition) -> Undone:
+    change = context.memory.continuum.undo(context.path["transition_id"], request.reason)
     return Undone(change.id, change.at, change.op, change.entry, change.reason)
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "POST", "/continuum/consolidate", "consolidate", "Promote what has proved itself; by default a dry run.",
-        _GROUP, run=_consolidate, takes=DryRun, gives=Consolidated, writes=True,
+        _GROUP, run=_consolidate, request=DryRun, response=Consolidated, writes=True,
     ),
-    Endpoint(
+    Operation(
         "POST", "/continuum/prune", "prune", "Apply retention; by default a dry run.", _GROUP,
-        run=_prune, takes=DryRun, gives=Pruned, writes=True,
+        run=_prune, request=DryRun, response=Pruned, writes=True,
     ),
-    Endpoint(
-        "GET", "/continuum/health", "getHealth", "Figures of the tiers.", _GROUP, run=_health, gives=Health
+    Operation(
+        "GET", "/continuum/health", "getHealth", "Figures of the tiers.", _GROUP, run=_health, response=Health
     ),
-    Endpoint(
+    Operation(
         "GET", "/continuum/hints", "getHints", "Risks and success patterns for a goal.", _GROUP,
-        run=_hints, query=HintQuery, gives=Hints,
+        run=_hints, request=HintQuery, response=Hints,
     ),
-    Endpoint(
+    Operation(
         "GET", "/continuum/problems", "checkMemories", "Tiered memories that break a rule.", _GROUP,
-        run=_check, gives=Problems,
+        run=_check, response=Problems,
     ),
-    Endpoint(
+    Operation(
         "POST", "/continuum/sync", "syncMemories", "Notice files of tiered memories that were edited by hand.",
-        _GROUP, run=_sync, gives=SyncedTiers, writes=True,
+        _GROUP, run=_sync, response=SyncedTiers, writes=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/continuum/state", "getState", "Working state of the execution that is going on.", _GROUP,
-        run=_state, gives=StateOut,
+        run=_state, response=StateOut,
     ),
-    Endpoint(
+    Operation(
         "PUT", "/continuum/state", "putState", "Begin an execution: new plan, context and constraints.", _GROUP,
-        run=_start, takes=StateRequest, gives=StateOut, writes=True,
+        run=_start, request=StateRequest, response=StateOut, writes=True,
     ),
-    Endpoint(
+    Operation(
         "DELETE", "/continuum/state", "clearState", "Clear the working state.", _GROUP,
-        run=_clear, gives=Cleared, writes=True,
+        run=_clear, response=Cleared, writes=True,
     ),
-    Endpoint(
+    Operation(
         "GET", "/continuum/journal", "getJournal", "Every step of the tiers with its reason.", _GROUP,
-        run=_journal, query=JournalQuery, gives=JournalPage, paged=True,
+        run=_journal, request=JournalQuery, response=JournalPage, paged=True,
     ),
-    Endpoint(
+    Operation(
         "POST", "/continuum/transitions/{transition_id}/undo", "undoTransition",
         "Put the files of a transition back as they were.", _GROUP,
-        run=_undo, takes=UndoTransition, gives=Undone, writes=True,
+        run=_undo, request=UndoTransition, response=Undone, writes=True,
     ),
 )  # fmt: skip

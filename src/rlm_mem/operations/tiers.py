@@ -9,12 +9,11 @@ from msgspec import Meta, Struct, field, to_builtins
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.continuum.query import MemoryHit
 from rlm_mem.errors import InvalidMemory, NotFoundError
-from rlm_mem.operations.operation import Ask, Endpoint, Reply
+from rlm_mem.operations.operation import Context, Operation, Reply
 from rlm_mem.operations.types import (
     Confidence,
     Limit,
     Line,
-    Query,
     Question,
     Request,
     TaskType,
@@ -23,7 +22,7 @@ from rlm_mem.operations.types import (
 if TYPE_CHECKING:
     from rlm_mem.continuum.files import TieredMemory
 
-__all__ = ["ENDPOINTS"]
+__all__ = ["OPERATIONS"]
 
 _GROUP = "continuum"
 _Tier = Literal["high", "mid", "low", "ultra-low"]
@@ -95,14 +94,14 @@ class Used(Struct):
     success_rate: float | None
 
 
-class MemoryQuery(Query):
+class MemoryQuery(Request):
     """Which tiered memories."""
 
     tier: _Tier | None = None
     limit: Limit = 100
 
 
-class KeyQuery(Query):
+class KeyQuery(Request):
     """Which memory."""
 
     key: _Key
@@ -144,45 +143,43 @@ def _memory(entry: TieredMemory) -> MemoryOut:
     return MemoryOut(entry.key, entry.chunk_id, entry.kind, entry.meta.tier, entry.title, entry.body, fields)
 
 
-def _record(ask: Ask) -> Reply:
-    given: TraceRequest = ask.body
-    entry = ask.memory.continuum.traces.record(
-        given.goal,
-        [to_builtins(step) for step in given.steps],
-        success=given.success,
-        indicators=given.indicators,
-        preconditions=given.preconditions,
-        postconditions=given.postconditions,
-        project=given.project,
-        context_fingerprint=given.context_fingerprint,
-        task_type=given.task_type,
-        confidence=given.confidence,
-        notes=given.notes,
-        error=given.error,
+def _record(context: Context, request: TraceRequest) -> Reply:
+    entry = context.memory.continuum.traces.record(
+        request.goal,
+        [to_builtins(step) for step in request.steps],
+        success=request.success,
+        indicators=request.indicators,
+        preconditions=request.preconditions,
+        postconditions=request.postconditions,
+        project=request.project,
+        context_fingerprint=request.context_fingerprint,
+        task_type=request.task_type,
+        confidence=request.confidence,
+        notes=request.notes,
+        error=request.error,
     )
     return Reply(_memory(entry))
 
 
-def _known(ask: Ask, key: str) -> str:
+def _known(context: Context, key: str) -> str:
     """The key of a memory or a plain chunk that is there; what cannot be a key names nothing."""
-    if key.startswith("chunk-") and is_chunk_id(key) and ask.memory.store.exists(key):
+    if key.startswith("chunk-") and is_chunk_id(key) and context.memory.store.exists(key):
         return key
     try:
-        return ask.memory.continuum.traces.find(key).key
+        return context.memory.continuum.traces.find(key).key
     except InvalidMemory as error:
         raise NotFoundError(error.message) from None
 
 
-def _use(ask: Ask) -> Used:
-    given: UseRequest = ask.body
-    entry = ask.memory.continuum.traces.use(
-        _known(ask, given.key),
-        given.success,
-        project=given.project,
-        context_fingerprint=given.context_fingerprint,
-        validated=given.validated,
-        error=given.error,
-        step=given.step,
+def _use(context: Context, request: UseRequest) -> Used:
+    entry = context.memory.continuum.traces.use(
+        _known(context, request.key),
+        request.success,
+        project=request.project,
+        context_fingerprint=request.context_fingerprint,
+        validated=request.validated,
+        error=request.error,
+        step=request.step,
     )
     if isinstance(entry, Chunk):
         extra = entry.metadata.extra
@@ -192,56 +189,55 @@ def _use(ask: Ask) -> Used:
     return Used(entry.key, entry.meta.confidence_score, entry.meta.usage_count, entry.meta.rate)
 
 
-def _list(ask: Ask) -> MemoryHits:
-    return MemoryHits(ask.memory.continuum.queries.memories(ask.query.tier, ask.query.limit), [])
+def _list(context: Context, request: MemoryQuery) -> MemoryHits:
+    return MemoryHits(context.memory.continuum.queries.memories(request.tier, request.limit), [])
 
 
-def _one(ask: Ask) -> MemoryOut:
-    return _memory(ask.memory.continuum.traces.read(_known(ask, ask.query.key)))
+def _one(context: Context, request: KeyQuery) -> MemoryOut:
+    return _memory(context.memory.continuum.traces.read(_known(context, request.key)))
 
 
-def _query(ask: Ask) -> MemoryHits:
-    given: TierQuery = ask.body
-    queries = ask.memory.continuum.queries
-    if given.kind == "recent":
-        return MemoryHits(queries.recent(given.goal, limit=given.limit), [])
-    if given.kind == "proven":
-        return MemoryHits(queries.proven(given.goal, limit=given.limit), [])
-    if given.kind == "stable":
-        return MemoryHits(queries.stable(given.task_type, goal=given.goal, limit=given.limit), [])
+def _query(context: Context, request: TierQuery) -> MemoryHits:
+    queries = context.memory.continuum.queries
+    if request.kind == "recent":
+        return MemoryHits(queries.recent(request.goal, limit=request.limit), [])
+    if request.kind == "proven":
+        return MemoryHits(queries.proven(request.goal, limit=request.limit), [])
+    if request.kind == "stable":
+        return MemoryHits(queries.stable(request.task_type, goal=request.goal, limit=request.limit), [])
     weights = None
-    if given.weights is not None:
-        weights = {name.replace("_", "-"): value for name, value in to_builtins(given.weights).items()}
+    if request.weights is not None:
+        weights = {name.replace("_", "-"): value for name, value in to_builtins(request.weights).items()}
     found = queries.query(
-        given.goal,
+        request.goal,
         tier_weights=weights,
-        min_confidence=given.min_confidence,
-        task_type=given.task_type,
-        include_core=given.include_core,
-        limit=given.limit,
+        min_confidence=request.min_confidence,
+        task_type=request.task_type,
+        include_core=request.include_core,
+        limit=request.limit,
     )
     return MemoryHits(found.hits, found.core)
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
         "GET", "/continuum/memories", "listMemories", "Tiered memories, the most reliable first.", _GROUP,
-        run=_list, query=MemoryQuery, gives=MemoryHits,
+        run=_list, request=MemoryQuery, response=MemoryHits,
     ),
-    Endpoint(
+    Operation(
         "GET", "/continuum/memory", "getMemory", "One tiered memory whole.", _GROUP,
-        run=_one, query=KeyQuery, gives=MemoryOut,
+        run=_one, request=KeyQuery, response=MemoryOut,
     ),
-    Endpoint(
+    Operation(
         "POST", "/continuum/query", "queryMemories", "Search across tiers, weighted by tier and reliability.",
-        _GROUP, run=_query, takes=TierQuery, gives=MemoryHits,
+        _GROUP, run=_query, request=TierQuery, response=MemoryHits,
     ),
-    Endpoint(
+    Operation(
         "POST", "/continuum/traces", "recordTrace", "Record what was done and how it went.", _GROUP,
-        run=_record, takes=TraceRequest, gives=MemoryOut, status=201, writes=True,
+        run=_record, request=TraceRequest, response=MemoryOut, status=201, writes=True,
     ),
-    Endpoint(
+    Operation(
         "POST", "/continuum/uses", "recordUse", "Record that a memory was applied, and how it went.", _GROUP,
-        run=_use, takes=UseRequest, gives=Used, writes=True,
+        run=_use, request=UseRequest, response=Used, writes=True,
     ),
 )  # fmt: skip

@@ -26,7 +26,6 @@ __all__ = [
     "Line",
     "LinkType",
     "LongText",
-    "Query",
     "Question",
     "Request",
     "Revision",
@@ -152,11 +151,7 @@ CaseId = Annotated[
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Base of every body: a name that is not known is refused, not passed over."""
-
-
-class Query(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Base of the parameters behind the question mark of every address."""
+    """Base of every request: a name that is not known is refused, not passed over."""
 
 
 def utc(time: str | None) -> str | None:
