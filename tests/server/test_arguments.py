@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from rlm_mem.errors import InputError
 from rlm_mem.mcp.arguments import MAX_ARGUMENT_CHARS, decode
 from rlm_mem.mcp.service import Service
-from rlm_mem.mcp.tool import input_schema
-from rlm_mem.mcp.tools_memory import IdsArguments, RememberArguments, SearchArguments
-from rlm_mem.mcp.toolset import tools_for
+from rlm_mem.mcp.tool import input_schema, tools_for
+from rlm_mem.operations.asking import SearchArguments
+from rlm_mem.operations.chunks import IdsArguments, RememberArguments
 from rlm_mem.operations.context import OpenMemory, Settings
 
 TOOLS = {tool.name: tool for tool in tools_for(every=True)}
 NAMES = sorted(
-    {name for tool in TOOLS.values() for name in (*input_schema(tool)["properties"], *tool.aliases)}
+    {name for tool in TOOLS.values() for name in (*input_schema(tool)["properties"], *tool.tool.aliases)}
 )
 
 texts = st.text(max_size=40) | st.sampled_from(

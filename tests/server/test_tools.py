@@ -14,10 +14,9 @@ from mcp.shared.exceptions import MCPError
 
 from rlm_mem.mcp.server import McpServer
 from rlm_mem.mcp.service import Service, plain
-from rlm_mem.mcp.tool import input_schema
-from rlm_mem.mcp.tools_memory import TagCount
-from rlm_mem.mcp.toolset import tools_for
+from rlm_mem.mcp.tool import input_schema, tools_for
 from rlm_mem.operations.context import OpenMemory, Settings
+from rlm_mem.operations.links import TagCount
 from tests.continuum.conftest import learning, rewrite
 from tests.server.conftest import Ask, drive_all
 
@@ -64,7 +63,7 @@ def test_annotations_are_honest(served: McpServer) -> None:
     assert [n for n, note in notes.items() if note.destructive_hint] == ["forget", "update", "review_decide"]
     writing = [n for n, note in notes.items() if not note.read_only_hint]
     assert writing == [
-        "remember", "forget", "link", "update", "restore", "import", "consolidate", "review_decide", "persona",
+        "remember", "forget", "link", "update", "restore", "consolidate", "review_decide", "persona", "import",
     ]  # fmt: skip
     assert [n for n, note in notes.items() if note.open_world_hint] == ["recall", "reason"]
 
@@ -75,8 +74,8 @@ def test_every_argument_is_described_and_bounded() -> None:
         assert schema["type"] == "object"
         for name, about in schema["properties"].items():
             assert about.get("description"), f"{tool.name}.{name}"
-        assert set(tool.aliases.values()) <= set(schema["properties"]), tool.name
-        assert set(tool.aliases).isdisjoint(schema["properties"]), tool.name
+        assert set(tool.tool.aliases.values()) <= set(schema["properties"]), tool.name
+        assert set(tool.tool.aliases).isdisjoint(schema["properties"]), tool.name
 
 
 def test_arguments_under_other_names_and_as_text_are_understood(ask: Ask) -> None:

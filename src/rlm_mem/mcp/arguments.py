@@ -9,8 +9,9 @@ from typing import Any, TypeVar, get_args, get_origin
 import msgspec
 
 from rlm_mem.errors import InputError
+from rlm_mem.operations.types import Request
 
-__all__ = ["MAX_ARGUMENT_CHARS", "Arguments", "decode"]
+__all__ = ["MAX_ARGUMENT_CHARS", "decode"]
 
 #: Most characters of text in all arguments of one call together; what one memory may hold is a setting, and less.
 MAX_ARGUMENT_CHARS = 10_000_000
@@ -18,11 +19,7 @@ MAX_ARGUMENT_CHARS = 10_000_000
 _MAX_DEPTH = 20
 _EMPTY = ("null", "none", "undefined")
 
-_T = TypeVar("_T", bound="Arguments")
-
-
-class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Base of the arguments of every tool; a subclass names its fields with types and bounds."""
+_T = TypeVar("_T", bound="Request")
 
 
 def decode(kind: type[_T], aliases: Mapping[str, str], given: object) -> _T:

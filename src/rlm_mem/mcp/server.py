@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from rlm_mem import __version__
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp import prompts, resources
-from rlm_mem.mcp.tool import Tool, input_schema, object_schema
+from rlm_mem.mcp.tool import OfferedTool, input_schema, object_schema
 from rlm_mem.operations.context import in_words
 from rlm_mem.sandbox.stopping import Stop
 from rlm_mem.telemetry import carried
@@ -219,18 +219,18 @@ class _Given(Stop):
         return super().is_set() or self._server_ends.is_set()
 
 
-def _listed(tool: Tool) -> types.Tool:
+def _listed(tool: OfferedTool) -> types.Tool:
     return types.Tool(
         name=tool.name,
-        title=tool.title,
-        description=tool.description,
+        title=tool.tool.title,
+        description=tool.tool.description,
         input_schema=input_schema(tool),
-        output_schema=object_schema(tool.gives),
+        output_schema=object_schema(tool.response),
         annotations=types.ToolAnnotations(
-            title=tool.title,
+            title=tool.tool.title,
             read_only_hint=tool.read_only,
-            destructive_hint=tool.destructive,
-            idempotent_hint=tool.idempotent,
-            open_world_hint=tool.open_world,
+            destructive_hint=tool.tool.destructive,
+            idempotent_hint=tool.tool.idempotent,
+            open_world_hint=tool.tool.open_world,
         ),
     )

@@ -7,58 +7,26 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.errors import NotFoundError, RlmMemError, SessionCancelled
+from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.mcp.arguments import decode
-from rlm_mem.mcp.tool import Tool
-from rlm_mem.mcp.toolset import tools_for
-from rlm_mem.operations.context import CallCancelled, OpenMemory, Settings, in_words, storable
-from rlm_mem.operations.handles import Handles
+from rlm_mem.mcp.tool import OfferedTool, tools_for
+from rlm_mem.operations.context import OpenMemory, storable
+from rlm_mem.operations.operation import Context, Reply, no_progress
+from rlm_mem.operations.problems import problem_of
 from rlm_mem.sandbox.stopping import Stop, stopped_by
 from rlm_mem.telemetry import operation
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["Answer", "Call", "Service"]
+__all__ = ["Answer", "Service"]
 
 _log = logging.getLogger(__name__)
-
-
-def _silent(done: float, total: float | None, message: str) -> None:
-    """Progress that nobody asked for."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """What a tool may use while it runs.
-
-    Attributes:
-        memory: the open memory, confined to its namespace.
-        handles: open host-driven recalls.
-        settings: of the server.
-        progress: report (done, total, message).
-        given_up: set when the client no longer waits.
-    """
-
-    memory: Memory
-    handles: Handles
-    settings: Settings
-    progress: Callable[[float, float | None, str], None] = _silent
-    given_up: threading.Event = field(default_factory=threading.Event)
-
-    def check(self) -> None:
-        """Stop here when the client no longer waits.
-
-        Raises:
-            CallCancelled: it does not.
-        """
-        if self.given_up.is_set():
-            raise CallCancelled("the client no longer waits for this call")
 
 
 @dataclass(frozen=True)
@@ -84,7 +52,7 @@ class Service:
     def __init__(self, opened: OpenMemory) -> None:
         self.opened = opened
         self.settings = opened.settings
-        self.tools: dict[str, Tool] = {
+        self.tools: dict[str, OfferedTool] = {
             tool.name: tool
             for tool in tools_for(every=self.settings.every_tool, read_only=self.settings.read_only)
         }
@@ -103,7 +71,7 @@ class Service:
         name: str,
         arguments: Mapping[str, Any] | str | None,
         *,
-        progress: Callable[[float, float | None, str], None] = _silent,
+        progress: Callable[[float, float | None, str], None] = no_progress,
         given_up: threading.Event | None = None,
     ) -> Answer:
         """Run a tool. Whatever goes wrong with it is in the answer, so that the calling model can react.
@@ -122,25 +90,27 @@ class Service:
 
     def _answer(
         self,
-        tool: Tool,
+        tool: OfferedTool,
         arguments: Mapping[str, Any] | str | None,
         progress: Callable[[float, float | None, str], None],
         given_up: threading.Event,
     ) -> Answer:
         try:
-            decoded = decode(tool.takes, tool.aliases, arguments)
-            call = Call(self.memory, self.opened.handles, self.settings, progress, given_up)
+            request = decode(tool.request, tool.tool.aliases, arguments)
+            context = Context(
+                opened=self.opened,
+                path={name: getattr(request, name) for name in tool.parts},
+                progress=progress,
+                given_up=given_up,
+            )
             with stopped_by(given_up) if isinstance(given_up, Stop) else nullcontext():
-                data = plain(tool.run(call, decoded))
-        except SessionCancelled:
-            return Answer("the client no longer waits for this call")
-        except RlmMemError as error:
-            return Answer(in_words(error))
-        except CallCancelled as error:
-            return Answer(str(error))
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the server: log it, say it
-            _log.exception("tool %s failed", tool.name)
-            return Answer(in_words(RlmMemError(f"internal error: {type(error).__name__}: {error}"[:500])))
+                result = tool.run(context, request)
+            data = plain(result.data if isinstance(result, Reply) else result)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the server: log it and answer
+            why = problem_of(error)
+            if why.status == 500 and not isinstance(error, RlmMemError):
+                _log.exception("tool %s failed", tool.name)
+            return Answer(why.sentence)
         return Answer(json.dumps(data, ensure_ascii=False), data)
 
     def close(self) -> None:

@@ -1,52 +1,72 @@
-"""What a tool is: its name, what it takes and gives, how it runs, and the schemas that follow from that."""
+"""Tools: the operations that agents are offered, and the schemas that follow from their types."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
-from rlm_mem.mcp.arguments import Arguments
+from rlm_mem.operations.operation import Context, Operation, Tool, parts_of
+from rlm_mem.operations.registry import OPERATIONS
+from rlm_mem.operations.types import Request
 
-if TYPE_CHECKING:
-    from rlm_mem.mcp.service import Call
-
-__all__ = ["Tool", "input_schema", "object_schema"]
+__all__ = ["OfferedTool", "input_schema", "object_schema", "tools_for"]
 
 
 @dataclass(frozen=True)
-class Tool:
-    """A tool as clients see it, and the function behind it.
+class OfferedTool:
+    """An operation as agents see it.
 
     Attributes:
-        name: verb, `[a-z_]`.
-        title: the name for people.
-        description: for the model: what it does, when to use it.
-        takes: type of the arguments.
-        gives: type of the result, a msgspec Struct.
-        run: the function; called in a worker thread with the call and the decoded arguments.
+        tool: name, description and annotations.
+        request, response, run: the tool's own, else those of the operation.
+        parts: what of the request stands in the address over HTTP.
         read_only: it changes no memory (that it was asked may be recorded).
-        destructive: it may take something away or replace it.
-        idempotent: the same call again changes nothing more.
-        open_world: it may ask a model over the network, as configured.
-        aliases: other names of arguments.
-        default: offered without ``--tools all``.
     """
 
-    name: str
-    title: str
-    description: str
-    takes: type[Arguments]
-    gives: type[msgspec.Struct]
-    run: Callable[[Call, Any], msgspec.Struct]
+    tool: Tool
+    request: type[Request]
+    response: type[msgspec.Struct]
+    run: Callable[[Context, Any], Any]
+    parts: tuple[str, ...]
     read_only: bool
-    destructive: bool = False
-    idempotent: bool = True
-    open_world: bool = False
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    default: bool = True
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.tool.name
+
+
+def tools_for(*, every: bool = False, read_only: bool = False) -> list[OfferedTool]:
+    """The tools of a server: those offered by default first, each part in the order of the operations.
+
+    Args:
+        every: also those that are not offered by default.
+        read_only: none that changes a memory.
+    """
+    found = [(operation, operation.tool) for operation in OPERATIONS if operation.tool is not None]
+    return [
+        _offered(operation, tool)
+        for default in (True, False)
+        for operation, tool in found
+        if tool.default is default and (every or default) and not (read_only and operation.writes)
+    ]
+
+
+def _offered(operation: Operation, tool: Tool) -> OfferedTool:
+    request, run = tool.request or operation.request or Request, tool.run or operation.run
+    assert run is not None, f"{tool.name} has no function"
+    names = {field.name for field in msgspec.structs.fields(request)}
+    return OfferedTool(
+        tool=tool,
+        request=request,
+        response=tool.response or operation.response,
+        run=run,
+        parts=tuple(name for name in parts_of(operation.path) if name in names),
+        read_only=not operation.writes,
+    )
 
 
 def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -58,9 +78,9 @@ def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
     return root
 
 
-def input_schema(tool: Tool) -> dict[str, Any]:
+def input_schema(tool: OfferedTool) -> dict[str, Any]:
     """The schema of what a tool takes: only the proper names, since aliases are for those who guess."""
-    schema = object_schema(tool.takes)
+    schema = object_schema(tool.request)
     schema["additionalProperties"] = False
     schema.pop("description", None)
     return schema

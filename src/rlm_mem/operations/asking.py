@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, to_builtins
 
-from rlm_mem.operations.answers import Conclusion, RecallAnswer, answer_of
-from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation
+from rlm_mem.operations import tool_types
+from rlm_mem.operations.answers import (
+    CitedAnswer,
+    CitedConclusion,
+    Conclusion,
+    PathStep,
+    RecallAnswer,
+    answer_of,
+    cited_answer,
+    on_step,
+    sources,
+)
+from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.problems import Problem
 from rlm_mem.operations.runs import Kind, LiveRun, RunKind, State
 from rlm_mem.operations.types import (
@@ -22,6 +33,7 @@ from rlm_mem.operations.types import (
 )
 
 if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
     from rlm_mem.memory import Memory
     from rlm_mem.models.budget import Limits
     from rlm_mem.search import Hit
@@ -157,6 +169,60 @@ class EventQuery(Request):
     after: Annotated[int, Meta(ge=0, le=2**31, description="Number of the last event that is known.")] = 0
 
 
+class SearchHit(Struct):
+    """One hit: the part that matched, and of which memory."""
+
+    id: str
+    score: float
+    snippet: str
+    at: str
+    type: str
+    tags: list[str]
+    conversation_id: str | None
+    author: str | None
+
+
+class SearchResponse(Struct):
+    """Hits, best first."""
+
+    hits: list[SearchHit]
+
+
+class SearchArguments(Request):
+    """As an agent gives it."""
+
+    query: Annotated[
+        str, Meta(max_length=20_000, description="Words, names, dates or a question. Empty: the newest.")
+    ] = ""
+    limit: Annotated[int, Meta(ge=1, le=50, description="Most hits.")] = 10
+    tags: Annotated[tool_types.Tags, Meta(description="Only memories with all of these tags.")] = None
+    type: Annotated[tool_types.TypeName, Meta(description="Only memories of this type.")] = None
+    conversation_id: Annotated[
+        tool_types.Conversation, Meta(description="Only memories of this conversation.")
+    ] = None
+    since: Annotated[tool_types.Time, Meta(description="Only from this day on (YYYY-MM-DD).")] = None
+    until: Annotated[tool_types.Time, Meta(description="Only up to this day, included.")] = None
+    speaker: Annotated[tool_types.Conversation, Meta(description="Only where this person speaks.")] = None
+
+
+class RecallArguments(Request):
+    """As an agent gives it."""
+
+    question: Annotated[
+        tool_types.Question, Meta(description="The question, in words, with the names and dates it is about.")
+    ]
+    max_seconds: Annotated[
+        Annotated[float, Meta(ge=0.1, le=600)] | None,
+        Meta(description="End the search after this time; else as configured."),
+    ] = None
+
+
+class ReasonArguments(Request):
+    """As an agent gives it."""
+
+    question: Annotated[tool_types.Question, Meta(description="What to conclude, in words.")]
+
+
 def _search(context: Context, request: SearchRequest) -> Hits:
     from rlm_mem.search import Filters
 
@@ -240,20 +306,140 @@ _BEGUN = {
     200: {"getTrajectory": {"trajectory_id": "$response.body#/trajectory_id"}},
 }
 
+
+def _find(context: Context, request: SearchArguments) -> SearchResponse:
+    from rlm_mem.search import Filters
+
+    filters = Filters(
+        tags_all=tuple(request.tags or ()),
+        chunk_type=request.type,
+        conversation_id=request.conversation_id,
+        start=request.since,
+        end=request.until,
+        speaker=request.speaker,
+    )
+    if not request.query.strip() and filters == Filters():
+        chunks = [
+            context.memory.store.get_chunk(one.id, track=False)
+            for one in context.memory.store.latest(request.limit)
+        ]
+        return SearchResponse([_newest(chunk) for chunk in chunks if chunk is not None])
+    return SearchResponse(
+        [
+            SearchHit(
+                id=hit.chunk_id,
+                score=round(float(hit.score), 4),
+                snippet=hit.snippet,
+                at=hit.at,
+                type=hit.type,
+                tags=list(hit.tags),
+                conversation_id=hit.conversation_id,
+                author=hit.author,
+            )
+            for hit in context.memory.search(request.query, limit=request.limit, filters=filters)
+        ]
+    )
+
+
+def _newest(chunk: Chunk) -> SearchHit:
+    return SearchHit(
+        id=chunk.id,
+        score=0.0,
+        snippet=chunk.content[:400],
+        at=chunk.metadata.at,
+        type=chunk.type,
+        tags=list(chunk.tags),
+        conversation_id=chunk.metadata.conversation_id,
+        author=None,
+    )
+
+
+def _recall(context: Context, request: RecallArguments) -> CitedAnswer:
+    limits = limits_of(context.memory, Budgets(seconds=request.max_seconds))
+    return cited_answer(
+        context, context.memory.recall(request.question, limits=limits, on_step=on_step(context))
+    )
+
+
+def _reason(context: Context, request: ReasonArguments) -> CitedConclusion:
+    result = context.memory.reason(request.question, on_step=on_step(context))
+    return CitedConclusion(
+        conclusion=result.conclusion,
+        path=[PathStep(step.chunk_id, step.operation, step.reasoning) for step in result.path],
+        confidence=result.confidence,
+        supports=list(result.supports),
+        contradicts=list(result.contradicts),
+        superseded=list(result.superseded),
+        chunk_ids=list(result.chunk_ids),
+        concluded=result.concluded,
+        outcome=result.outcome,
+        stopped_by=result.stopped_by,
+        trajectory_id=result.trajectory.id,
+        sources=sources(context, result.chunk_ids),
+    )
+
+
+_QUESTION = dict.fromkeys(("query", "q", "prompt", "text"), "question")
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/search", "search", "Rank memories against words, without a model.", _GROUP,
         run=_search, request=SearchRequest, response=Hits,
+        tool=Tool(
+            name="search",
+            title="Search memories",
+            description="Find memories by words, names and dates, best first; no model is asked. Use it "
+            "before you answer "
+            "what may have been discussed earlier. `get` reads a hit whole.",
+            request=SearchArguments,
+            response=SearchResponse,
+            run=_find,
+            aliases={
+                **dict.fromkeys(("q", "question", "text", "keywords"), "query"),
+                **dict.fromkeys(("n", "k", "top_k", "max_results", "count"), "limit"),
+                **dict.fromkeys(("start", "from", "after", "start_date"), "since"),
+                **dict.fromkeys(("end", "to", "before", "end_date"), "until"),
+                **dict.fromkeys(("author", "person"), "speaker"),
+                **tool_types.CONVERSATION,
+                **tool_types.TYPE,
+                **tool_types.TAGS,
+            },
+        ),
     ),
     Operation(
         "POST", "/recall", "recall", "Answer a question by programs that the model writes.", _GROUP,
         request=AskRequest, response=RecallAnswer, others={202: RunOut}, media=_STREAM, description=_LIVE,
         links=_BEGUN,
+        tool=Tool(
+            name="recall",
+            title="Recall an answer",
+            description="Answer a question from memory: programs search and read until they have the answer. "
+            "Gives the answer, "
+            "how sure it is, and the memories that it rests on. The run is recorded.",
+            request=RecallArguments,
+            response=CitedAnswer,
+            run=_recall,
+            open_world=True,
+            aliases=_QUESTION,
+        ),
     ),
     Operation(
         "POST", "/reason", "reason", "Follow links across memories to a conclusion with its path.", _GROUP,
         request=AskRequest, response=Conclusion, others={202: RunOut}, media=_STREAM, description=_LIVE,
         links=_BEGUN,
+        tool=Tool(
+            name="reason",
+            title="Reason over memories",
+            description="Draw a conclusion from several memories by following their links, with the path to "
+            "it, what supports "
+            "it and what speaks against it. The run is recorded.",
+            request=ReasonArguments,
+            response=CitedConclusion,
+            run=_reason,
+            open_world=True,
+            aliases=dict.fromkeys(("query", "q", "prompt", "text"), "question"),
+            default=False,
+        ),
     ),
     Operation("GET", "/runs", "listRuns", "Runs of this server, newest first.", _GROUP, run=_runs, response=Runs),
     Operation(

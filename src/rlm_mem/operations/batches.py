@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from rlm_mem.errors import RlmMemError
 from rlm_mem.operations import chunks, links
-from rlm_mem.operations.chunks import ChunkChange, NewChunk, Remembered, RememberRequest, UndoRequest
+from rlm_mem.operations.chunks import ChunkChange, NewChunk, RememberRequest, RememberResponse, UndoRequest
 from rlm_mem.operations.etags import PreconditionFailed
 from rlm_mem.operations.links import LinkRequest, LinkState
 from rlm_mem.operations.operation import Context, Operation, Reply
@@ -146,7 +146,7 @@ def _carry_out(context: Context, step: Step, done: list[StepDone]) -> StepDone:
     )
     made = answer.data if isinstance(answer, Reply) else answer
     kind = str(type(step).__struct_config__.tag)
-    if isinstance(made, Remembered):
+    if isinstance(made, RememberResponse):
         return StepDone(kind, made.chunk_ids, None)
     if isinstance(made, ChunkOut):
         return StepDone(kind, [made.id], made.revision)

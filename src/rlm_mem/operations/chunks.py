@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from rlm_mem.chunk import parse_time
-from rlm_mem.errors import NotFoundError
+from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.operations import tool_types
 from rlm_mem.operations.etags import etag, matched, not_modified
-from rlm_mem.operations.operation import Context, Operation, Reply
+from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.paging import decode_cursor, encode_cursor
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import ChunkOut, ChunkSummary, chunk_out, summary_of
@@ -36,12 +37,14 @@ if TYPE_CHECKING:
     from rlm_mem.text.secrets import Screened
 
 __all__ = [
-    "OPERATIONS", "PREFIX", "ChunkChange", "ChunkPage", "NewChunk", "RememberRequest", "Remembered", "UndoRequest",
-    "change", "create", "delete", "remember", "restore", "undo",
+    "OPERATIONS", "PREFIX", "ChunkChange", "ChunkPage", "NewChunk", "RememberArguments", "RememberRequest",
+    "RememberResponse", "UndoRequest", "change", "create", "delete", "remember", "restore", "undo",
 ]  # fmt: skip
 
 PREFIX = "/api/v1"
 _GROUP = "chunks"
+#: Most characters of a chunk as tools give it.
+_MAX_CONTENT = 20_000
 _Place = tuple[float, int]
 
 
@@ -60,9 +63,10 @@ class RememberRequest(Request):
     secrets: Secrets | None = None
 
 
-class Remembered(Struct):
+class RememberResponse(Struct):
     """What was stored; ``duplicates`` were there already. ``secrets`` counts by rule what looks like a key or password,
-    ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others stand in clear.
+    ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others stand in clear, and
+    ``note`` says so in a sentence.
     """
 
     chunk_ids: list[str]
@@ -71,10 +75,11 @@ class Remembered(Struct):
     duplicates: list[str]
     secrets: dict[str, int]
     secrets_hidden: int
+    note: str | None
 
 
 class ChunkWritten(ChunkOut):
-    """A chunk as it was written; where there were secrets in what came, with the counts of Remembered."""
+    """A chunk as it was written; where there were secrets in what came, with the counts of RememberResponse."""
 
     secrets: dict[str, int] | UnsetType = UNSET
     secrets_hidden: int | UnsetType = UNSET
@@ -188,6 +193,106 @@ class Reads(Struct):
     accessed_at: str
 
 
+class MemoryLink(Struct):
+    """A link of a memory with another one; `direction` is out or in."""
+
+    id: str
+    type: str
+    strength: float
+    direction: str
+    reasoning: str | None
+
+
+class ChunkView(Struct):
+    """One memory; `truncated` when its content is longer than what stands here. `note` tells of secrets in a change."""
+
+    id: str
+    content: str
+    truncated: bool
+    type: str
+    tags: list[str]
+    at: str
+    created_at: str
+    conversation_id: str | None
+    confidence: float
+    revision: int
+    valid_to: str | None
+    superseded_by: str | None
+    links: list[MemoryLink]
+    note: str | None = None
+
+
+class ChunkViews(Struct):
+    """The memories that are there, and the ids for which there is none."""
+
+    memories: list[ChunkView]
+    missing: list[str]
+
+
+class Forgotten(Struct):
+    """Ids that were archived, and ids for which there was nothing."""
+
+    forgotten: list[str]
+    missing: list[str]
+
+
+class RememberArguments(Request):
+    """As an agent gives it."""
+
+    text: Annotated[
+        tool_types.Text, Meta(description="What to remember, self-contained: who, what, when. Any length.")
+    ]
+    conversation_id: Annotated[
+        tool_types.Conversation, Meta(description="Conversation or project it belongs to.")
+    ] = None
+    tags: Annotated[tool_types.Tags, Meta(description="A few words to find it by.")] = None
+    type: Annotated[
+        tool_types.TypeName,
+        Meta(description="fact, preference, pattern, note or decision; else it is detected."),
+    ] = None
+    confidence: Annotated[tool_types.Confidence, Meta(description="How sure it is, 0 to 1.")] = 0.7
+    occurred_at: Annotated[
+        tool_types.Time, Meta(description="When it was said or happened, ISO 8601; else now.")
+    ] = None
+    secrets: Annotated[
+        tool_types.Secrets,
+        Meta(description="Keys and passwords in it: redact, keep or refuse. Else as configured: redact."),
+    ] = None
+
+
+class IdsArguments(Request):
+    """As an agent gives it."""
+
+    ids: tool_types.ChunkIds
+
+
+class RestoreResponse(Struct):
+    """Ids that are in use again, and ids for which the archive had nothing."""
+
+    restored: list[str]
+    missing: list[str]
+
+
+class UpdateArguments(Request):
+    """As an agent gives it."""
+
+    id: tool_types.ChunkId
+    content: Annotated[
+        tool_types.Text | None, Meta(description="The new content, instead of the present one.")
+    ] = None
+    tags: Annotated[tool_types.Tags, Meta(description="The new tags, instead of the present ones.")] = None
+    type: Annotated[tool_types.TypeName, Meta(description="The new type.")] = None
+    confidence: Annotated[tool_types.Confidence | None, Meta(description="How sure it is, 0 to 1.")] = None
+    expected_revision: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Refuse when somebody changed it since this revision."),
+    ] = None
+    secrets: Annotated[
+        tool_types.Secrets,
+        Meta(description="Keys and passwords in it: redact, keep or refuse. Else as configured: redact."),
+    ] = None
+
+
 def _found(chunk: Chunk | None, chunk_id: str) -> Chunk:
     if chunk is None:
         raise NotFoundError(f"there is no chunk {chunk_id}", hint="A deleted one is below /archive.")
@@ -206,27 +311,31 @@ def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply:
     return Reply(shown, None, {"ETag": etag(chunk), **headers})
 
 
-def remember(context: Context, request: RememberRequest) -> Remembered:
+def remember(context: Context, request: RememberRequest | RememberArguments) -> RememberResponse:
     """Remember a text; also a step of a batch, as all of these."""
+    more: dict[str, Any] = {}
+    if isinstance(request, RememberRequest):
+        more = {"source": request.source, "provenance": request.provenance}
+        more["metadata"] = {"extra": request.extra} if request.extra else None
     made = context.memory.remember(
         request.text,
         conversation_id=request.conversation_id,
         tags=request.tags,
         confidence=request.confidence,
         chunk_type=request.type,
-        source=request.source,
         occurred_at=request.occurred_at,
-        metadata={"extra": request.extra} if request.extra else None,
-        provenance=request.provenance,
         secrets=request.secrets,
+        progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
+        **more,
     )
-    return Remembered(
+    return RememberResponse(
         chunk_ids=made.chunk_ids,
         chunks_created=made.created,
         total_tokens=made.tokens,
         duplicates=made.duplicates,
         secrets=dict(made.secrets.rules),
         secrets_hidden=made.secrets.count if made.secrets.hidden else 0,
+        note=str(made.secrets) if made.secrets else None,
     )
 
 
@@ -394,10 +503,97 @@ _NEXT = dict.fromkeys(
     _MADE,
 )  # fmt: skip
 
+
+def chunk_view(context: Context, chunk: Chunk) -> ChunkView:
+    """A chunk as tools hand it out, with its strongest links both ways."""
+    about = chunk.metadata
+    return ChunkView(
+        id=chunk.id,
+        content=chunk.content[:_MAX_CONTENT],
+        truncated=len(chunk.content) > _MAX_CONTENT,
+        type=chunk.type,
+        tags=list(chunk.tags),
+        at=about.at,
+        created_at=about.created_at,
+        conversation_id=about.conversation_id,
+        confidence=about.confidence,
+        revision=chunk.revision,
+        valid_to=about.valid_to,
+        superseded_by=about.superseded_by,
+        links=[
+            MemoryLink(link.chunk_id, link.type, link.strength, link.direction, link.reasoning)
+            for link in context.memory.store.linked(chunk.id, None, "both", limit=10)
+        ],
+    )
+
+
+def _get_several(context: Context, request: IdsArguments) -> ChunkViews:
+    found = ChunkViews([], [])
+    for chunk_id in dict.fromkeys(request.ids):
+        chunk = context.memory.get(chunk_id)
+        if chunk is None:
+            found.missing.append(chunk_id)
+        else:
+            found.memories.append(chunk_view(context, chunk))
+    return found
+
+
+def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
+    ids = list(dict.fromkeys(request.ids))
+    with context.memory.batch():  # a bad id among them must not leave half of it done
+        done = {chunk_id: context.memory.delete(chunk_id) for chunk_id in ids}
+    return Forgotten([one for one in ids if done[one]], [one for one in ids if not done[one]])
+
+
+def _restore_several(context: Context, request: IdsArguments) -> RestoreResponse:
+    ids = list(dict.fromkeys(request.ids))
+    with context.memory.batch():
+        done = {chunk_id: context.memory.restore(chunk_id) is not None for chunk_id in ids}
+    return RestoreResponse([one for one in ids if done[one]], [one for one in ids if not done[one]])
+
+
+def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
+    if all(value is None for value in (request.content, request.tags, request.type, request.confidence)):
+        raise InputError("nothing to change", hint="Give content, tags, type or confidence.")
+    found: list[Screened] = []
+    chunk = context.memory.store.update_chunk(
+        request.id,
+        content=request.content,
+        tags=request.tags,
+        chunk_type=request.type,
+        confidence=request.confidence,
+        expected_revision=request.expected_revision,
+        secrets=request.secrets,
+        on_secret=found.append,
+    )
+    if chunk is None:
+        raise NotFoundError(f"there is no memory {request.id}", hint="search gives the ids.")
+    shown = chunk_view(context, chunk)
+    shown.note = str(found[0].report()) if found else None
+    return shown
+
+
+_IDS = {"id": "ids", "chunk_id": "ids", "chunk_ids": "ids", "memory_id": "ids", "memory_ids": "ids"}
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/remember", "remember", "Remember text of any length, in one commit.", _GROUP,
-        run=remember, request=RememberRequest, response=Remembered, writes=True,
+        run=remember, request=RememberRequest, response=RememberResponse, writes=True,
+        tool=Tool(
+            name="remember",
+            title="Remember",
+            description="Store something worth knowing later: a preference, a decision with its reason, a "
+            "fact about people "
+            "or the project. The same text in the same conversation is stored once. Keep passwords and keys out.",
+            request=RememberArguments,
+            aliases={
+                **dict.fromkeys(("content", "memory", "note", "value", "observation"), "text"),
+                **dict.fromkeys(("at", "when", "date", "timestamp", "time"), "occurred_at"),
+                **tool_types.CONVERSATION,
+                **tool_types.TYPE,
+                **tool_types.TAGS,
+            },
+        ),
     ),
     Operation(
         "GET", "/chunks", "listChunks", "List chunks by filter, in order of time.", _GROUP,
@@ -414,6 +610,22 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "PATCH", "/chunks/{chunk_id}", "updateChunk", "Change a chunk; its former version is kept.", _GROUP,
         run=change, request=ChunkChange, response=ChunkWritten, writes=True, conditional=True,
+        tool=Tool(
+            name="update",
+            title="Update a memory",
+            description="Replace content, tags, type or confidence of a memory. Its former version is kept.",
+            request=UpdateArguments,
+            response=ChunkView,
+            run=_update_one,
+            destructive=True,
+            aliases={
+                **dict.fromkeys(("chunk_id", "memory_id"), "id"),
+                **dict.fromkeys(("text", "new_content"), "content"),
+                **dict.fromkeys(("chunk_type", "kind"), "type"),
+                "revision": "expected_revision",
+            },
+            default=False,
+        ),
     ),
     Operation(
         "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or remove it for good.",
@@ -442,5 +654,38 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", _GROUP,
         run=_archived, response=ChunkOut, tagged=True,
+    ),
+    Operation(
+        "", "", "getChunks", "Read chunks whole with their links, by ids.", _GROUP,
+        run=_get_several, request=IdsArguments, response=ChunkViews,
+        tool=Tool(
+            name="get",
+            title="Read memories",
+            description="Read memories whole by their ids, with their links.",
+            aliases=_IDS,
+        ),
+    ),
+    Operation(
+        "", "", "deleteChunks", "Move chunks to the archive, by ids.", _GROUP,
+        run=_forget_several, request=IdsArguments, response=Forgotten, writes=True,
+        tool=Tool(
+            name="forget",
+            title="Forget memories",
+            description="Take memories out of use by their ids. They go to the archive, from which a person "
+            "can restore them.",
+            destructive=True,
+            aliases=_IDS,
+        ),
+    ),
+    Operation(
+        "", "", "restoreChunks", "Bring chunks back from the archive, by ids.", _GROUP,
+        run=_restore_several, request=IdsArguments, response=RestoreResponse, writes=True,
+        tool=Tool(
+            name="restore",
+            title="Restore memories",
+            description="Bring forgotten memories back by their ids.",
+            aliases=dict.fromkeys(("id", "chunk_id", "chunk_ids", "memory_ids"), "ids"),
+            default=False,
+        ),
     ),
 )  # fmt: skip

@@ -6,10 +6,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from rlm_mem.chunk import STATED_LINK_TYPES
 from rlm_mem.errors import NotFoundError
+from rlm_mem.operations import tool_types
 from rlm_mem.operations.chunks import ChunkPage
 from rlm_mem.operations.etags import etag, matched
-from rlm_mem.operations.operation import Context, Operation, Reply
+from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.paging import decode_cursor, encode_cursor, page_of
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import Neighbour, iso, neighbour, summary_of
@@ -18,6 +20,7 @@ from rlm_mem.operations.types import Confidence, Cursor, Limit, LongText, Reques
 __all__ = ["OPERATIONS", "LinkRequest", "LinkState", "link", "unlink"]
 
 _GROUP = "links"
+_STATED = ", ".join(STATED_LINK_TYPES)
 _Place = tuple[float, int]
 
 
@@ -143,6 +146,19 @@ class Figures(Struct):
     more: dict[str, Any]
 
 
+class LinkArguments(Request):
+    """As an agent gives it."""
+
+    source_id: tool_types.ChunkId
+    target_id: tool_types.ChunkId
+    type: Annotated[
+        str,
+        Meta(min_length=1, max_length=100, description=f"{_STATED}."),
+    ]
+    strength: Annotated[tool_types.Confidence, Meta(description="How strong, 0 to 1.")] = 0.5
+    reasoning: Annotated[tool_types.MaybeText, Meta(description="Why they are linked.")] = None
+
+
 def _there(context: Context, chunk_id: str) -> None:
     if not context.memory.store.exists(chunk_id):
         raise NotFoundError(f"there is no chunk {chunk_id}")
@@ -232,6 +248,13 @@ def _stats(context: Context, _: object) -> Figures:
     return Figures(**named, more=found)
 
 
+def _set_link(context: Context, request: LinkArguments) -> LinkState:
+    context.memory.link(
+        request.source_id, request.target_id, request.type, request.strength, request.reasoning
+    )
+    return LinkState(request.source_id, request.target_id, request.type, request.strength, request.reasoning)
+
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET", "/chunks/{chunk_id}/links", "listLinks", "Chunks linked with a chunk, the strongest first.",
@@ -241,6 +264,20 @@ OPERATIONS: tuple[Operation, ...] = (
         "PUT", "/chunks/{chunk_id}/links/{link_type}/{target_id}", "putLink",
         "Link a chunk to another one, or change the link that is there.", _GROUP,
         run=link, request=LinkRequest, response=LinkState, writes=True, conditional=True,
+        tool=Tool(
+            name="link",
+            title="Link memories",
+            description=f"Say how one memory stands to another: {_STATED}. A link that is "
+            "there already gets the new strength and reasoning.",
+            request=LinkArguments,
+            run=_set_link,
+            aliases={
+                **dict.fromkeys(("source", "from", "from_id", "chunk_id"), "source_id"),
+                **dict.fromkeys(("target", "to", "to_id"), "target_id"),
+                **dict.fromkeys(("link_type", "relation", "kind"), "type"),
+                **dict.fromkeys(("reason", "why"), "reasoning"),
+            },
+        ),
     ),
     Operation(
         "DELETE", "/chunks/{chunk_id}/links/{target_id}", "deleteLinks",

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from rlm_mem.operations.operation import Context, Operation
+from rlm_mem.operations import tool_types
+from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.types import Request
-from rlm_mem.operations.uploads import FileName, Imported
+from rlm_mem.operations.uploads import FileName, Imported, import_bytes
 
 __all__ = ["OPERATIONS", "MOST_UPLOAD_BYTES", "ExportQuery", "ImportQuery"]
 
@@ -53,11 +54,34 @@ class MarkdownOut(Struct):
     markdown: str
 
 
+class ImportArguments(Request):
+    """As an agent gives it."""
+
+    content: Annotated[tool_types.Text, Meta(description="The content of the file, as text.")]
+    name: FileName = "notes.md"
+    format: Annotated[
+        _Format | None,
+        Meta(description="What it is; else it is detected."),
+    ] = None
+    dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
+
+
 def _markdown(context: Context, _: object) -> MarkdownOut:
     from rlm_mem.interchange import export_to_markdown
 
     chunk_id = context.path["chunk_id"]
     return MarkdownOut(f"{chunk_id}.md", export_to_markdown(chunk_id, store=context.memory.store))
+
+
+def _import_text(context: Context, request: ImportArguments) -> Imported:
+    return import_bytes(
+        context.memory,
+        request.name,
+        request.content.encode("utf-8", "replace"),
+        format=request.format,
+        dry_run=request.dry_run,
+        progress=lambda done, total: context.progress(done, total, f"read {done} of {total} bytes"),
+    )
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -66,6 +90,20 @@ OPERATIONS: tuple[Operation, ...] = (
         request=ImportQuery, response=Imported, writes=True, raw_body=_MEDIA,
         description=f"The body is the file, at most {MOST_UPLOAD_BYTES // 1024 // 1024} MiB. Everything goes into the "
         "namespace of this server.",
+        tool=Tool(
+            name="import",
+            title="Import memories",
+            description="Store what a file holds: notes in Markdown, a chat export, messages in JSON, an export of "
+            "this memory. Each thing is stored once, however often it is imported. For a single fact use `remember`.",
+            request=ImportArguments,
+            run=_import_text,
+            aliases={
+                **dict.fromkeys(("text", "data", "file", "document"), "content"),
+                **dict.fromkeys(("filename", "file_name", "title"), "name"),
+                **dict.fromkeys(("preview", "dryRun"), "dry_run"),
+            },
+            default=False,
+        ),
     ),
     Operation(
         "GET", "/export", "exportMemories", "Every chunk of this namespace as one file.", _GROUP,

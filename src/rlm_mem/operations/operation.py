@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rlm_mem.operations.runs import RunRegistry
     from rlm_mem.operations.types import Request
 
-__all__ = ["EVENT_STREAM", "Context", "Method", "Operation", "Reply", "Tool", "parts_of"]
+__all__ = ["EVENT_STREAM", "Context", "Method", "Operation", "Reply", "Tool", "no_progress", "parts_of"]
 
 #: Media type of server-sent events.
 EVENT_STREAM = "text/event-stream"
@@ -26,7 +26,7 @@ EVENT_STREAM = "text/event-stream"
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", ""]
 
 
-def _no_progress(done: float, total: float | None, message: str) -> None:
+def no_progress(done: float, total: float | None, message: str) -> None:
     """Progress that nobody asked for."""
 
 
@@ -48,7 +48,7 @@ class Context:
     if_match: str | None = None
     if_none_match: str | None = None
     kept_runs: RunRegistry | None = None
-    progress: Callable[[float, float | None, str], None] = _no_progress
+    progress: Callable[[float, float | None, str], None] = no_progress
     given_up: threading.Event = field(default_factory=threading.Event)
 
     @property

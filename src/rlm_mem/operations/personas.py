@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rlm_mem.operations.operation import Context, Operation
+from rlm_mem.operations import tool_types
+from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.types import Request
 
 if TYPE_CHECKING:
@@ -90,6 +91,24 @@ class Hud(Struct):
     figures: dict[str, Any]
 
 
+class PersonaState(Struct):
+    """How to speak: the mode, the sliders, what the message changed, and the system prompt that follows."""
+
+    mode: str
+    sliders: dict[str, int]
+    changed: list[str]
+    prompt: str
+
+
+class PersonaArguments(Request):
+    """As an agent gives it."""
+
+    message: Annotated[
+        tool_types.MaybeText,
+        Meta(description="A chat command that changes it, for example a mode; else it is only shown."),
+    ] = None
+
+
 def persona_of(memory: Memory) -> Persona:
     """The persona of a namespace: states lie beside all namespaces of a brain, so each gets a session of its own."""
     name = memory.store.namespace
@@ -150,6 +169,17 @@ def _hud(context: Context, _: object) -> Hud:
     return Hud(dict(context.memory.hud_figures(persona_of(context.memory))))
 
 
+def _persona(context: Context, request: PersonaArguments) -> PersonaState:
+    persona = persona_of(context.memory)
+    done = persona.say(request.message) if request.message else []
+    return PersonaState(
+        mode=persona.mode,
+        sliders=persona.sliders,
+        changed=[one.kind for one in done],
+        prompt=persona.prompt(),
+    )
+
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/persona", "getPersona", "Mode and sliders as they are.", _GROUP, run=_out, response=PersonaOut),
     Operation(
@@ -171,6 +201,17 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/persona/say", "sayToPersona", "Carry out a chat command, for example a change of mode.", _GROUP,
         run=_say, request=SayRequest, response=Said, writes=True,
+        tool=Tool(
+            name="persona",
+            title="Persona",
+            description="The persona's mode, sliders and system prompt; with a message that is a command, after it was "
+            "carried out.",
+            request=PersonaArguments,
+            response=PersonaState,
+            run=_persona,
+            aliases={"text": "message", "command": "message"},
+            default=False,
+        ),
     ),
     Operation(
         "GET", "/persona/prompt", "getPrompt", "The composed system prompt.", _GROUP, run=_prompt, response=Prompt,

@@ -48,6 +48,11 @@ class Problem(msgspec.Struct, omit_defaults=True):
     stopped_by: str = ""
     retry_after: int = 0
 
+    @property
+    def sentence(self) -> str:
+        """What happened and the remedy, as one text: the error of a tool."""
+        return f"{self.detail.rstrip('.')}. {self.hint}" if self.hint else self.detail
+
 
 class Refused(Exception):
     """A request that is refused for a reason of the protocol, not of the memory."""
@@ -114,7 +119,7 @@ def problem_of(error: BaseException) -> Problem:
 
     if isinstance(error, Refused):
         return error.problem
-    if isinstance(error, CallCancelled):
+    if isinstance(error, CallCancelled | errors.SessionCancelled):
         return Problem(TYPE_BASE + "cancelled", "The run was cancelled", 409, str(error))
     for kind, status, title in _STATUS:
         if isinstance(error, kind) and isinstance(error, errors.RlmMemError):
@@ -131,7 +136,7 @@ def problem_of(error: BaseException) -> Problem:
         TYPE_BASE + "internal-error",
         "Something went wrong within the server",
         500,
-        f"{type(error).__name__}; the server's log says more.",
+        f"internal error: {type(error).__name__}; the server's log has more",
     )
 
 

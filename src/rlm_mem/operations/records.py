@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
-from rlm_mem.operations.answers import Tokens
-from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation
+from rlm_mem.operations import tool_types
+from rlm_mem.operations.answers import TokenUsage
+from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.paging import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Time, utc
 from rlm_mem.recall.outcome import OutcomeWord
@@ -17,6 +18,8 @@ from rlm_mem.recall.outcome import OutcomeWord
 __all__ = ["OPERATIONS"]
 
 _GROUP = "records"
+#: Most characters of an answer in the list of runs.
+_ANSWER = 500
 
 
 class TrajectoryQuery(Request):
@@ -42,7 +45,7 @@ class TrajectorySummary(Struct):
     seconds: float
     concluded: bool | None
     stopped_by: str | None
-    usage: Tokens
+    usage: TokenUsage
     cost: Decimal | None
     error: str | None
     outcome: OutcomeWord | None
@@ -88,7 +91,7 @@ class CostOut(Struct):
     operation: str
     runs: int
     calls: int
-    usage: Tokens
+    usage: TokenUsage
     cost: Decimal | None
     unpriced_calls: int
 
@@ -118,8 +121,38 @@ class EventPage(Struct):
     next_cursor: str | None
 
 
-def _tokens(usage: Any) -> Tokens:
-    return Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
+class RunSummary(Struct):
+    """A recorded recall; `outcome` is null when no end is recorded."""
+
+    id: str
+    operation: str
+    query: str
+    started_at: str
+    model: str
+    iterations: int
+    seconds: float
+    concluded: bool | None
+    outcome: OutcomeWord | None
+    answer: str | None
+
+
+class RunList(Struct):
+    """Recorded recalls, newest first."""
+
+    trajectories: list[RunSummary]
+
+
+class RunsArguments(Request):
+    """As an agent gives it."""
+
+    operation: Annotated[tool_types.TypeName, Meta(description="Only recall, reason or session.")] = None
+    since: Annotated[tool_types.Time, Meta(description="Only from this day on (YYYY-MM-DD).")] = None
+    until: Annotated[tool_types.Time, Meta(description="Only up to this day, included.")] = None
+    limit: Annotated[int, Meta(ge=1, le=200, description="Most runs.")] = 20
+
+
+def _tokens(usage: Any) -> TokenUsage:
+    return TokenUsage(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
 
 
 def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
@@ -197,10 +230,44 @@ def _events(context: Context, request: EventsQuery) -> EventPage:
     return EventPage(items, encode_cursor("events", last, at_last))
 
 
+def _recent_runs(context: Context, request: RunsArguments) -> RunList:
+    found = context.memory.trajectories(
+        operation=request.operation, since=request.since, until=request.until, limit=request.limit
+    )
+    return RunList(
+        [
+            RunSummary(
+                id=one.id,
+                operation=one.operation,
+                query=one.query[:500],
+                started_at=one.started_at,
+                model=one.model,
+                iterations=one.iterations,
+                seconds=one.seconds,
+                concluded=one.concluded,
+                outcome=one.outcome,
+                answer=None if one.answer is None else one.answer[:_ANSWER],
+            )
+            for one in found
+        ]
+    )
+
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET", "/trajectories", "listTrajectories", "Recorded runs, the newest first.", _GROUP,
         run=_trajectories, request=TrajectoryQuery, response=TrajectoryPage, paged=True,
+        tool=Tool(
+            name="trajectories",
+            title="Recorded recalls",
+            description="List recorded recalls, newest first. The resource memory://trajectories/ID holds one "
+            "step by step.",
+            request=RunsArguments,
+            response=RunList,
+            run=_recent_runs,
+            aliases={"n": "limit", "start": "since", "end": "until"},
+            default=False,
+        ),
     ),
     Operation(
         "GET", "/trajectories/{trajectory_id}", "getTrajectory", "One recorded run step by step.", _GROUP,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from rlm_mem.operations.operation import Context, Operation
+from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.paging import page_of
 from rlm_mem.operations.types import Cursor, Limit, Line, Request
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["OPERATIONS"]
 
 _GROUP = "review"
+#: Most cases that a tool lists.
+_LISTED = 50
 
 
 class CaseQuery(Request):
@@ -79,11 +81,68 @@ class DeferRequest(Request):
     days: Annotated[int, Meta(ge=1, le=3650)] = 30
 
 
-class Decided(Struct):
+class DecisionResponse(Struct):
     """The case as it is now, and the transition by which the decision can be undone where it moved a memory."""
 
     case: CaseOut
     transition: str
+
+
+class ReviewCase(Struct):
+    """A question to a reviewer, with what speaks for and against."""
+
+    id: str
+    kind: str
+    entry: str
+    title: str
+    status: str
+    opened_at: str
+    question: str
+    evidence: list[str]
+    counter_evidence: list[str]
+
+
+class ReviewCases(Struct):
+    """Cases, the oldest first."""
+
+    cases: list[ReviewCase]
+
+
+class DecisionSummary(Struct):
+    """The case after the decision, and the memory that it moved, if it moved one."""
+
+    id: str
+    status: str
+    entry: str
+    tier: str | None
+    transition: str
+
+
+class DecideArguments(Request):
+    """As an agent gives it."""
+
+    case_id: Annotated[
+        str, Meta(min_length=1, max_length=100, description="Id of the case, as review lists it.")
+    ]
+    decision: Annotated[
+        Literal["approve", "defer", "reject"],
+        Meta(
+            description="approve: make it part of the core, or confirm that it holds; defer: ask again later."
+        ),
+    ]
+    reviewer: Annotated[
+        str, Meta(min_length=1, max_length=200, description="Name of the person who decided; never your own.")
+    ]
+    reason: Annotated[str, Meta(min_length=1, max_length=2000, description="Why, in the person's words.")]
+    days: Annotated[int, Meta(ge=1, le=3650, description="With defer: after how many days.")] = 30
+
+
+class ReviewArguments(Request):
+    """As an agent gives it."""
+
+    status: Annotated[
+        Literal["open", "deferred", "approved", "rejected", "all"], Meta(description="Which cases.")
+    ] = "open"
 
 
 def _out(case: Case) -> CaseOut:
@@ -116,30 +175,74 @@ def _one(context: Context, _: object) -> CaseOut:
     return _out(context.memory.continuum.review.case(context.path["case_id"]))
 
 
-def _approve(context: Context, request: DecideRequest) -> Decided:
+def _approve(context: Context, request: DecideRequest) -> DecisionResponse:
     review = context.memory.continuum.review
     change = review.approve(context.path["case_id"], reviewer=request.reviewer, reason=request.reason)
-    return Decided(_one(context, None), change.id)
+    return DecisionResponse(_one(context, None), change.id)
 
 
-def _reject(context: Context, request: DecideRequest) -> Decided:
+def _reject(context: Context, request: DecideRequest) -> DecisionResponse:
     review = context.memory.continuum.review
     change = review.reject(context.path["case_id"], reviewer=request.reviewer, reason=request.reason)
-    return Decided(_one(context, None), change.id)
+    return DecisionResponse(_one(context, None), change.id)
 
 
-def _defer(context: Context, request: DeferRequest) -> Decided:
+def _defer(context: Context, request: DeferRequest) -> DecisionResponse:
     review = context.memory.continuum.review
     change = review.defer(
         context.path["case_id"], reviewer=request.reviewer, reason=request.reason, days=request.days
     )
-    return Decided(_one(context, None), change.id)
+    return DecisionResponse(_one(context, None), change.id)
+
+
+def _review(context: Context, request: ReviewArguments) -> ReviewCases:
+    cases = context.memory.continuum.review.cases(None if request.status == "all" else request.status)
+    return ReviewCases(
+        [
+            ReviewCase(
+                id=case.id,
+                kind=case.kind,
+                entry=case.entry,
+                title=case.title,
+                status=case.status,
+                opened_at=case.opened_at,
+                question=case.question,
+                evidence=list(case.evidence),
+                counter_evidence=list(case.counter_evidence),
+            )
+            for case in cases[:_LISTED]
+        ]
+    )
+
+
+def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
+    review = context.memory.continuum.review
+    who = {"reviewer": request.reviewer, "reason": request.reason}
+    if request.decision == "approve":
+        change = review.approve(request.case_id, **who)
+    elif request.decision == "reject":
+        change = review.reject(request.case_id, **who)
+    else:
+        change = review.defer(request.case_id, **who, days=request.days)
+    case = review.case(request.case_id)
+    return DecisionSummary(case.id, case.status, case.entry, change.tier_to, change.id)
 
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET", "/review", "listCases", "Memories that wait for a person's decision.", _GROUP,
         run=_list, request=CaseQuery, response=CasePage, paged=True,
+        tool=Tool(
+            name="review",
+            title="Look at the review queue",
+            description="List memories that wait for a person's decision, with the evidence. Show them to the person; "
+            "`review_decide` writes down what they decide.",
+            request=ReviewArguments,
+            response=ReviewCases,
+            run=_review,
+            aliases={"state": "status"},
+            default=False,
+        ),
     ),
     Operation(
         "GET", "/review/{case_id}", "getCase", "One case with its evidence.", _GROUP, run=_one, response=CaseOut
@@ -147,15 +250,35 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/review/{case_id}/approve", "approveCase",
         "Make a memory part of the core, or confirm that it holds.", _GROUP,
-        run=_approve, request=DecideRequest, response=Decided, writes=True,
+        run=_approve, request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/reject", "rejectCase",
         "Leave a memory where it is, or move it back to the mid tier.", _GROUP,
-        run=_reject, request=DecideRequest, response=Decided, writes=True,
+        run=_reject, request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/defer", "deferCase", "Decide later.", _GROUP,
-        run=_defer, request=DeferRequest, response=Decided, writes=True,
+        run=_defer, request=DeferRequest, response=DecisionResponse, writes=True,
+    ),
+    Operation(
+        "", "", "decideCase", "Record what a reviewer decided.", _GROUP,
+        run=_decide, request=DecideArguments, response=DecisionSummary, writes=True,
+        tool=Tool(
+            name="review_decide",
+            title="Write down a reviewer's decision",
+            description="Approve, defer or reject a case of the review queue in the name of the person who decided. "
+            "Ask them first, show them the evidence, and give their name and reason: a decision "
+            "of your own is refused.",
+            destructive=True,
+            idempotent=False,
+            aliases={
+                **dict.fromkeys(("id", "case"), "case_id"),
+                **dict.fromkeys(("action", "verdict"), "decision"),
+                **dict.fromkeys(("name", "by", "person"), "reviewer"),
+                "why": "reason",
+            },
+            default=False,
+        ),
     ),
 )  # fmt: skip

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from msgspec import Meta, Struct, field
 
-from rlm_mem.operations.answers import RecallAnswer, answer_of
+from rlm_mem.operations import tool_types
+from rlm_mem.operations.answers import CitedAnswer, RecallAnswer, answer_of, cited_answer
 from rlm_mem.operations.asking import Budgets, limits_of
-from rlm_mem.operations.operation import Context, Operation, Reply
+from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.types import ChunkId, Confidence, LongText, Question, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlm_mem.recall.recall import RecallResult
 
 __all__ = ["OPERATIONS"]
 
 _GROUP = "sessions"
+
+A = TypeVar("A")
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
@@ -41,7 +49,7 @@ class ProgramRequest(Request):
     code: Annotated[str, Meta(min_length=1, max_length=100_000, description="Python for the sandbox.")]
 
 
-class Executed(Struct):
+class ExecutionResponse(Struct, Generic[A]):
     """What a program did; ``text`` is output, error and hint together; ``result`` is there once it called FINAL."""
 
     text: str
@@ -53,7 +61,7 @@ class Executed(Struct):
     finished: bool
     stopped_by: str | None
     turns_left: int | None
-    result: RecallAnswer | None
+    result: A | None
 
 
 class FinishRequest(Request):
@@ -66,25 +74,49 @@ class FinishRequest(Request):
     confidence: Confidence | None = None
 
 
+class OpenArguments(Request):
+    """As an agent gives it."""
+
+    question: Annotated[tool_types.Question, Meta(description="The question, in words.")]
+
+
+class ExecArguments(Request):
+    """As an agent gives it."""
+
+    handle: tool_types.Handle
+    code: Annotated[str, Meta(min_length=1, max_length=100_000, description="The program, in Python.")]
+
+
+class FinishArguments(Request):
+    """As an agent gives it."""
+
+    handle: tool_types.Handle
+    answer: Annotated[
+        tool_types.MaybeText, Meta(description="The answer; leave it out when the memory does not hold it.")
+    ] = None
+    chunk_ids: Annotated[
+        tool_types.MaybeIds, Meta(description="Ids of the memories that the answer rests on.")
+    ] = None
+    confidence: Annotated[tool_types.Confidence | None, Meta(description="How sure you are, 0 to 1.")] = None
+
+
 def _answer(result: Any) -> RecallAnswer:
     answer = answer_of(result)
     assert isinstance(answer, RecallAnswer)
     return answer
 
 
-def _open(context: Context, request: OpenRequest) -> Reply:
-    handles = context.handles
-    session = context.memory.recall_session(
-        request.question, limits=limits_of(context.memory, request.limits)
-    )
-    handle = handles.add(session)
-    opened = SessionOut(handle, session.schema, session.opening, session.hits, handles.idle_seconds)
+def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
+    # An agent gets no model of its own for sub-calls: it reads what its programs print.
+    limits = limits_of(context.memory, request.limits) if isinstance(request, OpenRequest) else None
+    session = context.memory.recall_session(request.question, limits=limits)
+    handle = context.handles.add(session)
+    opened = SessionOut(handle, session.schema, session.opening, session.hits, context.handles.idle_seconds)
     return Reply(opened, headers={"Location": f"/api/v1/sessions/{handle}"})
 
 
-def _execute(context: Context, request: ProgramRequest) -> Executed:
-    handle, code = context.path["handle"], request.code
-    handles = context.handles
+def _run_program(context: Context, code: str, answer: Callable[[RecallResult], A]) -> ExecutionResponse[A]:
+    handle, handles = context.path["handle"], context.handles
     session = handles.get(handle)
     fenced = _FENCE.match(code)
     handles.working(handle, +1)
@@ -92,7 +124,7 @@ def _execute(context: Context, request: ProgramRequest) -> Executed:
         step = session.execute(fenced.group(1) if fenced else code)
     finally:
         handles.working(handle, -1)
-    return Executed(
+    return ExecutionResponse(
         text=step.text,
         output=step.output,
         error=step.error,
@@ -102,13 +134,26 @@ def _execute(context: Context, request: ProgramRequest) -> Executed:
         finished=step.finished,
         stopped_by=step.stopped_by,
         turns_left=step.turns_left,
-        result=_answer(session.result) if step.finished and session.result is not None else None,
+        result=answer(session.result) if step.finished and session.result is not None else None,
     )
+
+
+def _execute(context: Context, request: ProgramRequest) -> ExecutionResponse[RecallAnswer]:
+    return _run_program(context, request.code, _answer)
+
+
+def _execute_cited(context: Context, request: ExecArguments) -> ExecutionResponse[CitedAnswer]:
+    return _run_program(context, request.code, lambda result: cited_answer(context, result))
 
 
 def _finish(context: Context, request: FinishRequest) -> RecallAnswer:
     session = context.handles.get(context.path["handle"])
     return _answer(session.finish(request.answer, request.chunk_ids, request.confidence))
+
+
+def _finish_cited(context: Context, request: FinishArguments) -> CitedAnswer:
+    session = context.handles.get(context.path["handle"])
+    return cited_answer(context, session.finish(request.answer, request.chunk_ids or (), request.confidence))
 
 
 def _close(context: Context, _: object) -> Reply:
@@ -118,19 +163,61 @@ def _close(context: Context, _: object) -> Reply:
 
 _OPENED = {"handle": "$response.body#/handle"}
 
+
+_QUESTION = dict.fromkeys(("query", "q", "prompt", "text"), "question")
+_HANDLE = dict.fromkeys(("session", "session_id", "recall_id", "id"), "handle")
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/sessions", "openSession", "Open a recall whose programs you write; no model is asked.", _GROUP,
         run=_open, request=OpenRequest, response=SessionOut, status=201,
         links={201: dict.fromkeys(("runProgram", "finishSession", "closeSession"), _OPENED)},
+        tool=Tool(
+            name="recall_open",
+            title="Open a recall that you drive",
+            description="For questions that need several looks: you write the programs yourself. Gives a "
+            "handle, how to write "
+            "them, and first hits. Then recall_exec, as often as needed, and recall_finish.",
+            request=OpenArguments,
+            idempotent=False,
+            aliases=_QUESTION,
+        ),
     ),
     Operation(
         "POST", "/sessions/{handle}/programs", "runProgram", "Run a program in the sandbox of an open recall.",
-        _GROUP, run=_execute, request=ProgramRequest, response=Executed,
+        _GROUP, run=_execute, request=ProgramRequest, response=ExecutionResponse[RecallAnswer],
+        tool=Tool(
+            name="recall_exec",
+            title="Run a program over the memory",
+            description="Run a Python program in the sandbox of an open recall; what it defines stays for the "
+            "next one. It can "
+            "search and read memories and print, and nothing else. FINAL(answer, chunk_ids=[…]) in it ends "
+            "the recall.",
+            request=ExecArguments,
+            response=ExecutionResponse[CitedAnswer],
+            run=_execute_cited,
+            idempotent=False,
+            aliases={**_HANDLE, **dict.fromkeys(("program", "script", "python", "source"), "code")},
+        ),
     ),
     Operation(
         "POST", "/sessions/{handle}/finish", "finishSession", "End an open recall with an answer, or without one.",
         _GROUP, run=_finish, request=FinishRequest, response=RecallAnswer,
+        tool=Tool(
+            name="recall_finish",
+            title="Finish a recall",
+            description="End an open recall with your answer and the ids of the memories that it rests on; "
+            "without an answer "
+            "when the memory does not hold it.",
+            request=FinishArguments,
+            response=CitedAnswer,
+            run=_finish_cited,
+            aliases={
+                **_HANDLE,
+                **dict.fromkeys(("content", "conclusion"), "answer"),
+                **dict.fromkeys(("ids", "sources", "evidence"), "chunk_ids"),
+            },
+        ),
     ),
     Operation(
         "DELETE", "/sessions/{handle}", "closeSession", "End an open recall that has no answer.", _GROUP,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from rlm_mem.continuum.hints import Hint
-from rlm_mem.operations.operation import Context, Operation
+from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.paging import decode_cursor, encode_cursor
 from rlm_mem.operations.types import Cursor, Limit, Line, LongText, Question, Request
 
@@ -34,7 +34,7 @@ class MemoryProblem(Struct):
     message: str
 
 
-class Consolidated(Struct):
+class ConsolidationResponse(Struct):
     """What was, or would be, promoted, merged, put before a reviewer and held back; each step with its reason."""
 
     dry_run: bool
@@ -158,13 +158,22 @@ class Problems(Struct):
     items: list[MemoryProblem]
 
 
+class ConsolidateArguments(Request):
+    """As an agent gives it."""
+
+    dry_run: Annotated[bool, Meta(description="Only say what would be done.")] = False
+
+
 def _problems(found: Iterable[InvalidEntry]) -> list[MemoryProblem]:
     return [MemoryProblem(one.file, one.message) for one in found]
 
 
-def _consolidate(context: Context, request: DryRun) -> Consolidated:
-    report = context.memory.continuum.consolidate(dry_run=request.dry_run)
-    return Consolidated(
+def _consolidate(context: Context, request: DryRun | ConsolidateArguments) -> ConsolidationResponse:
+    report = context.memory.continuum.consolidate(
+        dry_run=request.dry_run,
+        progress=lambda done, total: context.progress(done, total, f"considered {done} of {total} memories"),
+    )
+    return ConsolidationResponse(
         report.dry_run, report.considered, report.promoted, report.merged, report.queued, report.held,
         _problems(report.problems), report.notes,
     )  # fmt: skip
@@ -232,7 +241,16 @@ def _undo(context: Context, request: UndoTransition) -> Undone:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/continuum/consolidate", "consolidate", "Promote what has proved itself; by default a dry run.",
-        _GROUP, run=_consolidate, request=DryRun, response=Consolidated, writes=True,
+        _GROUP, run=_consolidate, request=DryRun, response=ConsolidationResponse, writes=True,
+        tool=Tool(
+            name="consolidate",
+            title="Consolidate memories",
+            description="Promote tiered memories that have proved themselves, merge what says the same, and put what "
+            "is to become permanent before a person. Safe to repeat.",
+            request=ConsolidateArguments,
+            aliases={"dryRun": "dry_run", "preview": "dry_run"},
+            default=False,
+        ),
     ),
     Operation(
         "POST", "/continuum/prune", "prune", "Apply retention; by default a dry run.", _GROUP,

@@ -1,4 +1,8 @@
-"""The types of arguments that several tools share, with their bounds and the words that a model reads."""
+"""Types of what agents give: bounds and descriptions, and other names under which agents give the same.
+
+They are wider than those of :mod:`rlm_mem.operations.types`: a schema in front of a model must be short, so formats are
+left to the memory, whose errors say in a sentence what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,9 @@ from msgspec import Meta
 from rlm_mem.config import SecretAction
 
 __all__ = [
+    "CONVERSATION",
+    "TAGS",
+    "TYPE",
     "ChunkId",
     "ChunkIds",
     "Confidence",
@@ -44,3 +51,10 @@ Confidence = Annotated[float, Meta(ge=0, le=1)]
 Handle = Annotated[
     str, Meta(min_length=1, max_length=100, description="The handle that recall_open returned.")
 ]
+
+# Other names of arguments that several tools understand.
+CONVERSATION = dict.fromkeys(
+    ("conversation", "conversationId", "session_id", "thread_id", "project"), "conversation_id"
+)
+TYPE = dict.fromkeys(("chunk_type", "kind", "category"), "type")
+TAGS = dict.fromkeys(("tag", "labels", "label", "topics"), "tags")
