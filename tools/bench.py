@@ -51,6 +51,7 @@ ALL = (
     Benchmark("retrieval", "Retrieval"),
     Benchmark("search_scale", "Search at size"),
     Benchmark("remember", "Remembering"),
+    Benchmark("index_journal", "Journal of the index"),
     Benchmark("locomo_remember", "Remembering long conversations", needs_data=True),
     Benchmark("growth", "Growth", on_server=("--store", "FOLDER", "--store", "DSN")),
     Benchmark("sizing", "Disk and memory"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ import pytest
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.local import journal
+from rlm_mem.store.local import postings as postings_module
 
 pytestmark = pytest.mark.local_only("damage the files of the index")
 
@@ -96,3 +100,80 @@ def test_no_process_dies_of_a_damaged_index_and_no_acknowledged_memory_is_lost(
         assert acknowledged <= set(store.list_chunks(tags=["t"], limit=100_000))
         assert {hit.chunk_id for hit in search(store, "pond", limit=100)} >= set(first)
         assert [finding.code for finding in check(store)] == []
+
+
+def test_a_search_ends_where_every_new_snapshot_is_damaged_before_it_is_read(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = postings_module.save_snapshot
+
+    def spoiled(snapshot: object, folder: Path) -> None:
+        write(snapshot, folder)  # type: ignore[arg-type]
+        os.truncate(folder / "doc.npy", 10)
+
+    monkeypatch.setattr(postings_module, "save_snapshot", spoiled)
+    answers: list[int] = []
+
+    def ask() -> None:
+        with ChunkStore(base) as store:
+            with store.batch():
+                for number in range(1_100):  # too many to be searched without a snapshot
+                    store.create_chunk(f"heron number {number}")
+            answers.append(len(search(store, "heron", limit=5)))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(60)  # it waited forever for a lock of its own
+    assert answers == [5]
+
+
+def marks(base: Path) -> list[str]:
+    return [path.name for path in (base / "index").glob("unsynced-*")]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux names its boots in a file")
+def test_an_index_that_may_be_half_written_since_the_system_went_down_is_built_anew(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("a heron", tags=["t"])
+        assert len(marks(base)) == 1
+        store.checkpoint()
+        assert marks(base) == []
+        store.create_chunk("one more heron", tags=["t"])
+    assert marks(base) == []
+    program = """
+        import os, sys
+        from rlm_mem.store.core.chunk_store import ChunkStore
+        ChunkStore(sys.argv[1]).create_chunk("a heron before the end", tags=["t"])
+        os._exit(0)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program), str(base)], check=True)
+    assert len(marks(base)) == 1
+    with sqlite3.connect(base / "index" / "index.sqlite") as connection:
+        connection.execute("DELETE FROM tags")
+    with ChunkStore(base) as store:  # the same boot: what a killed process wrote is whole, and not built anew
+        assert len(store.list_chunks()) == 3
+        assert store.list_chunks(tags=["t"]) == []
+        store.create_chunk("herons go on")
+        monkeypatch.setattr(journal, "_boot_id", lambda: "the-next-boot")
+        with ChunkStore(base, read_only=True) as reader:
+            assert len(reader.list_chunks(tags=["t"])) == 3
+        with ChunkStore(base) as after:
+            assert len(after.list_chunks(tags=["t"])) == 3
+            assert len(search(after, "heron", limit=20)) == 4
+            after.create_chunk("a heron of the next boot")
+            assert marks(base) == ["unsynced-the-next-boot"]
+        assert marks(base) == []
+
+
+def test_without_a_name_of_the_boot_every_commit_is_synced(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "_boot_id", str)
+    with ChunkStore(base) as store:
+        with store.batch():
+            store.create_chunk("a heron")
+            levels = store.backend.connection.execute("PRAGMA synchronous").fetchone()  # type: ignore[attr-defined]
+        assert levels == (1,)
+        assert marks(base) == []

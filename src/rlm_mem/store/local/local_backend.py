@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
-from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StoreReadOnly
+from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StorageError, StoreReadOnly
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
 from rlm_mem.store.core.read_counts import ReadBuffer
@@ -69,9 +69,20 @@ class LocalBackend(LocalIndex):
             self._settle_folder_times()
             if self._recorded_times:
                 self._postings.maintain(self.connection)
+            self._settle_index()
         self._drop_connections()
         self._connections.close()
         self._closed = True
+
+    def _settle_index(self) -> None:
+        try:
+            self._mark.settle(self.connection)
+        except (
+            OSError,
+            sqlite3.Error,
+            StorageError,
+        ) as error:  # the mark stays: at worst the index is built anew
+            _logger.info("index not synced: %s", error)
 
     # --- writing ---------------------------------------------------------------------------------------
 
@@ -119,17 +130,18 @@ class LocalBackend(LocalIndex):
             raise
         finally:
             self._connections.transaction = None
+            self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
         self._log.append(current.events)
 
     @healed
     def _begin(self) -> None:
         connection = self.connection
-        schema.begin(connection)
+        schema.begin(connection, self._mark)
         while redo.waiting(self.layout):  # whoever held the lock before was killed in the middle of a write
             connection.execute("ROLLBACK")
             self.sync()
-            schema.begin(connection)
+            schema.begin(connection, self._mark)
 
     def fold_reads(self) -> int:
         """Write access counts that only the index knows into the files; how many files were written."""
@@ -229,15 +241,19 @@ class LocalBackend(LocalIndex):
         patience = min(self.config.store.lock_wait_seconds, 5.0) if wait else 0.0
         connection.execute(f"PRAGMA busy_timeout={int(patience * 1000)}")
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            schema.begin(connection, self._mark)
             self._connections.rows.touch(reads)
             connection.execute("COMMIT")
-        except sqlite3.Error as error:  # counts are a convenience: they wait for the next chance
+        except (
+            sqlite3.Error,
+            StorageError,
+        ) as error:  # counts are a convenience: they wait for the next chance
             _logger.debug("access counts not written yet: %s", error)
             self._reads.put_back(reads)
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         finally:
+            self._mark.end(connection)
             connection.execute(f"PRAGMA busy_timeout={int(self.config.store.lock_wait_seconds * 1000)}")
 
     @healed
@@ -295,6 +311,7 @@ class LocalBackend(LocalIndex):
         folded = self.fold_reads()
         views = self.write_views()
         self._postings.maintain(self.connection)
+        self._settle_index()
         return {"access_counts_folded": folded, "views": views}
 
     @healed

@@ -19,6 +19,7 @@ from rlm_mem.store.core.answers import SyncReport
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.healing import Healed, again, healed, shows_damage
+from rlm_mem.store.local.journal import UnsyncedMark
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.namespace_postings import NamespacePostings
 from rlm_mem.store.local.queries import Queries
@@ -58,6 +59,7 @@ class LocalIndex:
             on_new_file=self.sync,
         )
         self._closed = False
+        self._mark = UnsyncedMark(self.layout.index)
         self._healing = threading.RLock()
         self.index_generation = 0
         """Raised each time that a damaged index was set aside."""
@@ -77,6 +79,7 @@ class LocalIndex:
             raise StorageError(f"{self.layout.base} is a file: a store needs a folder")
         for folder in (self.layout.chunks, self.layout.index, self.layout.archive):
             files.make_folder(folder)
+        self._leave_untrusted()
         try:
             self.sync()
         except CorruptStore as error:
@@ -88,7 +91,7 @@ class LocalIndex:
             raise StorageError(
                 f"there is no store at {self.layout.base}", hint="check the path, or run: rlm-mem init"
             )
-        if self.layout.database.exists():
+        if self.layout.database.exists() and not self._mark.of_earlier_boots:
             try:
                 connection = self.connection
                 connection.execute("SELECT count(*) FROM meta").fetchone()
@@ -98,6 +101,16 @@ class LocalIndex:
                 _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
         # No usable index, or files newer than it: index the files in memory; nothing is written.
         self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
+
+    def _leave_untrusted(self) -> None:
+        """Build the index anew where the system went down before all of it was synced."""
+        marks = self._mark.of_earlier_boots
+        if marks:
+            self._set_index_aside(
+                StorageError(f"the system went down while {self.layout.database} was in use")
+            )
+            for mark in marks:
+                files.remove(mark)
 
     def _set_index_aside(self, error: Exception) -> None:
         """A damaged index is renamed, not deleted, and built anew from the files."""
@@ -155,13 +168,18 @@ class LocalIndex:
         newest = max(self._recorded_times.values())
         time.sleep(max(0.0, min(RACY_NS, newest + RACY_NS - time.time_ns()) / 1e9))
         try:
-            for path, mtime in self._recorded_times.items():
-                if self.layout.absolute(path).stat().st_mtime_ns == mtime:
-                    self.connection.execute(
-                        "UPDATE folders SET seen_ns = ? WHERE path = ? AND mtime_ns = ?",
-                        (time.time_ns(), path, mtime),
-                    )
-        except (OSError, sqlite3.Error) as error:  # the next open scans a folder: slower, not wrong
+            with self._index_transaction(self.connection):
+                for path, mtime in self._recorded_times.items():
+                    if self.layout.absolute(path).stat().st_mtime_ns == mtime:
+                        self.connection.execute(
+                            "UPDATE folders SET seen_ns = ? WHERE path = ? AND mtime_ns = ?",
+                            (time.time_ns(), path, mtime),
+                        )
+        except (
+            OSError,
+            sqlite3.Error,
+            StorageError,
+        ) as error:  # the next open scans a folder: slower, not wrong
             _logger.info("folder times not settled: %s", error)
 
     @property
@@ -256,8 +274,8 @@ class LocalIndex:
     @contextlib.contextmanager
     def _index_transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
         """The write lock for changes of the index alone."""
-        schema.begin(connection)
         try:
+            schema.begin(connection, self._mark)
             yield
             connection.execute("COMMIT")
         except BaseException:
@@ -265,6 +283,8 @@ class LocalIndex:
                 connection.execute("ROLLBACK")
             self._connections.rows.forget()
             raise
+        finally:
+            self._mark.end(connection)
 
     def _sync_locked(
         self,

@@ -229,30 +229,46 @@ class PostingsIndex:
             if state is None or state == damaged:  # it did not just give way to a newer one
                 return self._load_rebuilt(connection, seq, state)
             try:
-                snapshot = open_snapshot(snapshot_folder(self._directory, self._ns, state.generation))
-                if snapshot.seq != state.seq:
-                    damaged = state
-                    continue
+                view = self._opened(state)
             except DamagedSnapshot:
                 damaged = state
                 continue
-            view = _start(snapshot, state.seq, state.generation)
             try:
                 return self._advance_from(connection, view, seq)
             except _StateChanged:
                 damaged = None
 
     def _load_rebuilt(self, connection: sqlite3.Connection, seq: int, damaged: State | None) -> View:
-        if not self._read_only and not connection.in_transaction:
-            # On a full or write-protected disk a search must still answer.
-            with contextlib.suppress(OSError), self._folder_lock(wait=True):
-                if read_state(connection, self._ns) != damaged:  # somebody else did it while we waited
-                    return self._load(connection, seq)
-                self._rebuilt(connection, seq, None)
-                return self._load(connection, seq)
+        if (
+            not self._read_only
+            and not connection.in_transaction
+            and self._made_anew(connection, seq, damaged)
+        ):
+            # Read without the lock: whoever holds it must not ask for it again. What is damaged already, before it
+            # was read once, is not made a second time.
+            state = read_state(connection, self._ns)
+            with contextlib.suppress(DamagedSnapshot, _StateChanged):
+                if state is not None:
+                    return self._advance_from(connection, self._opened(state), last_change(connection))
         snapshot = make_snapshot(empty_snapshot(), None, load_rows(connection, self._ns), seq)
         state = read_state(connection, self._ns)
         return _start(snapshot, seq, None if state is None else state.generation)
+
+    def _made_anew(self, connection: sqlite3.Connection, seq: int, damaged: State | None) -> bool:
+        """Whether there is another snapshot now than the damaged one, made here or by somebody else."""
+        try:
+            with self._folder_lock(wait=True):
+                if read_state(connection, self._ns) == damaged:  # nobody else did it while we waited
+                    self._rebuilt(connection, seq, None)
+        except (OSError, DamagedSnapshot):  # a full or write-protected disk: a search must still answer
+            return False
+        return True
+
+    def _opened(self, state: State) -> View:
+        snapshot = open_snapshot(snapshot_folder(self._directory, self._ns, state.generation))
+        if snapshot.seq != state.seq:
+            raise DamagedSnapshot(f"snapshot {state.generation} ends at {snapshot.seq}, not at {state.seq}")
+        return _start(snapshot, state.seq, state.generation)
 
     def _advance(self, connection: sqlite3.Connection, view: View, seq: int) -> View:
         if seq < view.seq:  # the tables were made anew

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
+from rlm_mem.store.local.journal import UnsyncedMark, use_rollback_journal
 
 __all__ = [
     "INDEX_VERSION",
@@ -157,7 +156,6 @@ INDEX_VERSION = len(MIGRATIONS)
 _SPILL_PAGES = (
     131_072  # of 4 KiB: a change beyond 512 MB makes readers wait from there on, not only at its end
 )
-_TRY_EVERY = 0.003  # seconds between two tries for the write lock
 
 
 def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqlite3.Connection:
@@ -167,8 +165,9 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
     it mapped ends (SIGBUS) when another program cuts it short. Readers go on while a writer prepares its change, and
     wait for the moment in which it is committed.
 
-    ``synchronous=NORMAL``: after a power cut the index may be behind the files, which the next open notices and
-    adopts; the files themselves are synced before a write is acknowledged.
+    ``synchronous=NORMAL``, but for the transactions that ``begin`` opens (see ``journal``): after a power cut the index
+    may be behind the files, which the next open notices and adopts; the files themselves are synced before a write is
+    acknowledged.
     """
     try:
         if read_only:
@@ -178,7 +177,7 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
             connection = sqlite3.connect(path, timeout=wait_seconds, check_same_thread=False)
         connection.isolation_level = None
         if not read_only:
-            _use_journal(connection)
+            use_rollback_journal(connection)
             connection.execute(f"PRAGMA cache_spill={_SPILL_PAGES}")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA temp_store=MEMORY")
@@ -186,15 +185,6 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
         return connection
     except sqlite3.Error as error:
         raise sqlite_error(error, str(path)) from error
-
-
-def _use_journal(connection: sqlite3.Connection) -> None:
-    """Leave the write-ahead log of former versions behind, unless one of those has the index open just now."""
-    try:
-        connection.execute("PRAGMA journal_mode=TRUNCATE")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise
 
 
 def _quoted(path: Path) -> str:
@@ -232,43 +222,23 @@ def migrate(connection: sqlite3.Connection) -> bool:
 _EMPTIED = "the index was emptied by another program: nothing was changed"
 
 
-def begin(connection: sqlite3.Connection) -> None:
+def begin(connection: sqlite3.Connection, mark: UnsyncedMark) -> None:
     """Take the write lock, unless a newer program has taken the index over since it was opened here.
+
+    The commit is not synced; ``mark.end`` must follow it.
 
     Raises:
         StorageError: it has. Nothing that this version would write could do justice to the newer tables.
     """
-    _take_lock(connection)
+    mark.begin(connection)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == INDEX_VERSION:
+        return
+    connection.execute("ROLLBACK")
+    mark.end(connection)
     if version > INDEX_VERSION:
-        connection.execute("ROLLBACK")
         raise _too_new(version)
-    if version < INDEX_VERSION:
-        connection.execute("ROLLBACK")
-        raise CorruptStore(_EMPTIED, hint="run: rlm-mem index rebuild")
-
-
-def _take_lock(connection: sqlite3.Connection) -> None:
-    """Begin to write, trying at even intervals for as long as the connection would wait.
-
-    SQLite's own waits grow to 100 ms, so that whoever has waited longest tries least often: with ten writers some
-    waited half a minute while newcomers went ahead (benchmarks/soak.py).
-    """
-    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-    until = time.monotonic() + patience / 1000
-    connection.execute("PRAGMA busy_timeout=0")
-    try:
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
-                    raise
-                time.sleep(random.uniform(0.5, 1.5) * _TRY_EVERY)
-            else:
-                return
-    finally:
-        connection.execute(f"PRAGMA busy_timeout={patience}")
+    raise CorruptStore(_EMPTIED, hint="run: rlm-mem index rebuild")
 
 
 def _too_new(version: int) -> StorageError:
