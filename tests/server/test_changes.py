@@ -10,7 +10,7 @@ import pytest
 
 from rlm_mem.errors import StorageError
 from rlm_mem.memory import Memory
-from rlm_mem.operations.changes import Change, ChangeFeed
+from rlm_mem.operations.changes import ChangeFeed, ChangeNotice
 from tests.continuum.conftest import record
 from tests.server.site import opened
 from tests.waiting import soon
@@ -30,13 +30,13 @@ def other(memory: Memory, place: Path | str) -> Iterator[Memory]:
         yield found
 
 
-def changes_after(memory: Memory, *acts: Callable[[], object], events: bool = False) -> list[Change]:
+def changes_after(memory: Memory, *acts: Callable[[], object], events: bool = False) -> list[ChangeNotice]:
     """What a listener is told when these things are done one after the other, each once the one before was told."""
 
-    async def follow() -> list[Change]:
+    async def follow() -> list[ChangeNotice]:
         feed = ChangeFeed(lambda: memory, interval=0.02)
         await feed.start()
-        told: list[Change] = []
+        told: list[ChangeNotice] = []
         waiting = list(acts)
 
         async def listen() -> None:
@@ -118,9 +118,9 @@ def test_nothing_is_looked_at_while_nobody_listens(memory: Memory) -> None:
 
 
 def test_a_stop_ends_every_listener(memory: Memory) -> None:
-    async def play() -> list[Change]:
+    async def play() -> list[ChangeNotice]:
         feed = ChangeFeed(lambda: memory, interval=0.01)
-        told: list[Change] = []
+        told: list[ChangeNotice] = []
 
         async def listen() -> None:
             async for change in feed.follow():
@@ -144,7 +144,7 @@ def test_a_store_that_is_away_for_a_moment_is_looked_at_again(memory: Memory, ot
             raise StorageError("the database restarts")
         return memory
 
-    async def play() -> Change:
+    async def play() -> ChangeNotice:
         feed = ChangeFeed(ask, interval=0.01)
         following = feed.follow(ready=True)
         await asyncio.wait_for(anext(following), 60)  # a first look was taken, after one that failed

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from rlm_mem.operations.changes import Change
+    from rlm_mem.operations.changes import ChangeNotice
     from rlm_mem.operations.state import ServerState
 
 __all__ = ["live_route"]
@@ -38,7 +38,7 @@ def live_route(state: ServerState) -> Route:
 async def _stream(state: ServerState) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
     changes = state.changes.follow()
-    waiting: asyncio.Future[Change] | None = None
+    waiting: asyncio.Future[ChangeNotice] | None = None
     try:
         while True:
             waiting = waiting or asyncio.ensure_future(anext(changes))

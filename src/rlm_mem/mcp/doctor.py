@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.sandbox.guarantees import Guarantees
 
-__all__ = ["FAIL", "OK", "WARN", "Finding", "examine"]
+__all__ = ["FAIL", "OK", "WARN", "Diagnosis", "examine"]
 
 OK, WARN, FAIL = "ok", "warning", "wrong"
 
@@ -30,7 +30,7 @@ _NEEDED_WITH = {"server": FAIL}
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One thing looked at: `state` is ok, warning or wrong; `remedy` says what to do about it.
 
     Of an engine of the sandbox `guarantees` has what was found out by trying.
@@ -43,7 +43,7 @@ class Finding:
     guarantees: Guarantees | None = None
 
 
-def examine(brain: Path | str | None = None, namespace: str | None = None) -> Iterator[Finding]:
+def examine(brain: Path | str | None = None, namespace: str | None = None) -> Iterator[Diagnosis]:
     """Look at the environment, the brain, its index, the model and the sandbox; nothing is changed.
 
     Args:
@@ -66,7 +66,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
     writable = True
     if isinstance(place, Path):
         if not (place / "memory").is_dir():
-            yield Finding(
+            yield Diagnosis(
                 "brain",
                 WARN,
                 f"there is no memory at {place}",
@@ -75,7 +75,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
             yield from _engines(config)
             return
         writable = os.access(place / "memory", os.W_OK)
-        yield Finding(
+        yield Diagnosis(
             "brain",
             OK if writable else WARN,
             f"found at {place}" + ("" if writable else ", and it cannot be written"),
@@ -90,7 +90,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
         yield from _engines(config)
         return
     with memory:
-        looks: tuple[tuple[str, Callable[[Memory], Finding]], ...] = (
+        looks: tuple[tuple[str, Callable[[Memory], Diagnosis]], ...] = (
             ("store", _store),
             ("search", _search),
             ("model", _model),
@@ -102,29 +102,29 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
             except RlmMemError as error:
                 yield _failed(subject, error)
             except Exception as error:  # noqa: BLE001 - a look that breaks is itself the finding
-                yield Finding(
+                yield Diagnosis(
                     subject, FAIL, f"{type(error).__name__}: {error}", "RLM_MEM_DEBUG=1 tells more."
                 )
     yield from _engines(config)
 
 
-def _failed(subject: str, error: RlmMemError) -> Finding:
-    return Finding(subject, FAIL, str(error), error.hint)
+def _failed(subject: str, error: RlmMemError) -> Diagnosis:
+    return Diagnosis(subject, FAIL, str(error), error.hint)
 
 
-def _python() -> Finding:
+def _python() -> Diagnosis:
     from rlm_mem import __version__
 
     version = ".".join(map(str, sys.version_info[:3]))
-    return Finding("installation", OK, f"rlm-mem {__version__} on Python {version}, {sys.platform}")
+    return Diagnosis("installation", OK, f"rlm-mem {__version__} on Python {version}, {sys.platform}")
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Iterator[Diagnosis]:
     for extra, (module, purpose) in _EXTRAS.items():
         if find_spec(module) is not None:
-            yield Finding(f"extra {extra}", OK, f"installed: {purpose}")
+            yield Diagnosis(f"extra {extra}", OK, f"installed: {purpose}")
         else:
-            yield Finding(
+            yield Diagnosis(
                 f"extra {extra}",
                 _NEEDED_WITH.get(extra, OK),
                 f"not installed: {purpose}",
@@ -132,43 +132,43 @@ def _extras() -> Iterator[Finding]:
             )
 
 
-def _store(memory: Memory) -> Finding:
+def _store(memory: Memory) -> Diagnosis:
     figures = memory.store.get_stats()
     unreadable = figures.get("unreadable_files", 0)
     size = figures.get("index_size_mb")
     kept = memory.store.backend.location if size is None else f"index of {size} MB"
     message = f"{figures['chunk_count']:,} memories in namespace {memory.store.namespace}, {kept}"
     if unreadable:
-        return Finding(
+        return Diagnosis(
             "store", FAIL, f"{message}; {unreadable} files cannot be read", "rlm-mem check names them."
         )
-    return Finding("store", OK, f"{message} (rlm-mem check looks at every one)")
+    return Diagnosis("store", OK, f"{message} (rlm-mem check looks at every one)")
 
 
-def _search(memory: Memory) -> Finding:
+def _search(memory: Memory) -> Diagnosis:
     newest = memory.store.latest(1)
     if not newest:
-        return Finding("search", OK, "nothing is remembered yet")
+        return Diagnosis("search", OK, "nothing is remembered yet")
     chunk = memory.store.get_chunk(newest[0].id, track=False)
     if chunk is None:
-        return Finding(
+        return Diagnosis(
             "search",
             FAIL,
             f"the file of {newest[0].id} is gone or damaged",
             "rlm-mem check, then rlm-mem repair.",
         )
     memory.search(chunk.content[:200], limit=1)
-    return Finding("search", OK, "the index answers")
+    return Diagnosis("search", OK, "the index answers")
 
 
-def _model(memory: Memory) -> Finding:
+def _model(memory: Memory) -> Diagnosis:
     configured = memory.config.llm.model
     name = memory.llm.name  # resolving it finds a missing extra or key; nothing is sent
     note = " (built in: no key, no network)" if configured == "offline" else ""
-    return Finding("model", OK, f"{name}{note}")
+    return Diagnosis("model", OK, f"{name}{note}")
 
 
-def _sandbox(memory: Memory) -> Finding:
+def _sandbox(memory: Memory) -> Diagnosis:
     from rlm_mem.sandbox.session import SandboxSession
 
     with SandboxSession(memory.store, config=memory.config) as session:
@@ -176,20 +176,20 @@ def _sandbox(memory: Memory) -> Finding:
         escaped = session.run("open('/etc/hostname').read()")
         engine = session.engine_name
     if worked.error is not None or "42" not in worked.output:
-        return Finding(
+        return Diagnosis(
             "sandbox", FAIL, f"{engine} cannot run a program: {worked.error}", "Try sandbox.engine."
         )
     if escaped.error is None:
-        return Finding("sandbox", FAIL, f"{engine} let a program open a file", "Use the engine monty.")
-    return Finding("sandbox", OK, f"{engine} runs programs and keeps them from files")
+        return Diagnosis("sandbox", FAIL, f"{engine} let a program open a file", "Use the engine monty.")
+    return Diagnosis("sandbox", OK, f"{engine} runs programs and keeps them from files")
 
 
-def _engines(config: Config) -> Iterator[Finding]:
+def _engines(config: Config) -> Iterator[Diagnosis]:
     for name in ("monty", "cpython"):
         yield _engine(config, name)
 
 
-def _engine(config: Config, name: str) -> Finding:
+def _engine(config: Config, name: str) -> Diagnosis:
     """What an engine guarantees here, found out by trying."""
     from rlm_mem.sandbox.engine import EngineLimits
     from rlm_mem.sandbox.guarantees import probe_engine
@@ -208,11 +208,11 @@ def _engine(config: Config, name: str) -> Finding:
     if not found.available:
         # It refuses to start rather than run a program with less protection.
         state = FAIL if name == sandbox.engine else OK
-        return Finding(subject, state, found.isolation, "Use sandbox.engine = monty.", found)
+        return Diagnosis(subject, state, found.isolation, "Use sandbox.engine = monty.", found)
     broken = [probe for probe in found.probes if not probe.held]
     if broken:
         tried = "; ".join(f"{probe.tried}: {probe.detail}" for probe in broken)
-        return Finding(
+        return Diagnosis(
             subject, FAIL, f"did not hold: {tried}", "Use the other engine, and report this.", found
         )
     loop = next(probe.detail for probe in found.probes if probe.tried == "loop without end")
@@ -234,4 +234,4 @@ def _engine(config: Config, name: str) -> Finding:
         if state == OK
         else "Unset RLM_MEM_SANDBOX_ALLOW_WEAKER_ISOLATION, or use sandbox.engine = monty."
     )
-    return Finding(subject, state, "; ".join(parts), remedy, found)
+    return Diagnosis(subject, state, "; ".join(parts), remedy, found)

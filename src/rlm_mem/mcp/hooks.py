@@ -15,7 +15,7 @@ from rlm_mem.errors import InputError, StorageError
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["Said", "event_from", "save_transcript", "session_context", "transcript"]
+__all__ = ["TranscriptMessage", "event_from", "save_transcript", "session_context", "transcript"]
 
 _log = logging.getLogger(__name__)
 _MAX_EVENT = 1_000_000
@@ -28,7 +28,7 @@ _SPEAKERS = {"user": "User", "assistant": "Agent"}
 
 
 @dataclass(frozen=True)
-class Said:
+class TranscriptMessage:
     """A message of a transcript."""
 
     text: str
@@ -118,7 +118,7 @@ def save_transcript(memory: Memory, event: dict[str, Any]) -> int:
     return created
 
 
-def transcript(path: Path) -> Iterator[Said]:
+def transcript(path: Path) -> Iterator[TranscriptMessage]:
     """The messages of a transcript in JSON lines: what people and the agent said, without tool calls.
 
     Raises:
@@ -133,14 +133,14 @@ def transcript(path: Path) -> Iterator[Said]:
             for line in file:
                 said = _said(line)
                 if said is not None:
-                    yield Said(redact(said.text), said.at)
+                    yield TranscriptMessage(redact(said.text), said.at)
     except OSError as error:
         if isinstance(error, StorageError):
             raise
         raise StorageError(f"the transcript {path} cannot be read: {error.strerror}") from None
 
 
-def _said(line: str) -> Said | None:
+def _said(line: str) -> TranscriptMessage | None:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
@@ -161,4 +161,4 @@ def _said(line: str) -> Said | None:
     if len(text) < _MIN_MESSAGE or text.startswith("<"):  # "<command-name>…": written by the client itself
         return None
     at = entry.get("timestamp")
-    return Said(f"{speaker}: {text[:_MAX_MESSAGE]}", at if isinstance(at, str) else None)
+    return TranscriptMessage(f"{speaker}: {text[:_MAX_MESSAGE]}", at if isinstance(at, str) else None)

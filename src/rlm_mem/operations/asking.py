@@ -143,7 +143,7 @@ class RunOut(Struct):
     error: Problem | None = None
 
 
-class Runs(Struct):
+class KeptRuns(Struct):
     """The runs that are kept, newest first."""
 
     items: list[RunOut]
@@ -283,8 +283,8 @@ def run_out(run: LiveRun) -> RunOut:
     )
 
 
-def _runs(context: Context, _: object) -> Runs:
-    return Runs([run_out(run) for run in context.runs.list()])
+def _runs(context: Context, _: object) -> KeptRuns:
+    return KeptRuns([run_out(run) for run in context.runs.list()])
 
 
 def _run(context: Context, _: object) -> RunOut:
@@ -441,7 +441,7 @@ OPERATIONS: tuple[Operation, ...] = (
             default=False,
         ),
     ),
-    Operation("GET", "/runs", "listRuns", "Runs of this server, newest first.", _GROUP, run=_runs, response=Runs),
+    Operation("GET", "/runs", "listRuns", "Runs of this server, newest first.", _GROUP, run=_runs, response=KeptRuns),
     Operation(
         "GET", "/runs/{run_id}", "getRun", "One run: its state, and how it ended.", _GROUP,
         run=_run, response=RunOut,

@@ -17,7 +17,7 @@ from rlm_mem.errors import RlmMemError, StoreClosed
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["TOPICS", "Change", "ChangeFeed"]
+__all__ = ["TOPICS", "ChangeNotice", "ChangeFeed"]
 
 #: What can change: chunks, tags and links; runs of recall and reason; tiers and their review; mode and sliders.
 TOPICS = frozenset({"memories", "recalls", "tiers", "persona"})
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangeNotice:
     """Something was written, by this process or another one.
 
     Attributes:
@@ -55,7 +55,7 @@ class _Listener:
     """What waits for one listener; several changes before it looks become one."""
 
     events: bool
-    waiting: list[Change] = field(default_factory=list)
+    waiting: list[ChangeNotice] = field(default_factory=list)
     ring: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -105,7 +105,7 @@ class ChangeFeed:
             self._thread.shutdown(wait=True)
             self._thread = None
 
-    async def follow(self, *, events: bool = False, ready: bool = False) -> AsyncIterator[Change]:
+    async def follow(self, *, events: bool = False, ready: bool = False) -> AsyncIterator[ChangeNotice]:
         """Yield what changes from now on, until the feed stops or the caller does.
 
         Args:
@@ -119,7 +119,7 @@ class ChangeFeed:
                 self._task = asyncio.create_task(self._watch())
             if ready:
                 await self._looked.wait()
-                yield Change(self._seq, format_time(datetime.now(UTC)), frozenset())
+                yield ChangeNotice(self._seq, format_time(datetime.now(UTC)), frozenset())
             while not self._closed:
                 await listener.ring.wait()
                 listener.ring.clear()
@@ -163,7 +163,7 @@ class ChangeFeed:
         for listener in self._listeners:
             told = news if listener.events else ()
             if topics or told:
-                listener.waiting.append(Change(self._seq, at, topics, told, version))
+                listener.waiting.append(ChangeNotice(self._seq, at, topics, told, version))
                 listener.ring.set()
 
     # --- looking, in the thread of the feed -----------------------------------------------------------------
@@ -208,12 +208,12 @@ def _persona(memory: Memory) -> object:
     return [stored.signatures(folder, recursive=True) for folder in _PERSONA]
 
 
-def _merged(changes: list[Change]) -> Change:
+def _merged(changes: list[ChangeNotice]) -> ChangeNotice:
     """Several changes as one, as new as the last."""
     if len(changes) == 1:
         return changes[0]
     last = changes[-1]
-    return Change(
+    return ChangeNotice(
         last.seq,
         last.at,
         frozenset().union(*(change.topics for change in changes)),

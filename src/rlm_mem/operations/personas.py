@@ -52,7 +52,7 @@ class SayRequest(Request):
     message: Annotated[str, Meta(max_length=20_000, description="What is no command changes nothing.")]
 
 
-class Said(Struct):
+class PersonaReply(Struct):
     """What a message changed, and the persona after it."""
 
     changed: list[str]
@@ -78,14 +78,14 @@ class SliderOut(Struct):
     behavior: str
 
 
-class Library(Struct):
+class PersonaLibraryResponse(Struct):
     """Every mode by name, and every slider."""
 
     modes: list[str]
     sliders: list[SliderOut]
 
 
-class Hud(Struct):
+class HudResponse(Struct):
     """The figures of LIVEHUD by their keys."""
 
     figures: dict[str, Any]
@@ -141,19 +141,19 @@ def _reset_all(context: Context, _: object) -> PersonaOut:
     return _out(context, None)
 
 
-def _say(context: Context, request: SayRequest) -> Said:
+def _say(context: Context, request: SayRequest) -> PersonaReply:
     done = persona_of(context.memory).say(request.message)
-    return Said([one.kind for one in done], _out(context, None))
+    return PersonaReply([one.kind for one in done], _out(context, None))
 
 
 def _prompt(context: Context, _: object) -> Prompt:
     return Prompt(persona_of(context.memory).prompt())
 
 
-def _library(context: Context, _: object) -> Library:
+def _library(context: Context, _: object) -> PersonaLibraryResponse:
     persona = persona_of(context.memory)
     values = persona.sliders
-    return Library(
+    return PersonaLibraryResponse(
         persona.library.modes(),
         [
             SliderOut(
@@ -165,8 +165,8 @@ def _library(context: Context, _: object) -> Library:
     )  # fmt: skip
 
 
-def _hud(context: Context, _: object) -> Hud:
-    return Hud(dict(context.memory.hud_figures(persona_of(context.memory))))
+def _hud(context: Context, _: object) -> HudResponse:
+    return HudResponse(dict(context.memory.hud_figures(persona_of(context.memory))))
 
 
 def _persona(context: Context, request: PersonaArguments) -> PersonaState:
@@ -200,7 +200,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/persona/say", "sayToPersona", "Carry out a chat command, for example a change of mode.", _GROUP,
-        run=_say, request=SayRequest, response=Said, writes=True,
+        run=_say, request=SayRequest, response=PersonaReply, writes=True,
         tool=Tool(
             name="persona",
             title="Persona",
@@ -218,7 +218,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/persona/library", "getLibrary", "Every mode and slider there is.", _GROUP,
-        run=_library, response=Library,
+        run=_library, response=PersonaLibraryResponse,
     ),
-    Operation("GET", "/hud", "getHud", "The figures of LIVEHUD.", _GROUP, run=_hud, response=Hud),
+    Operation("GET", "/hud", "getHud", "The figures of LIVEHUD.", _GROUP, run=_hud, response=HudResponse),
 )  # fmt: skip

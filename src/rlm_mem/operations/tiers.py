@@ -114,7 +114,7 @@ class MemoryHits(Struct):
     core: list[MemoryHit]
 
 
-class Weights(Request):
+class TierWeights(Request):
     """Weights of the tiers, from 0 up; not all may be 0, and those left out are 0."""
 
     high: Annotated[float, Meta(gt=0, le=1000)] = 0.1
@@ -131,7 +131,7 @@ class TierQuery(Request):
         Literal["weighted", "recent", "proven", "stable"],
         Meta(description="All tiers by weight, or one of the queries of a single tier."),
     ] = "weighted"
-    weights: Weights | None = None
+    weights: TierWeights | None = None
     min_confidence: Confidence = 0.0
     task_type: _Name | None = None
     include_core: bool = True

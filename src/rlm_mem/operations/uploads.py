@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["FileName", "Imported", "Note", "import_bytes", "import_file"]
+__all__ = ["FileName", "Imported", "UploadNotice", "import_bytes", "import_file"]
 
 #: A bare file name: it cannot lead anywhere, and its ending says what the file may be.
 FileName = Annotated[
@@ -27,7 +27,7 @@ FileName = Annotated[
 _LISTED = 200
 
 
-class Note(Struct):
+class UploadNotice(Struct):
     """Something that was kept as it is, or could not be read, and why."""
 
     where: str
@@ -53,8 +53,8 @@ class Imported(Struct):
     secrets: dict[str, int]
     secrets_hidden: int
     chunk_ids: list[str]
-    conflicts: list[Note]
-    problems: list[Note]
+    conflicts: list[UploadNotice]
+    problems: list[UploadNotice]
     problem_count: int
 
 
