@@ -123,7 +123,7 @@ class RecallConfig:
     max_usd: float = _ranged(0.0, 0.0, 1_000_000.0)  # 0: no limit
     trajectories: bool = True
     keep_trajectory_days: int = _ranged(90, 0, 36_500)  # 0: keep for good
-    first_hits: int = _ranged(8, 0, 100)  # chunks whose metadata the model sees before its first program
+    first_hits: int = _ranged(8, 0, 100)  # chunks of which the model sees snippets before its first program
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,15 @@ from rlm_mem.recall import load_trajectory, recall_session
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 
-def test_a_session_opens_with_schema_figures_and_hits_but_no_content(store: ChunkStore) -> None:
+def test_a_session_opens_with_schema_figures_and_snippets(store: ChunkStore) -> None:
     ids = fill(store)
     with recall_session(store, "Where does Carla live?") as session:
         assert "FINAL(" in session.schema
         assert {hit["id"] for hit in session.hits} >= {ids["city"], ids["job"]}
         assert session.store_summary["chunks"] == 4
-        assert "Lisbon" not in session.opening
+        assert "Lisbon" in session.opening
+        assert "llm_query" not in session.schema
+        assert "llm_query" not in session.execute("help()").output
         assert session.result is None
 
 

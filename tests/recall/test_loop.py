@@ -16,6 +16,7 @@ from rlm_mem.recall.loop import Loop, LoopResult
 from rlm_mem.recall.prompts import Opening
 from rlm_mem.recall.turn import LoopStep
 from rlm_mem.sandbox.functions import FUNCTIONS
+from rlm_mem.sandbox.pages import Pages
 from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
 
 
@@ -24,6 +25,7 @@ class PaperSession:
 
     def __init__(self, *outputs: StepOutput | BudgetError) -> None:
         self.final: Final | None = None
+        self.pages = Pages()
         self.functions = FUNCTIONS
         self.last_step: StepOutput | None = None
         self.programs: list[str] = []
@@ -35,9 +37,9 @@ class PaperSession:
             self.final = Final("done", ["chunk-a"], 0.5)
             self.last_step = StepOutput()
             return self.last_step
-        result = self._outputs.pop(0) if self._outputs else StepOutput(output="nothing new")
+        result = self._outputs.pop(0) if self._outputs else StepOutput(printed="nothing new")
         if isinstance(result, BudgetError):
-            self.last_step = StepOutput(output="half", chunks_read=["chunk-half"])
+            self.last_step = StepOutput(printed="half", chunks_read=["chunk-half"])
             raise result
         self.last_step = result
         return result
@@ -61,7 +63,7 @@ def last_message(llm: ScriptedLLM) -> str:
 
 def test_output_goes_back_and_the_run_ends_with_final() -> None:
     llm = ScriptedLLM([block("print(1)"), FINISH])
-    result = run(PaperSession(StepOutput(output="ONE", chunks_read=["chunk-x"])), llm)
+    result = run(PaperSession(StepOutput(printed="ONE", chunks_read=["chunk-x"])), llm)
     assert "ONE" in last_message(llm)
     assert (result.answer, result.concluded, result.stopped_by) == ("done", True, None)
     assert (result.chunk_ids, result.confidence) == (("chunk-a",), 0.5)
@@ -71,7 +73,7 @@ def test_output_goes_back_and_the_run_ends_with_final() -> None:
 
 def test_the_value_of_a_last_expression_counts_as_printed() -> None:
     llm = ScriptedLLM([block("1 + 1"), FINISH])
-    run(PaperSession(StepOutput(value=2, output="before\n")), llm)
+    run(PaperSession(StepOutput(value=2, printed="before\n")), llm)
     assert "before\n2\n" in last_message(llm)
 
 
@@ -88,7 +90,7 @@ def test_the_value_of_a_last_expression_counts_as_printed() -> None:
 )
 def test_an_error_goes_back_with_its_line_and_a_hint(error: ProgramError, parts: list[str]) -> None:
     llm = ScriptedLLM([block("bad"), FINISH])
-    result = run(PaperSession(StepOutput(output="so far", error=error)), llm)
+    result = run(PaperSession(StepOutput(printed="so far", error=error)), llm)
     for part in [*parts, "so far"]:
         assert part in last_message(llm)
     assert result.concluded
@@ -97,7 +99,7 @@ def test_an_error_goes_back_with_its_line_and_a_hint(error: ProgramError, parts:
 
 def test_several_blocks_run_in_order_up_to_the_first_error() -> None:
     llm = ScriptedLLM(["\n".join(map(block, ["a", "b", "c"])), FINISH])
-    session = PaperSession(StepOutput(output="A"), StepOutput(output="B", error=ProgramError("broken")))
+    session = PaperSession(StepOutput(printed="A"), StepOutput(printed="B", error=ProgramError("broken")))
     result = run(session, llm)
     assert [program.strip() for program in session.programs] == ["a", "b", "FINAL('done')"]
     assert result.steps[0].output == "A\nB"
@@ -145,11 +147,11 @@ def test_the_prompt_of_the_last_turn_says_so() -> None:
 def test_long_output_is_cut_with_a_notice() -> None:
     llm = ScriptedLLM([block("x"), FINISH])
     result = run(
-        PaperSession(StepOutput(output="y" * 100_000)),
+        PaperSession(StepOutput(printed="y" * 100_000)),
         llm,
         config=Config.load(None, sandbox={"max_output_chars": 1000}),
     )
-    assert "left out" in last_message(llm)
+    assert "page 1 of 114, 100,000 characters in all; print(page(2)) shows the next" in last_message(llm)
     assert len(last_message(llm)) < 1500
     assert result.steps[0].truncated
 
@@ -160,7 +162,7 @@ def test_a_steps_record_holds_what_was_spent_and_called() -> None:
     seen: list[LoopStep] = []
     budget = Budget()
     run(
-        PaperSession(StepOutput(output="o", host_calls=[call], chunks_read=["chunk-x"], seconds=0.2)),
+        PaperSession(StepOutput(printed="o", host_calls=[call], chunks_read=["chunk-x"], seconds=0.2)),
         ScriptedLLM([completion, FINISH]),
         budget,
         on_step=seen.append,

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
 from rlm_mem.recall.conversation import Conversation, Turn
 from rlm_mem.recall.programs import programs_in
-from rlm_mem.recall.prompts import SYSTEM_PROMPT, Opening, build_opening, clip, feedback, fenced
+from rlm_mem.recall.prompts import SYSTEM_PROMPT, Opening, build_opening, clip, feedback, fenced, instructions
+from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
+from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.tokens import count_tokens
 
 
-def test_the_system_prompt_has_under_900_tokens() -> None:
-    assert count_tokens(SYSTEM_PROMPT) < 900
+def test_the_instructions_of_a_memory_have_under_900_tokens(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        assert count_tokens(instructions(memory.continuum.functions(), model=True)) < 900
 
 
 def test_the_system_prompt_shows_worked_programs_that_parse() -> None:
@@ -24,21 +29,30 @@ def test_the_system_prompt_shows_worked_programs_that_parse() -> None:
         ast.parse(program)
 
 
-def test_the_system_prompt_names_every_function_of_the_sandbox() -> None:
-    functions = """search search_chunks read_chunk neighbors get_linked_chunks list_chunks_by_tag timeline
-        stats llm_query llm_query_batched rlm_query FINAL"""
-    for name in functions.split():
-        assert f"{name}(" in SYSTEM_PROMPT
+def test_the_instructions_name_the_functions_that_work_in_the_session_and_no_others() -> None:
+    assert all(name in SYSTEM_PROMPT for name in PAGES)
+    without = instructions(model=False)
+    assert not [name for name in MODEL_FUNCTIONS if name in without]
+    assert "FINAL(" in without
 
 
-def test_the_opening_holds_metadata_of_the_best_hits_and_no_content(store: ChunkStore) -> None:
-    chunk = store.create_chunk("Ana drinks green tea, the secret word is xylophone.", tags=["drinks"])
+def test_the_opening_holds_the_best_snippets_with_speaker_and_day_each_once(store: ChunkStore) -> None:
+    text = "Ana: I drink green tea.\nBen: Which tea is it?\nAna: The tea is from Japan."
+    chunk = store.create_chunk(text, tags=["drinks"], occurred_at="2026-05-02T08:00:00Z")
     store.create_chunk("Ben likes cycling in the mountains.", tags=["sport"])
-    text = build_opening(store, "What tea does Ana drink?").render()
-    assert chunk.id in text
-    assert "drinks" in text
-    assert "xylophone" not in text
-    assert "green" not in text
+    store.create_chunk(text, conversation_id="imported twice")
+    opening = build_opening(store, "What tea does Ana drink?")
+    shown = opening.render()
+    assert f"{chunk.id} 2026-05-02\n- Ana: " in shown or shown.count(chunk.id) == 0
+    assert shown.count("Ana: I drink green tea.") == 1
+    assert shown.count("The tea is from Japan.") == 1
+    assert "cycling" not in shown
+
+
+def test_the_snippets_of_an_opening_stay_within_their_budget(store: ChunkStore) -> None:
+    for number in range(20):
+        store.create_chunk(f"Ana: tea number {number}, " + "and a long story about it that goes on " * 20)
+    assert 400 < count_tokens(build_opening(store, "tea of Ana", limit=100).render()) < 1_000
 
 
 def test_the_opening_says_when_no_chunk_matches(store: ChunkStore) -> None:

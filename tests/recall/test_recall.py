@@ -53,14 +53,15 @@ def test_the_result_begins_with_the_fields_of_seed_003(store: ChunkStore) -> Non
     ]
 
 
-def test_the_first_prompt_holds_metadata_of_the_rankers_hits_and_no_content(store: ChunkStore) -> None:
+def test_the_first_prompt_holds_the_rankers_hits_with_their_snippets_as_data(store: ChunkStore) -> None:
     ids = fill(store)
     llm = ScriptedLLM([block("FINAL(None)")])
     RecallOperation(store, llm).recall("What colour is the bicycle of Ben?")
     prompt = "\n".join(message.content for message in llm.prompts[0])
     assert ids["bike"] in prompt
     assert "What colour is the bicycle of Ben?" in prompt
-    assert "red and I ride" not in prompt
+    hits = prompt[prompt.index("<hits>") : prompt.index("</hits>")]
+    assert hits.count("red and I ride") == 1 and prompt.count("red and I ride") == 1
 
 
 def test_faulty_code_is_mended_in_the_second_round(store: ChunkStore) -> None:
@@ -297,7 +298,7 @@ def test_further_functions_are_told_to_the_model_and_callable(store: ChunkStore)
     )
     assert result.content == "23.0"
     system = llm.prompts[0][0].content
-    assert "exchange_rate(currency: 'str', day: 'str' = 'today')" in system
+    assert "exchange_rate(currency, day='today')" in system
     assert "Units of a currency for one euro." in system
 
 
@@ -306,17 +307,18 @@ def test_the_worked_programs_of_the_prompt_run_in_the_sandbox(store: ChunkStore)
         "Ana drinks green tea in the morning.", chunk_id="chunk-2026-01-05-0a1b2c3d", conversation_id="c"
     )
     placeholders = {"CHUNK_ID": "chunk-2026-01-05-0a1b2c3d", "ANSWER IN A FEW WORDS": "Green tea"}
-    store.create_chunk("Ben flew to the city of Rome.", conversation_id="c")
+    told = "Ben: My trip to the city of Rome was fine."
+    store.create_chunk(told, conversation_id="c", occurred_at="2026-05-20T10:00:00Z")
     shown = programs_in(SYSTEM_PROMPT)
-    assert len(shown) == 4
+    assert len(shown) == 3
     for placeholder, value in placeholders.items():
         shown = [program.replace(placeholder, value) for program in shown]
-    first, second, last, other = shown
-    llm = ScriptedLLM([block(program) for program in (first, second, other, last)])
+    first, last, other = shown
+    llm = ScriptedLLM([block(program) for program in (first, other, last)])
     result = RecallOperation(store, llm).recall("What does Ana drink in the morning?")
-    assert [step.error for step in result.trajectory.steps] == [None] * 4
-    assert "green tea" in result.trajectory.steps[1].output
-    assert "Rome" in result.trajectory.steps[2].output
+    assert [step.error for step in result.trajectory.steps] == [None] * 3
+    assert "green tea" in result.trajectory.steps[0].output
+    assert "Rome" in result.trajectory.steps[1].output
     assert (result.content, result.chunk_ids) == ("Green tea", ["chunk-2026-01-05-0a1b2c3d"])
 
 

@@ -111,7 +111,9 @@ def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
     limits = limits_of(context.memory, request.limits) if isinstance(request, OpenRequest) else None
     session = context.memory.recall_session(request.question, limits=limits)
     handle = context.handles.add(session)
-    opened = SessionOut(handle, session.schema, session.opening, session.hits, context.handles.idle_seconds)
+    opened = SessionOut(
+        handle, session.schema, session.opening, session.hit_scores, context.handles.idle_seconds
+    )
     return Reply(opened, headers={"Location": f"/api/v1/sessions/{handle}"})
 
 

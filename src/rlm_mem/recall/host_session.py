@@ -99,14 +99,15 @@ class RecallSession:
         query: the question.
         schema: how programs are written: functions, rules, worked examples (under 900 tokens).
         opening: question, figures of the store and first hits as one message for the agent.
-        hits: the ranker's chunks for the raw question, metadata only.
+        hits: the ranker's chunks for the raw question, with the snippets that stand in ``opening``.
         store_summary: counts, tags and time span of the store.
         result: the RecallResult once finished, else None.
     """
 
     def __init__(self, runner: Runner, query: str, limits: Limits) -> None:
         self.query = check_query(query)
-        self.schema = instructions(runner.functions, model=not isinstance(runner.llm, _HostWithoutModel))
+        has_model = not isinstance(runner.llm, _HostWithoutModel)
+        self.schema = instructions(runner.functions, model=has_model)
         self.result: RecallResult | None = None
         self._runner = runner
         self._stopwatch = _Stopwatch()
@@ -136,7 +137,13 @@ class RecallSession:
             query=self.query,
             config=runner.config,
         )
+        self._session.named_models = has_model
         self._session.__enter__()
+
+    @property
+    def hit_scores(self) -> list[dict[str, Any]]:
+        """Ids and scores of ``hits``, for those who are given ``opening``, which has the text."""
+        return [{"id": hit["id"], "score": hit["score"]} for hit in self.hits]
 
     def execute(self, code: str) -> Execution:
         """Run one program; what it defines stays for the next.
@@ -152,6 +159,7 @@ class RecallSession:
             ran = run_programs(self._session, [code], self._shown)
             step = make_step(
                 ran,
+                self._session.pages,
                 turn=len(self._steps) + 1,
                 depth=0,
                 question=self.query,

@@ -133,6 +133,7 @@ class Loop:
                 ran = run_programs(self._session, programs, self._shown)
             step = make_step(
                 ran,
+                self._session.pages,
                 turn=len(self._steps) + 1,
                 depth=self._depth,
                 question=self._opening.question,

@@ -195,6 +195,7 @@ class _Replayer:
                 ran = run_programs(session, then.programs)
                 now = make_step(
                     ran,
+                    session.pages,
                     turn=then.turn,
                     depth=depth,
                     question=question,

@@ -115,7 +115,7 @@ class Trajectory:
     Attributes:
         id: ``traj-YYYYMMDDTHHMMSS-xxxxxxxx``, sorts by time.
         operation: ``recall``, ``reason`` or ``session``.
-        hits: what the model saw first, metadata only.
+        hits: what the model saw first: the best chunks, with their snippets.
         steps: turns in the order in which they ended; those of sub-questions have a ``depth`` above 0.
         path: the file; None when nothing is recorded, or where records are rows of a database.
     """

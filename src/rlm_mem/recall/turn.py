@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.errors import BudgetError, RlmMemError, SandboxViolation
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.recall.programs import without_definitions
-from rlm_mem.recall.prompts import clip
+from rlm_mem.sandbox.pages import Pages
 from rlm_mem.sandbox.steps import StepOutput
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def run_programs(
             else:
                 if dropped:
                     note = f"[left out: your own {names}; the sandbox provides it, call it as it is]"
-                    result.output = f"{note}\n{result.output}"
+                    result.printed = f"{note}\n{result.printed}"
         ran.done.append((program, result))
         if ran.error is not None or session.final is not None:
             break
@@ -157,6 +157,7 @@ def _nothing_to_run(names: str) -> SandboxViolation:
 
 def make_step(
     ran: ProgramResults,
+    pages: Pages,
     *,
     turn: int,
     depth: int,
@@ -167,10 +168,14 @@ def make_step(
     prompt_chars: int = 0,
     prompt_tokens: int = 0,
 ) -> LoopStep:
-    """Record one turn: what its programs left behind, and the completion that wrote them (None: the host did)."""
+    """Record one turn: what its programs left behind, and the completion that wrote them (None: the host did).
+
+    Args:
+        pages: of the session; an output of more than ``output_chars`` characters goes there.
+    """
     results = [result for _, result in ran.done]
     failed = ran.error
-    output, cut = clip(_printed(results), output_chars)
+    output, cut = pages.first(_printed(results), output_chars)
     reply = completion or Completion("", model="host", cost=Decimal(0))
     return LoopStep(
         turn=turn,
@@ -214,9 +219,12 @@ def _printed(done: Sequence[StepOutput]) -> str:
     """What the programs of one turn printed; the value of a last bare expression counts as printed."""
     parts = []
     for result in done:
-        text = result.output
+        text = result.printed
         if result.value is not None and result.error is None:
-            text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{result.value!r}"
+            # A text of several lines is shown as one would print it.
+            lines = isinstance(result.value, str) and "\n" in result.value
+            value = result.value if lines else repr(result.value)
+            text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{value}"
         if text.strip():
             parts.append(text)
     return "\n".join(part.rstrip("\n") for part in parts)

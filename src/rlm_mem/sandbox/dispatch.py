@@ -10,6 +10,7 @@ from rlm_mem.errors import BudgetError, SessionCancelled, TimeoutError
 from rlm_mem.sandbox.engine import HostCallFailed, program_error
 from rlm_mem.sandbox.final import Finished
 from rlm_mem.sandbox.functions import failed
+from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.steps import HostCall, StepOutput
 from rlm_mem.sandbox.values import TooLarge, clipped, plain, preview, well_formed
 
@@ -100,10 +101,9 @@ class Dispatcher:
             raise HostCallFailed("ValueError", f"{name}: {error}") from None
         except TypeError as error:
             # Most often a wrong argument; Python's own words name the class behind the function.
-            text = str(error)
-            for inside in ("StoreFunctions.", "SandboxSession.", "_host_functions_by_name.<locals>."):
-                text = text.replace(inside, "")
-            text = text.replace("<lambda>", name)
+            text = str(error).replace(getattr(function, "__qualname__", name), name)
+            if name in PAGES and text.startswith(f"{name}()"):
+                text += f"; write {PAGES[name].signature}"
             raise HostCallFailed("TypeError", text if name in text else f"{name}: {text}") from error
         except Exception as error:
             # Whatever a host function raises, and for whatever odd argument: the program is told and may go

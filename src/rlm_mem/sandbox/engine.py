@@ -97,9 +97,7 @@ class Printed:
         text = "".join(self._kept)
         if not self.truncated:
             return text
-        notice = (
-            f"[output cut: {self.limit:,} of {self.total:,} characters shown; print less, or slice texts]"
-        )
+        notice = f"[{self.total:,} characters were printed, of which the first {self.limit:,} are kept: print less]"
         return f"{text}\n{notice}\n"
 
 

@@ -9,46 +9,53 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import format_time
+from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.sandbox.arguments import chunk_id_of, count, day, optional_text, query_words
 from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.sandbox.line_functions import MAX_OFFSET, LineFunctions
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.search import keyword_ids, search
 from rlm_mem.store.core.standing import standing
+from rlm_mem.text.dates import find_dates
+from rlm_mem.text.dialogue import said_in
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.core.chunk_store import ChunkStore, Summary
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["FUNCTIONS", "MODEL_FUNCTIONS", "STORE_FUNCTIONS", "StoreFunctions", "failed"]
 
 STORE_FUNCTIONS = (
-    "read_chunk",
-    "search_chunks",
     "search",
-    "find_passages",
+    "passages",
+    "turns",
+    "grep",
+    "instructions",
+    "updates",
+    "contradictions",
+    "timeline",
+    "dates",
+    "read_chunk",
+    "neighbors",
+    "all_chunks",
+    "search_chunks",
     "list_chunks_by_tag",
     "get_linked_chunks",
-    "neighbors",
-    "timeline",
+    "find_passages",
     "stats",
 )
 
 MODEL_FUNCTIONS = ("llm_query", "llm_query_batched", "rlm_query")
-FUNCTIONS = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS, "FINAL"))
+FUNCTIONS = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS, "page", "help", "FINAL"))
 """What every session provides under names that a program cannot redefine; a session may provide more."""
 
 MAX_CONTENT_CHARS = 200_000
 _HEADING = re.compile(
     r"^(?:#{1,6}[ \t]+(?P<title>.{1,200})|\*\*(?P<bold>[^*\n]{1,80})\*\*.{0,60})$", re.MULTILINE
 )
-MAX_QUERY_CHARS = 10_000
-MAX_RESULTS = 100
-MAX_IDS = 2_000
-MAX_LINKS = 50
 MAX_QUERIES = 20
 SHORT_NOTE = 600
 """Characters of a chunk that nobody speaks in and that is handed out whole, whichever sentence of it was found."""
@@ -57,6 +64,12 @@ _LINKS_FOLLOWED = ("contradicts", "elaborates", "supports")
 _LINKED_FROM = 3
 _RANKED = 3
 _LINKED_CHARS = 1_500
+MAX_TIMELINE_CHARS = 2_000
+MAX_RESULTS = 100
+MAX_IDS = 2_000
+MAX_LINKS = 50
+MAX_DATE_CHARS = 200
+MAX_SPEAKERS = 20
 
 
 def failed(name: str, error: Exception) -> HostCallFailed:
@@ -69,33 +82,30 @@ def failed(name: str, error: Exception) -> HostCallFailed:
     return HostCallFailed(kind, f"{name}: {text}" + (f" {hint}" if hint else ""))
 
 
-class StoreFunctions:
-    """Host functions over one store.
+class StoreFunctions(LineFunctions):
+    """Host functions over one store; :mod:`rlm_mem.sandbox.reference` says what each takes and gives.
 
     Args:
         store: bound to one namespace.
-        on_read: called with the id of each chunk whose content is handed out.
+        on_read: called with the id of each chunk of which text is handed out.
+        check: called while much is read; raises when the program has to end.
     """
-
-    def __init__(self, store: ChunkStore, on_read: Callable[[str], None]) -> None:
-        self._store = store
-        self._on_read = on_read
 
     def table(self) -> dict[str, Callable[..., Any]]:
         """Functions by name."""
         return {name: getattr(self, name) for name in STORE_FUNCTIONS}
 
-    # The functions of docs/spec/sandbox.md, Functions.
+    # Chunks by id, tag and link.
 
     def read_chunk(self, chunk_id: Any) -> dict[str, Any] | None:
         """A chunk as a dict, or None when there is no such chunk."""
-        chunk = self._get(_chunk_id("read_chunk", chunk_id))
-        return None if chunk is None else self._shown(chunk)
+        chunk = self._get(chunk_id_of("read_chunk", chunk_id))
+        return None if chunk is None else self._shown_chunk(chunk)
 
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
         """Ids of the chunks that hold a word of ``query``, in any form of it, best first."""
-        words = _words("search_chunks", query)
-        return keyword_ids(self._store, words, limit=_count("limit", limit, 1, MAX_RESULTS)) if words else []
+        words = query_words("search_chunks", query)
+        return keyword_ids(self._store, words, limit=count("limit", limit, 1, MAX_RESULTS)) if words else []
 
     def list_chunks_by_tag(self, tag: Any) -> list[str]:
         """Ids of the chunks with this tag, or with all of these tags."""
@@ -106,7 +116,7 @@ class StoreFunctions:
 
     def get_linked_chunks(self, chunk_id: Any, link_type: Any = None) -> list[dict[str, Any]]:
         """Chunks linked to or from a chunk, each with ``_link_type``, ``_link_strength``, ``_link_direction``."""
-        identifier = _chunk_id("get_linked_chunks", chunk_id)
+        identifier = chunk_id_of("get_linked_chunks", chunk_id)
         if link_type is not None and not isinstance(link_type, str):
             raise HostCallFailed("TypeError", "get_linked_chunks: link_type is text, for example 'supports'")
         if not self._exists(identifier):
@@ -118,13 +128,13 @@ class StoreFunctions:
             chunk = chunks.get(link.chunk_id)
             if chunk is not None:
                 found.append(
-                    self._shown(chunk)
+                    self._shown_chunk(chunk)
                     | {"_link_type": link.type, "_link_strength": link.strength}
                     | {"_link_direction": link.direction, "_link_reasoning": link.reasoning}
                 )
         return found
 
-    # More functions for programs.
+    # Search and time.
 
     def search(
         self,
@@ -142,26 +152,30 @@ class StoreFunctions:
 
         ``by="segment"`` ranks single turns or sentences, of which one chunk may have several.
         """
-        words = _words("search", query)
-        count = _count("limit", limit, 1, MAX_RESULTS)
+        words = query_words("search", query)
+        most = count("limit", limit, 1, MAX_RESULTS)
+        today = self._store.clock()
         wanted: dict[str, Any] = {}
         if tags:
             wanted["tags_all"] = (tags,) if isinstance(tags, str) else tuple(tags)
         for name, value in (
             ("chunk_type", chunk_type),
             ("conversation_id", conversation_id),
-            ("start", start),
-            ("end", end),
+            ("start", day("start", start, today)),
+            ("end", day("end", end, today, last=True)),
             ("speaker", speaker),
         ):
             if value is not None:
                 wanted[name] = tuple(value) if isinstance(value, list | set) else value
+        hits = search(self._store, words, limit=most, filters=wanted or None, by=by) if words else ()
         return [
             {
                 "chunk_id": hit.chunk_id,
                 "id": hit.chunk_id,
                 "score": float(hit.score),
                 "snippet": hit.snippet,
+                "date": hit.at[:10],
+                "speaker": hit.author,
                 "start": hit.start,
                 "end": hit.end,
                 "at": hit.at,
@@ -170,9 +184,7 @@ class StoreFunctions:
                 "author": hit.author,
                 "conversation_id": hit.conversation_id,
             }
-            for hit in (
-                search(self._store, words, limit=count, filters=wanted or None, by=by) if words else ()
-            )
+            for hit in hits
         ]
 
     def find_passages(self, query: Any, limit: Any = 10) -> list[dict[str, Any]]:
@@ -186,9 +198,9 @@ class StoreFunctions:
             raise HostCallFailed(
                 "TypeError", f"find_passages takes a text to look for, or up to {MAX_QUERIES} texts in a list"
             )
-        count = _count("limit", limit, 1, MAX_RESULTS)
-        hits = [hit for one in queries for hit in self.search(one, count, by="segment")]
-        whole = self.search(queries[0], count) if queries else []
+        most = count("limit", limit, 1, MAX_RESULTS)
+        hits = [hit for one in queries for hit in self.search(one, most, by="segment")]
+        whole = self.search(queries[0], most) if queries else []
         order: dict[str, float] = defaultdict(float)  # a chunk ranks by its best passage and as a whole
         for ranked in (hits, whole):
             for rank, chunk_id in enumerate(dict.fromkeys(hit["chunk_id"] for hit in ranked)):
@@ -202,7 +214,7 @@ class StoreFunctions:
                 span = (hit["start"], hit["end"])
                 if not hit["author"] and len(chunk.content) <= SHORT_NOTE:
                     span = (0, len(chunk.content))
-                passage = self._passage(chunk, *span, hit["author"], hit["score"], context=len(found) < 8)
+                passage = self._stretch(chunk, *span, hit["author"], hit["score"], context=len(found) < 8)
                 found.setdefault((chunk.id, span[0]), passage)
         for chunk_id in list(chunks)[:_LINKED_FROM]:
             score = max(one["score"] for one in found.values() if one["chunk_id"] == chunk_id) - 0.5
@@ -215,10 +227,10 @@ class StoreFunctions:
                 if chunk is not None:
                     chunks[other] = chunk
                     order[other] = order[chunk_id]
-                    found[other, 0] = self._passage(chunk, 0, _LINKED_CHARS, None, score)
+                    found[other, 0] = self._stretch(chunk, 0, _LINKED_CHARS, None, score)
         return sorted(found.values(), key=lambda one: (-order[one["chunk_id"]], -float(one["score"])))
 
-    def _passage(
+    def _stretch(
         self,
         chunk: Chunk,
         start: int,
@@ -254,32 +266,60 @@ class StoreFunctions:
 
     def neighbors(self, chunk_id: Any, before: Any = 1, after: Any = 1) -> dict[str, list[dict[str, Any]]]:
         """``{"before": [chunks], "after": [chunks]}`` of the same conversation, in its order."""
-        identifier = _chunk_id("neighbors", chunk_id)
+        identifier = chunk_id_of("neighbors", chunk_id)
         if not self._exists(identifier):
             return {"before": [], "after": []}
         earlier, later = self._store.neighbours(
-            identifier, before=_count("before", before, 0, 20), after=_count("after", after, 0, 20)
+            identifier, before=count("before", before, 0, 20), after=count("after", after, 0, 20)
         )
         chunks = self._store.get_many([*earlier, *later])
         return {
-            "before": [self._shown(chunks[one]) for one in earlier if one in chunks],
-            "after": [self._shown(chunks[one]) for one in later if one in chunks],
+            "before": [self._shown_chunk(chunks[one]) for one in earlier if one in chunks],
+            "after": [self._shown_chunk(chunks[one]) for one in later if one in chunks],
         }
 
-    def timeline(self, start: Any = None, end: Any = None, limit: Any = 50) -> list[dict[str, Any]]:
-        """Chunks between two dates, oldest first, without their content."""
-        for bound in (start, end):
-            if bound is not None and not isinstance(bound, str):
-                raise HostCallFailed(
-                    "TypeError", "timeline takes dates as text: timeline('2026-01-01', '2026-02-01')"
-                )
-        return [
-            _summary(one) for one in self._store.timeline(start, end, limit=_count("limit", limit, 1, 500))
-        ]
+    def timeline(
+        self, start: Any = None, end: Any = None, limit: Any = 50, offset: Any = 0
+    ) -> list[dict[str, Any]]:
+        """Chunks between two dates, oldest first."""
+        today = self._store.clock()
+        ids = self._store.list_chunks(
+            start_date=day("start", start, today),
+            end_date=day("end", end, today, last=True),
+            limit=count("limit", limit, 1, 500),
+            offset=count("offset", offset, 0, MAX_OFFSET),
+        )
+        chunks = self._store.get_many(ids, track=False)
+        return [self._dated(chunks[one]) for one in ids if one in chunks]
+
+    def all_chunks(self, limit: Any = 50, offset: Any = 0) -> list[dict[str, Any]]:
+        """Every chunk, oldest first, a page at a time."""
+        ids = self._store.list_chunks(
+            limit=count("limit", limit, 1, 200), offset=count("offset", offset, 0, MAX_OFFSET)
+        )
+        chunks = self._store.get_many(ids, track=False)
+        return [self._shown_chunk(chunks[one]) for one in ids if one in chunks]
+
+    def dates(self, expression: Any, at: Any = None) -> dict[str, Any] | None:
+        """The period that a date in words means, or None."""
+        text = optional_text("expression", expression)
+        reference = day("at", at, self._store.clock())
+        moment = self._store.clock() if reference is None else parse_time(reference, "at")
+        # "Friday" or "May" alone is a date where one was asked for, though not in running text.
+        for words in (text or "", f"on {text}", f"in {text}"):
+            for mention in find_dates(words[:MAX_DATE_CHARS], moment):
+                return {
+                    "start": mention.first.isoformat(),
+                    "end": mention.last.isoformat(),
+                    "precision": mention.precision,
+                    "text": mention.text,
+                }
+        return None
 
     def stats(self) -> dict[str, Any]:
-        """Counts, tags and time span of the memory."""
-        return dict(plain(self._store.get_stats(), Bounds(nodes=5_000, text=200_000)))
+        """Counts, speakers, tags and time span of the memory."""
+        figures = self._store.get_stats() | {"speakers": speakers(self._store)}
+        return dict(plain(figures, Bounds(nodes=5_000, text=200_000)))
 
     # Parts.
 
@@ -290,13 +330,38 @@ class StoreFunctions:
             # A malformed id names no chunk; for a program that is the same as an unknown one.
             return None
 
+    def _dated(self, chunk: Chunk) -> dict[str, Any]:
+        """A chunk as an item of the timeline."""
+        self._on_read(chunk.id)
+        metadata = chunk.metadata
+        who = dict.fromkeys(turn.speaker for turn in said_in(chunk.content) if turn.speaker)
+        content = chunk.content
+        return {
+            "chunk_id": chunk.id,
+            "id": chunk.id,
+            "date": metadata.at[:10],
+            "at": metadata.at,
+            "speaker": next(iter(who), None),
+            "speakers": list(who)[:20],
+            "content": content
+            if len(content) <= MAX_TIMELINE_CHARS
+            else f"{content[: MAX_TIMELINE_CHARS - 1]}…",
+            "type": chunk.type,
+            "tags": list(chunk.tags),
+            "tokens": chunk.tokens,
+            "confidence": metadata.confidence,
+            "conversation_id": metadata.conversation_id,
+            "superseded_by": metadata.superseded_by,
+            "valid_to": metadata.valid_to,
+        }
+
     def _exists(self, chunk_id: str) -> bool:
         try:
             return bool(self._store.exists(chunk_id))
         except InputError:
             return False
 
-    def _shown(self, chunk: Chunk) -> dict[str, Any]:
+    def _shown_chunk(self, chunk: Chunk) -> dict[str, Any]:
         """A chunk as programs see it; noted as read."""
         self._on_read(chunk.id)
         metadata = chunk.metadata
@@ -337,46 +402,12 @@ class StoreFunctions:
         return shown
 
 
-def _summary(summary: Summary) -> dict[str, Any]:
-    return {
-        "chunk_id": summary.id,
-        "id": summary.id,
-        "at": format_time(datetime.fromtimestamp(summary.at, UTC)),
-        "type": summary.type,
-        "tags": list(summary.tags),
-        "tokens": summary.tokens,
-        "confidence": summary.confidence,
-        "conversation_id": summary.conversation_id,
-        "superseded_by": summary.superseded_by,
-        "valid_to": summary.valid_to,
-    }
-
-
 def _section_end(content: str, start: int) -> int:
     """Where the section that begins at ``start`` ends: at the next heading, or after a short note's length."""
     following = _HEADING.search(content, start)
     return min(start + SHORT_NOTE, following.start() if following else len(content))
 
 
-def _chunk_id(name: str, value: Any) -> str:
-    """The id in ``value``: text, or a hit or chunk as a dict."""
-    if isinstance(value, dict):
-        value = value.get("chunk_id") or value.get("id") or value.get("target_id")
-    if not isinstance(value, str):
-        raise HostCallFailed(
-            "TypeError", f"{name} takes one chunk id as text; for several, call it in a loop"
-        )
-    return value
-
-
-def _words(name: str, query: Any) -> str:
-    """The query as text, bounded; empty when it holds no words."""
-    if not isinstance(query, str):
-        raise HostCallFailed("TypeError", f"{name} takes the words to look for as one text")
-    return query[:MAX_QUERY_CHARS].strip()
-
-
-def _count(name: str, value: Any, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise HostCallFailed("TypeError", f"{name} is a number from {low} to {high}")
-    return int(max(low, min(high, value)))
+def speakers(store: ChunkStore) -> list[str]:
+    """Who speaks in the memory, as far as its index knows; at most 20 names, in order."""
+    return sorted(store.candidate_source().authors())[:MAX_SPEAKERS]

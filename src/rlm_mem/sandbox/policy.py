@@ -31,7 +31,6 @@ _BLOCKED_NAMES = {
     "__import__": "write an import statement for one of the allowed modules",
     "input": "nobody is there to answer; use the question you were given",
     "breakpoint": "print what you want to see",
-    "help": "print what you want to see",
     "exit": "call FINAL(answer) to finish",
     "quit": "call FINAL(answer) to finish",
     "memoryview": "use bytes or str",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import threading
 import time
@@ -16,8 +17,13 @@ from rlm_mem.errors import BudgetError, InputError, ModelUnavailable
 from rlm_mem.sandbox.dispatch import Dispatcher
 from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed, open_engine
 from rlm_mem.sandbox.final import Finished, check_cited, final_refused, read_final
-from rlm_mem.sandbox.functions import StoreFunctions
+from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
+from rlm_mem.sandbox.names import names_of
+from rlm_mem.sandbox.pages import Pages
+from rlm_mem.sandbox.parsing import syntax_tree
 from rlm_mem.sandbox.policy import check_program
+from rlm_mem.sandbox.ready import ready_imports
+from rlm_mem.sandbox.reference import described, help_text
 from rlm_mem.sandbox.steps import Final, StepOutput, Variable, bounded_error
 from rlm_mem.sandbox.stopping import Calls, stop_of_context
 from rlm_mem.sandbox.values import Bounds, plain, well_formed
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SandboxSession", "check_positive"]
 
+MAX_KEPT_CHARS = 400_000
+"""Of the output of one program, for its pages."""
 MAX_PROGRAM_CHARS = 64_000
 """A syntax tree takes some 500 bytes of the host per character in the worst case."""
 
@@ -84,6 +92,8 @@ class SandboxSession:
         self._check = check
         self._on_event = on_event
         self._host_functions = dict(functions or {})
+        self.named_models = True  # help names llm_query and its kin
+        self.pages = Pages()
         self._table = table = self._host_functions_by_name()
         self._names = {name: _stub(name) for name in table}
         self._reserved = frozenset(table)
@@ -109,12 +119,16 @@ class SandboxSession:
         self._running = threading.Lock()
         self._deadline = math.inf
         self._reads: dict[str, None] = {}
+        self._bound: set[str] = set()  # names that programs may have bound
+        self._ready: set[str] = set()  # names that were brought in for them
         self._final: Final | None = None
         self.last_step: StepOutput | None = None
 
     def _host_functions_by_name(self) -> dict[str, Callable[..., Any]]:
         """The host functions by name."""
-        table = StoreFunctions(self.chunk_store, self._note_read).table()
+        table = StoreFunctions(self.chunk_store, self._note_read, self._check_time).table()
+        table["page"] = self.pages.get
+        table["help"] = self._help
         table["llm_query"] = lambda prompt, context=None: self._ask(prompt, context, self.seconds_left())
         table["llm_query_batched"] = lambda prompts: self._ask_all(prompts, self.seconds_left())
         table["rlm_query"] = self._rlm_query
@@ -183,7 +197,7 @@ class SandboxSession:
             most some 120 characters. Empty when the values cannot be had within five seconds.
         """
         with self._busy("give its names"):
-            variables = self._engine.variables(self._reserved)
+            variables = self._engine.variables(self._reserved | (self._ready - self._bound))
         return {
             name: {"type": value.type, "preview": value.preview} if isinstance(value, Variable) else value
             for name, value in variables.items()
@@ -215,6 +229,8 @@ class SandboxSession:
         """
         with self._busy("be reset"):
             self._engine.reset()
+            self._bound.clear()
+            self._ready.clear()
         self._final = None
         self._reads.clear()
         self.last_step = None
@@ -341,7 +357,7 @@ class SandboxSession:
 
     def _perform(self, code: str, seconds: float) -> StepOutput:
         began = time.monotonic()
-        printed = self._printed = Printed(self.config.sandbox.max_output_chars)
+        printed = self._printed = Printed(MAX_KEPT_CHARS)
         step = self.last_step = StepOutput()
         self._dispatcher.begin(step)
         self._reads = {}
@@ -357,6 +373,7 @@ class SandboxSession:
                 max_chars=MAX_PROGRAM_CHARS,
                 deadline=self._deadline,
             )
+            self._bring_in(tree, printed)
             step.value = self._engine.run(code, tree, self._names, self._answer, printed, self._deadline)
         except Finished:
             step.final = self._final
@@ -373,8 +390,9 @@ class SandboxSession:
             step.error = bounded_error(error)
         finally:
             self._deadline = math.inf
-            step.output = well_formed(printed.text())
-            step.truncated = printed.truncated
+            step.printed = well_formed(printed.text())
+            step.output, cut = self.pages.first(step.printed, self.config.sandbox.max_output_chars)
+            step.truncated = cut or printed.truncated
             step.chunks_read = list(self._reads)
             step.seconds = time.monotonic() - began
         if self._on_event is not None:
@@ -390,6 +408,37 @@ class SandboxSession:
     def _check_ended(self) -> None:
         if self._ended is not None:
             raise self._ended
+
+    def _bring_in(self, tree: ast.Module, printed: Printed) -> None:
+        """Import what the program uses without having imported it, as far as that can be foreseen."""
+        self._bound |= names_of(tree).bound
+        wanted = ready_imports(tree, self._bound)
+        if wanted:
+            code = "\n".join(wanted.values())
+            self._engine.run(code, syntax_tree(code), self._names, self._answer, printed, self._deadline)
+            self._ready |= wanted.keys()
+
+    def _check_time(self) -> None:
+        """Raise when the running program has to end; called by functions that read much."""
+        self._check_ended()
+        if self.seconds_left() <= 0:
+            raise errors.TimeoutError(
+                "the program's time was up while a function read the memory",
+                hint="Ask for less at a time: a smaller limit, a period, or search instead of going through all.",
+            )
+
+    def _help(self, name: Any = None) -> None:
+        """Print what there is to know about one function, or one line for each."""
+        others = [(one, described(one, function)) for one, function in self._host_functions.items()]
+        named = self._reserved if self.named_models else self._reserved.difference(MODEL_FUNCTIONS)
+        known = name is None or isinstance(name, str)
+        text = help_text(name, named, others) if known else None
+        if text is None:
+            raise HostCallFailed(
+                "ValueError",
+                f"help takes the name of a function as text; there are: {', '.join(sorted(named))}",
+            )
+        self._printed.write(text + "\n")
 
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None

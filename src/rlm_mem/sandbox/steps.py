@@ -74,17 +74,19 @@ class StepOutput:
 
     Attributes:
         value: value of its last expression, bounded plain data.
-        output: what it printed, with a notice at the end when it was cut.
+        output: what it printed, or the first page of that with a remark (``page(2)`` gives the next).
+        printed: what it printed, up to 400,000 characters.
         error: the recoverable error that ended it, or None.
         host_calls: its calls to host functions, oldest first (bounded: see ``REPLSession``).
         chunks_read: ids of the chunks whose content it was given, in order, without repeats.
         seconds: wall time.
-        truncated: whether ``output`` was cut.
+        truncated: whether ``output`` is not all.
         final: the answer, when this program called FINAL.
     """
 
     value: Any = None
     output: str = ""
+    printed: str = ""
     error: RlmMemError | None = None
     host_calls: list[HostCall] = field(default_factory=list)
     chunks_read: list[str] = field(default_factory=list)

@@ -1,0 +1,123 @@
+"""Statements about the same thing that differ: candidates for what was updated or is contradicted.
+
+Two statements are about the same thing when they share words that are rare among the statements compared. They are
+candidates for an update when their values differ (numbers, dates, names) or the later one speaks of a change, and for
+a contradiction when one denies what the other says. Rules, no judgement: the program reads them and decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlm_mem.text.analysis import Analyser
+
+__all__ = ["Pair", "Statement", "contradictory", "updated"]
+
+_CHANGE = re.compile(
+    r"\b(?:now|no longer|any ?more|instead|changed?|switch(?:ed|ing)?|moved?|moving|new|update[ds]?|used to|"
+    r"rather than|replaced?|rescheduled|postponed|extended|increased|decreased|raised|lowered|reached|improved|grown|"
+    r"became|renamed|upgraded|since then|recently|already|finally|jetzt|nicht mehr|maintenant|ne plus|ahora|ya no)\b",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(
+    r"\b(?:not|never|no|nobody|nothing|none|neither|nor|without|cannot|haven.?t|hasn.?t|hadn.?t|don.?t|doesn.?t|didn.?t|"
+    r"isn.?t|aren.?t|wasn.?t|weren.?t|won.?t|can.?t|couldn.?t|wouldn.?t|nicht|nie|kein\w{0,3}|pas|jamais|aucune?|nunca|"
+    r"jamás|ningún|non|mai|não)\b",
+    re.IGNORECASE,
+)
+_VALUE = re.compile(r"(?<![\w.])\d[\d.,:/-]*+%?|(?<![.!?:\n] )(?<=\s)[A-Z][\w'-]++")
+_COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence; ``order`` grows with time, ``key`` names the line in which it stands."""
+
+    key: int
+    order: tuple[str, int]
+    text: str
+    speaker: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two statements on the same thing, with the words they share and why they were put together."""
+
+    newer: Statement
+    older: Statement
+    shared: tuple[str, ...]
+    why: str
+    weight: float
+
+
+def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int) -> list[Pair]:
+    """Pairs whose later statement gives another value than the earlier one, the newest first."""
+    return _pairs(statements, subject, analyser, limit, _other_value)
+
+
+def contradictory(
+    statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int
+) -> list[Pair]:
+    """Pairs of which one denies what the other says, the newest first."""
+    return _pairs(statements, subject, analyser, limit, _denied)
+
+
+def _other_value(older: str, newer: str) -> str:
+    before, after = _values(older), _values(newer)
+    if before and after and after - before and before - after:
+        return f"{', '.join(sorted(before - after)[:4])} → {', '.join(sorted(after - before)[:4])}"
+    change = _CHANGE.search(newer)
+    return f"the newer one says “{change[0].lower()}”" if change is not None else ""
+
+
+def _denied(older: str, newer: str) -> str:
+    first, second = _DENIAL.search(older), _DENIAL.search(newer)
+    if first is not None and second is None:
+        return f"the older one says “{first[0].lower()}”"
+    if second is not None and first is None:
+        return f"the newer one says “{second[0].lower()}”"
+    return ""
+
+
+def _values(text: str) -> set[str]:
+    return {value for value in _VALUE.findall(text) if value.lower() not in _COMMON}
+
+
+def _pairs(
+    statements: Sequence[Statement],
+    subject: str,
+    analyser: Analyser,
+    limit: int,
+    reason: Callable[[str, str], str],
+) -> list[Pair]:
+    words = [set(analyser.terms(one.text)) for one in statements]
+    names = {term for one in statements if one.speaker for term in analyser.terms(one.speaker)}
+    asked = set(analyser.terms(subject))
+    spread = Counter(term for terms in words for term in terms)
+    told = [(one, terms) for one, terms in zip(statements, words, strict=True) if len(terms) > 1]
+    told.sort(key=lambda pair: pair[0].order)
+    most = len(told) // 3 + 3
+    found: list[Pair] = []
+    for place, (older, before) in enumerate(told):
+        for newer, after in told[place + 1 :]:
+            shared = {
+                term
+                for term in before & after
+                if not term.isdigit() and term not in names and (term in asked or spread[term] <= most)
+            }
+            if len(shared) < 2 or before == after:
+                continue
+            why = reason(older.text, newer.text)
+            if why:
+                likeness = len(shared) / (1 + min(len(before), len(after)))
+                rare = sum(1.0 / spread[term] for term in shared)
+                found.append(
+                    Pair(newer, older, tuple(sorted(shared)), why, rare + likeness + bool(shared & asked))
+                )
+    best = sorted(found, key=lambda pair: -pair.weight)[:limit]
+    return sorted(best, key=lambda pair: pair.newer.order, reverse=True)

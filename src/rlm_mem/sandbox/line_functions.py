@@ -1,0 +1,386 @@
+"""Functions of programs that go through what was said: turns, grep, passages, standing wishes, what changed.
+
+They read the memory in order and hand out bounded plain data; a program's time ends them like everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.sandbox.arguments import count, day, optional_text, query_words, wanted_texts
+from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
+from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.sandbox.lines import Line, Lines, is_speaker, one_line
+from rlm_mem.search import search
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.dialogue import said_in
+from rlm_mem.text.sentences import sentences
+from rlm_mem.text.wishes import standing_wishes
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.search import Hit
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["LineFunctions"]
+
+MAX_LINES = 500
+MAX_OFFSET = 10_000_000
+MAX_PASSAGES = 50
+MAX_PATTERN = 1_000
+_PATTERN_BYTES = 8 << 20
+"""Memory that the automaton of one pattern may take."""
+_MATCH_CHARS = 500
+_STATEMENTS = 80
+"""Lines about a subject of which the sentences are compared with each other."""
+_COMPARED_CHARS = 1_500
+"""Of each of them."""
+_SHORT_NOTE = 600
+"""Characters of a note in which nobody speaks that is handed out whole."""
+_MAX_LINKS = 5
+_LINKED_CHARS = 300
+_ASSISTANTS = frozenset(("assistant", "ai", "bot", "chatbot", "chatgpt", "claude", "model", "system", "tool"))
+
+
+class LineFunctions:
+    """See :mod:`rlm_mem.sandbox.reference` for what each function takes and gives.
+
+    Args:
+        store: bound to one namespace.
+        on_read: called with the id of each chunk of which text is handed out.
+        check: called while much is read; raises when the program has to end.
+    """
+
+    def __init__(
+        self, store: ChunkStore, on_read: Callable[[str], None], check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._store = store
+        self._on_read = on_read
+        self._lines = Lines(store, check)
+
+    def turns(
+        self,
+        author: Any = None,
+        contains: Any = None,
+        start: Any = None,
+        end: Any = None,
+        conversation_id: Any = None,
+        limit: Any = 50,
+        offset: Any = 0,
+    ) -> list[dict[str, Any]]:
+        """Lines of conversations in order of time."""
+        who = optional_text("author", author)
+        texts = [one.casefold() for one in wanted_texts("contains", contains)] if contains else []
+        today = self._store.clock()
+        chunks = self._lines.chunks(
+            optional_text("conversation_id", conversation_id),
+            day("start", start, today),
+            day("end", end, today, last=True),
+        )
+        found = (
+            line
+            for chunk in chunks
+            if _may_hold(chunk.content, who, texts)
+            for line in self._lines.lines(chunk)
+            if (who is None or is_speaker(line.speaker, who)) and _holds(line.text, texts)
+        )
+        first = count("offset", offset, 0, MAX_OFFSET)
+        return [
+            self._shown(line) for line in islice(found, first, first + count("limit", limit, 1, MAX_LINES))
+        ]
+
+    def grep(
+        self, pattern: Any, author: Any = None, ignore_case: Any = True, limit: Any = 50, offset: Any = 0
+    ) -> list[dict[str, Any]]:
+        """Lines that a regular expression matches, in order of time."""
+        who = optional_text("author", author)
+        search = _compiled(pattern, bool(ignore_case))
+
+        def found() -> Iterator[dict[str, Any]]:
+            for chunk in self._lines.chunks():
+                if not _may_hold(chunk.content, who, []) or search(chunk.content) is None:
+                    continue
+                for line in self._lines.lines(chunk):
+                    if who is not None and not is_speaker(line.speaker, who):
+                        continue
+                    words = line.text
+                    match = search(words)
+                    if match is not None:
+                        yield self._matched(line, words, *match)
+
+        first = count("offset", offset, 0, MAX_OFFSET)
+        return list(islice(found(), first, first + count("limit", limit, 1, MAX_LINES)))
+
+    def passages(self, query: Any, limit: Any = 10, neighbours: Any = 1) -> list[dict[str, Any]]:
+        """Turns, sentences or short notes that bear on a query, best first, with what stands around them."""
+        wanted = count("limit", limit, 1, MAX_PASSAGES)
+        near = count("neighbours", neighbours, 0, 5)
+        found: dict[tuple[str, int], dict[str, Any]] = {}
+        for query_text in wanted_texts("query", query):
+            for hit, chunk in self._hits(query_words("passages", query_text), wanted):
+                line = self._lines.at(chunk, hit.start)
+                if line is None:
+                    continue
+                start, end = _span(line, hit)
+                known = found.get((chunk.id, start))
+                if known is None:
+                    found[chunk.id, start] = self._passage(line, start, end, hit.score, near)
+                else:
+                    known["score"] = max(known["score"], float(hit.score))
+        return sorted(found.values(), key=lambda one: -float(one["score"]))[:wanted]
+
+    def instructions(self, limit: Any = 50) -> list[dict[str, Any]]:
+        """Standing wishes of the user, newest first."""
+        wanted = count("limit", limit, 1, 200)
+        found: dict[str, dict[str, Any]] = {}
+        for chunk in self._lines.chunks(newest_first=True):
+            if chunk.metadata.superseded_by:
+                continue
+            for line in reversed(list(self._lines.lines(chunk))):
+                if _is_assistant(line.speaker):
+                    continue
+                turn = line.said[line.number]
+                for sentence, rule in standing_wishes(chunk.content, turn.body, turn.end):
+                    if sentence.casefold() not in found:
+                        found[sentence.casefold()] = self._shown(line, sentence) | {"rule": rule}
+            if len(found) >= wanted:
+                break
+        return list(found.values())[:wanted]
+
+    def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
+        """Candidates for what changed about a subject."""
+        about = query_words("updates", subject)
+        wanted = count("limit", limit, 1, 50)
+        lines = self._about(about)
+        replaced = [
+            self._linked_pair(line.chunk, line.chunk.metadata.superseded_by, "it was replaced")
+            for line in lines
+            if line.chunk.metadata.superseded_by
+        ]
+        return self._pairs(about, lines, replaced, wanted, updated)
+
+    def contradictions(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
+        """Candidates for what one statement about a subject says and another denies."""
+        about = query_words("contradictions", subject)
+        wanted = count("limit", limit, 1, 50)
+        lines = self._about(about)
+        linked = [
+            self._linked_pair(line.chunk, link.chunk_id, "they are linked as contradicting")
+            for line in lines[:20]
+            for link in self._store.linked(line.chunk.id, "contradicts", direction="both", limit=_MAX_LINKS)
+        ]
+        return self._pairs(about, lines, linked, wanted, contradictory)
+
+    # Parts.
+
+    def _shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
+        self._on_read(line.chunk.id)
+        return self._lines.shown(line, text)
+
+    def _matched(self, line: Line, words: str, start: int, end: int) -> dict[str, Any]:
+        """A line of a turn with its match, cut around it."""
+        first = words.rfind("\n", 0, start) + 1
+        last = words.find("\n", end)
+        last = len(words) if last < 0 else last
+        room = max(0, _MATCH_CHARS - (end - start)) // 2
+        left, right = max(first, start - room), min(last, max(end, start) + room, start + 2 * _MATCH_CHARS)
+        text = f"{'…' if left > first else ''}{words[left:right].strip()}{'…' if right < last else ''}"
+        return self._shown(line, text) | {"match": words[start : min(end, start + _MATCH_CHARS)]}
+
+    def _hits(self, query: str, limit: int, by: str = "segment") -> Iterator[tuple[Hit, Chunk]]:
+        hits = search(self._store, query, limit=limit, by=by) if query else []
+        chunks = self._store.get_many(list(dict.fromkeys(hit.chunk_id for hit in hits)), track=False)
+        return ((hit, chunks[hit.chunk_id]) for hit in hits if hit.chunk_id in chunks)
+
+    def _passage(self, line: Line, start: int, end: int, score: float, near: int) -> dict[str, Any]:
+        chunk = line.chunk
+        text = chunk.content[max(start, line.said[line.number].body) : end] or chunk.content[start:end]
+        before, after = self._around(line, near)
+        shown = self._shown(line, text)
+        links = self._store.linked(chunk.id, direction="both", limit=_MAX_LINKS)
+        others = self._store.get_many([link.chunk_id for link in links], track=False)
+        return {
+            "chunk_id": chunk.id,
+            "score": float(score),
+            "date": shown["date"],
+            "at": shown["at"],
+            "speaker": shown["speaker"],
+            "text": shown["text"],
+            "start": start,
+            "before": before,
+            "after": after,
+            "links": [
+                {
+                    "chunk_id": link.chunk_id,
+                    "type": link.type,
+                    "text": one_line(others[link.chunk_id].content, _LINKED_CHARS),
+                }
+                for link in links
+                if link.chunk_id in others
+            ],
+            "superseded_by": chunk.metadata.superseded_by,
+        }
+
+    def _around(self, line: Line, near: int) -> tuple[list[str], list[str]]:
+        """The lines before and after, of the same chunk or of those beside it in the conversation."""
+        if not near:
+            return [], []
+        content, said, number = line.chunk.content, line.said, line.number
+        before = [content[one.start : one.end] for one in said[max(0, number - near) : number]]
+        after = [content[one.start : one.end] for one in said[number + 1 : number + 1 + near]]
+        if len(before) < near or len(after) < near:
+            earlier, later = self._store.neighbours(line.chunk.id, before=near, after=near)
+            chunks = self._store.get_many([*earlier, *later], track=False)
+            if len(before) < near:
+                outside = [text for one in earlier if one in chunks for text in _texts(chunks[one])]
+                before = [*outside[len(before) - near :], *before]
+            if len(after) < near:
+                outside = [text for one in later if one in chunks for text in _texts(chunks[one])]
+                after = [*after, *outside[: near - len(after)]]
+        return [one_line(text, _MATCH_CHARS) for text in before], [
+            one_line(text, _MATCH_CHARS) for text in after
+        ]
+
+    def _about(self, subject: str) -> list[Line]:
+        """The lines that bear most on a subject, each once."""
+        found: dict[tuple[str, int], Line] = {}
+        for hit, chunk in self._hits(subject, _STATEMENTS):
+            line = self._lines.at(chunk, hit.start)
+            if line is not None and not _is_assistant(line.speaker):
+                found.setdefault((chunk.id, line.number), line)
+        return list(found.values())
+
+    def _pairs(
+        self,
+        subject: str,
+        lines: list[Line],
+        linked: Iterable[dict[str, Any] | None],
+        limit: int,
+        compare: Callable[..., list[Pair]],
+    ) -> list[dict[str, Any]]:
+        statements = [
+            Statement(key, (line.at, line.said[line.number].body + start), text[start:end], line.speaker)
+            for key, line in enumerate(lines)
+            for text in [line.text[:_COMPARED_CHARS]]
+            for start, end in sentences(text)
+        ]
+        analyser = get_analyser(self._store.config.search.language)
+        found = [one for one in linked if one is not None]
+        found += [
+            {
+                "newer": self._statement(lines[pair.newer.key], pair.newer.text),
+                "older": self._statement(lines[pair.older.key], pair.older.text),
+                "shared": list(pair.shared),
+                "why": pair.why,
+            }
+            for pair in compare(statements, subject, analyser, limit)
+        ]
+        once = {(one["newer"]["text"], one["older"]["text"]): one for one in reversed(found)}
+        newest = sorted(once.values(), key=lambda one: (one["newer"]["at"], one["older"]["at"]), reverse=True)
+        return newest[:limit]
+
+    def _statement(self, line: Line, text: str) -> dict[str, Any]:
+        self._on_read(line.chunk.id)
+        at = line.at
+        return {
+            "date": at[:10],
+            "at": at,
+            "speaker": line.speaker,
+            "text": one_line(text, _SHORT_NOTE),
+            "chunk_id": line.chunk.id,
+        }
+
+    def _linked_pair(self, chunk: Chunk, other_id: str | None, why: str) -> dict[str, Any] | None:
+        """Two whole chunks that a link puts together; None when the other one is gone."""
+        other = self._store.get_many([other_id], track=False).get(other_id) if other_id else None
+        if other is None:
+            return None
+        older, newer = sorted((chunk, other), key=lambda one: one.metadata.at)
+        if chunk.metadata.superseded_by == other.id:
+            older, newer = chunk, other
+        sides = [next(self._lines.lines(one), None) for one in (newer, older)]
+        if sides[0] is None or sides[1] is None:
+            return None
+        return {
+            "newer": self._statement(sides[0], sides[0].text),
+            "older": self._statement(sides[1], sides[1].text),
+            "shared": [],
+            "why": why,
+        }
+
+
+def _may_hold(content: str, author: str | None, texts: list[str]) -> bool:
+    """Whether it is worth the while to split this chunk into lines."""
+    if author is None and not texts:
+        return True
+    folded = content.casefold()
+    return (author is None or author.casefold().strip() in folded) and _holds(folded, texts)
+
+
+def _holds(text: str, texts: list[str]) -> bool:
+    if not texts:
+        return True
+    folded = text.casefold()
+    return any(one in folded for one in texts)
+
+
+def _texts(chunk: Chunk) -> list[str]:
+    return [chunk.content[one.start : one.end] for one in said_in(chunk.content)]
+
+
+def _is_assistant(speaker: str | None) -> bool:
+    return speaker is not None and speaker.casefold() in _ASSISTANTS
+
+
+def _span(line: Line, hit: Hit) -> tuple[int, int]:
+    """What of a line is handed out for a hit in it: all of a turn or a short note, else the hit itself."""
+    turn = line.said[line.number]
+    if turn.end - turn.start <= _SHORT_NOTE:
+        return turn.start, turn.end
+    return max(hit.start, turn.start), min(hit.end, turn.end)
+
+
+def _compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int] | None]:
+    """The pattern as a function from a text to where it matches first.
+
+    RE2 matches in time linear in the text, whatever the pattern: the host must not run a backtracking pattern of the
+    program's choice.
+    """
+    import re2  # loaded with the first grep
+
+    if not isinstance(pattern, str):
+        raise HostCallFailed("TypeError", "grep takes the pattern as text: grep(r'\\bAna\\b')")
+    if len(pattern) > MAX_PATTERN:
+        raise HostCallFailed(
+            "ValueError",
+            f"grep: the pattern has {len(pattern):,} characters; at most {MAX_PATTERN:,} are taken",
+        )
+    options = re2.Options()
+    options.case_sensitive = not ignore_case
+    options.log_errors = False
+    options.max_mem = _PATTERN_BYTES
+    try:
+        compiled = re2.compile(f"(?m){pattern}", options)
+    except (re2.error, UnicodeEncodeError) as error:
+        raise HostCallFailed(
+            "ValueError",
+            f"grep cannot use the pattern {pattern[:80]!r}: {_reason(error)}. It takes RE2: no lookahead, "
+            "lookbehind or backreference, repetitions up to 1,000; for words, write turns(contains='…')",
+        ) from None
+
+    def first_match(text: str) -> tuple[int, int] | None:
+        try:
+            match = compiled.search(text)
+        except UnicodeEncodeError:
+            # A lone surrogate in stored text: everything else in it can still be matched, at the same places.
+            match = compiled.search(text.encode("utf-8", "replace").decode("utf-8"))
+        return None if match is None else match.span()
+
+    return first_match
+
+
+def _reason(error: Exception) -> str:
+    said = error.args[0] if error.args else ""
+    return (said.decode("utf-8", "replace") if isinstance(said, bytes) else str(error))[:120]

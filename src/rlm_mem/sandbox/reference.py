@@ -1,0 +1,333 @@
+"""The functions of programs, documented once: the instructions, ``help()`` and docs/spec/sandbox.md come from here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["PAGES", "Page", "described", "help_text", "prompt_lines", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What there is to say about one function.
+
+    Attributes:
+        name: as programs call it.
+        signature: with its defaults.
+        gives: what it returns, in one line.
+        details: fields, bounds and errors.
+        example: a few lines of a program.
+        first: it stands in the instructions with its signature; the others are named there, for ``help``.
+        model: it needs a model to ask.
+    """
+
+    name: str
+    signature: str
+    gives: str
+    details: str
+    example: str
+    first: bool = False
+    model: bool = False
+
+
+_LINE = (
+    "A line has date, at, speaker, text, reply (what somebody else says next), chunk_id, conversation_id, "
+    "superseded_by."
+)
+
+_ALL = (
+    Page(
+        "search",
+        "search(query, limit=10, tags=None, chunk_type=None, conversation_id=None, start=None, end=None, "
+        'speaker=None, by="chunk")',
+        "hits, best first: {chunk_id, score, snippet, date, speaker}",
+        "A hit has chunk_id, id, score, snippet, date, speaker (of the snippet), start and end (of the "
+        "snippet, in characters), at, type, tags, author (the speaker by another name), conversation_id. "
+        "by='segment' ranks single turns or sentences, of which one chunk may have several. limit is "
+        "1–100. Dates are '2026-05-01' or ISO times; the end day is included.",
+        'for hit in search("Ana guitar lessons", limit=5):\n    print(hit["date"], hit["speaker"], '
+        'hit["snippet"])',
+        first=True,
+    ),
+    Page(
+        "passages",
+        "passages(query, limit=10, neighbours=1)",
+        "hits with {chunk_id, date, speaker, text, before, after, links}",
+        "query is a text, or a list of up to 20 texts, each of which is searched for. A passage is a "
+        "turn, a sentence or a short note: chunk_id, score, date, at, speaker, text, start (its place in "
+        "the chunk), before and after (lists of the lines around it, `neighbours` each way, 0–5), links "
+        "(of its chunk: chunk_id, type, text), superseded_by. limit is 1–50.",
+        'for p in passages("when does the lease end", limit=5):\n    print(p["date"], p["speaker"], '
+        'p["text"], p["after"])',
+        first=True,
+    ),
+    Page(
+        "turns",
+        "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0)",
+        "what was said, in order of time: {date, speaker, text, reply, chunk_id}",
+        _LINE
+        + " author is the speaker of the line, by the whole name or one word of it. contains is a text, "
+        "or a list of which one must occur, in any case of letters; parts of words count. start and "
+        "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note in "
+        "which nobody speaks is one line, its speaker None. A line is cut after 4,000 characters, "
+        "marked …, the reply after 400. limit is 1–500; offset goes on from there.",
+        'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
+        '    print(t["date"], t["text"], "|", t["reply"])',
+        first=True,
+    ),
+    Page(
+        "grep",
+        "grep(pattern, author=None, ignore_case=True, limit=50, offset=0)",
+        "lines that a regular expression matches, as turns",
+        _LINE
+        + " text is the line of the text with the match, at most 500 characters around it; match is what "
+        "matched. The syntax is that of RE2: no lookahead, no lookbehind, no backreference, "
+        "repetitions up to 1,000; ^ and $ stand for the ends of a line. At most 1,000 characters of "
+        "pattern. limit is 1–500.",
+        'for t in grep(r"\\b\\d+ (km|miles)\\b", author="Ana"):\n    print(t["date"], t["match"], t["text"])',
+        first=True,
+    ),
+    Page(
+        "instructions",
+        "instructions(limit=50)",
+        "standing wishes of the user: {date, text, rule, chunk_id}",
+        "Sentences such as 'Always … when …', 'never …', 'please remember to …', 'from now on …', found "
+        "by rules (English, German, French, Spanish, Italian, Portuguese); rule is the words that made "
+        "it one. What an assistant says is left out, a repeated wish comes once. limit is 1–200.",
+        'for wish in instructions():\n    print(wish["date"], wish["text"])',
+        first=True,
+    ),
+    Page(
+        "updates",
+        "updates(subject, limit=10)",
+        "candidates for what changed about it: {newer, older, shared, why}",
+        "Pairs of statements that share words and give different values (numbers, dates, names), or "
+        "whose newer one speaks of a change; the newest pair first. newer and older have date, at, "
+        "speaker, text, chunk_id; shared is the words they share; why is the difference. Candidates by "
+        "rules: read them and decide. A chunk that was replaced comes with its successor. limit is 1–50.",
+        'for pair in updates("deadline of the report"):\n    print(pair["older"]["text"], "->", '
+        'pair["newer"]["text"])',
+        first=True,
+    ),
+    Page(
+        "contradictions",
+        "contradictions(subject, limit=10)",
+        "the same for what one statement says and another denies",
+        "As updates, for pairs of which one denies what the other says, and for chunks linked with "
+        "'contradicts'. Candidates by rules: read them and decide. limit is 1–50.",
+        'for pair in contradictions("Flask routes"):\n    print(pair["older"]["text"], "|", '
+        'pair["newer"]["text"])',
+        first=True,
+    ),
+    Page(
+        "timeline",
+        "timeline(start=None, end=None, limit=50, offset=0)",
+        "chunks in order of time: {chunk_id, date, speaker, content, type, tags}",
+        "An item has chunk_id, id, date, at (when it happened, else was written), speaker (the first in "
+        "the chunk), speakers, content (cut after 2,000 characters, marked …), type, tags, tokens, "
+        "confidence, conversation_id, superseded_by, valid_to. Dates as in turns. limit is 1–500.",
+        'for item in timeline("2026-05-01", "2026-05-31"):\n    print(item["date"], item["content"][:200])',
+        first=True,
+    ),
+    Page(
+        "dates",
+        "dates(expression, at=None)",
+        "the period {start, end, text} that 'two weeks ago' means at a date",
+        "start and end are the first and the last day, both included; text is the part that was "
+        "understood, precision is day, week, month, season, year or span. at is a date or time, for "
+        "example the at of a hit; None is today. None when no date is understood. English words; numeric "
+        "dates in any language.",
+        'dates("two weeks ago", "2026-05-20")["start"]',
+        first=True,
+    ),
+    Page(
+        "read_chunk",
+        "read_chunk(chunk_id)",
+        "{id, content, type, tags, links, metadata} or None",
+        "The chunk as a dict: id, content, type, tags, tokens, created_at, occurred_at, conversation_id, "
+        "confidence, tier, reliability, links (at most 50), metadata (superseded_by, valid_to, source, "
+        "…). content is cut after 200,000 characters; content_truncated then is the whole length. None "
+        "for an unknown or malformed id.",
+        'chunk = read_chunk("CHUNK_ID")\nprint(chunk["occurred_at"], chunk["content"])',
+        first=True,
+    ),
+    Page(
+        "neighbors",
+        "neighbors(chunk_id, before=1, after=1)",
+        '{"before": [chunks], "after": [chunks]} of its conversation',
+        "Chunks as read_chunk gives them, in the order of the conversation; at most 20 each way.",
+        'for near in neighbors("CHUNK_ID")["after"]:\n    print(near["content"])',
+        first=True,
+    ),
+    Page(
+        "all_chunks",
+        "all_chunks(limit=50, offset=0)",
+        "every chunk in order of time, a page at a time",
+        "Chunks as read_chunk gives them. limit is 1–200; an empty list ends it. Of large chunks ask for "
+        "fewer at a time.",
+        "offset = 0\nwhile page_of_chunks := all_chunks(limit=100, offset=offset):\n"
+        '    offset += len(page_of_chunks)\n    print(sum("tea" in c["content"] for c in page_of_chunks))',
+    ),
+    Page(
+        "search_chunks",
+        "search_chunks(query, limit=10)",
+        "ids of the chunks that hold a word of the query, best first",
+        "In any form of the word; names of speakers count. limit is 1–100.",
+        'search_chunks("green tea")',
+    ),
+    Page(
+        "list_chunks_by_tag",
+        "list_chunks_by_tag(tag)",
+        "ids of the chunks with a tag",
+        "With all of the tags, where a list is given. At most 2,000.",
+        'list_chunks_by_tag("travel")',
+    ),
+    Page(
+        "get_linked_chunks",
+        "get_linked_chunks(chunk_id, link_type=None)",
+        "chunks linked to or from it, each with _link_type, _link_strength, _link_direction",
+        "Chunks as read_chunk gives them, with _link_reasoning too; link_type is for example 'supports', "
+        "'contradicts', 'follows'. At most 50.",
+        'for other in get_linked_chunks("CHUNK_ID", "contradicts"):\n    print(other["content"])',
+    ),
+    Page(
+        "find_passages",
+        "find_passages(query, limit=10)",
+        "turns, sentences or short notes with the line before, and what the best link to",
+        "query is a text, or a list of up to 20 texts, each of which is searched for. A passage has chunk_id, text, "
+        "start, author, at, score, before (the line before it), heading (of its section), replaced (a newer chunk took "
+        "its place). What the best three chunks were replaced by, contradict, elaborate or support follows them.",
+        'for p in find_passages(["retry limit", "timeout"]):\n    print(p["heading"], p["text"])',
+    ),
+    Page(
+        "stats",
+        "stats()",
+        "counts, speakers, tags and time span of the memory",
+        "A dict: chunk_count, conversations, speakers, by_type, first_at, last_at and more.",
+        "print(stats())",
+    ),
+    Page(
+        "page",
+        "page(number=2)",
+        "a page of output that was too long",
+        "What is longer than one page is shown a page at a time: page(2) is the text that follows, as "
+        "text to print. It stands for the newest output that was too long, of which the first 400,000 "
+        "characters are kept.",
+        "print(page(2))",
+        first=True,
+    ),
+    Page(
+        "help",
+        "help(name=None)",
+        "prints more about a function",
+        "Without a name: one line for each function of this session.",
+        'help("turns")',
+        first=True,
+    ),
+    Page(
+        "llm_query",
+        "llm_query(prompt, context=None)",
+        "the answer of a model that reads the text you give it",
+        "context is data, shown apart from the prompt. At most 400,000 characters.",
+        'llm_query("Which of these are about music?", {"lines": lines})',
+        first=True,
+        model=True,
+    ),
+    Page(
+        "llm_query_batched",
+        "llm_query_batched(prompts)",
+        "answers in order, asked in parallel",
+        "8 at a time, at most 200 prompts; a failed one is text that begins with `ERROR:`.",
+        'llm_query_batched(["Summarise: " + text for text in texts])',
+        first=True,
+        model=True,
+    ),
+    Page(
+        "rlm_query",
+        "rlm_query(question)",
+        "{answer, chunk_ids, confidence} of a sub-question",
+        "It spends from the same budget.",
+        'rlm_query("Where does Ana work?")["answer"]',
+        first=True,
+        model=True,
+    ),
+    Page(
+        "FINAL",
+        "FINAL(answer, chunk_ids=None, confidence=None)",
+        "does not return: it ends the program and the session",
+        "FINAL(None) means that the memory does not hold the answer. answer is plain data of bounded "
+        "size, chunk_ids are ids of chunks that exist, confidence is from 0 to 1; anything else is a "
+        "ValueError in the program, which may go on. A chunk dict as the answer stands for its content. "
+        "A top-level `return FINAL(x)` is accepted.",
+        'FINAL("ANSWER IN A FEW WORDS", chunk_ids=["CHUNK_ID"], confidence=0.9)',
+        first=True,
+    ),
+)
+
+PAGES = {page.name: page for page in _ALL}
+"""Every function that the sandbox itself provides, by name, in the order in which they are shown."""
+
+_SHORTER = {
+    "search": "search(query, limit=10)",
+    "turns": "turns(author=None, contains=None, start=None, end=None, limit=50)",
+    "grep": "grep(pattern, author=None)",
+    "instructions": "instructions()",
+    "updates": "updates(subject)",
+    "contradictions": "contradictions(subject)",
+    "timeline": "timeline(start, end, limit=50)",
+    "FINAL": "FINAL(answer, chunk_ids=[...], confidence=0.8)",
+    "page": "page(2)",
+    "help": 'help("turns")',
+}
+"""Calls as the instructions give them, where the whole signature would take too much room."""
+
+
+def described(name: str, function: Callable[..., Any]) -> str:
+    """A function of the caller on one line: its signature and the first line of its docstring."""
+    try:
+        whole = inspect.signature(function)
+        bare = [one.replace(annotation=inspect.Parameter.empty) for one in whole.parameters.values()]
+        signature = str(whole.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    except (TypeError, ValueError):  # builtins and C functions may have none
+        signature = "(...)"
+    about = (inspect.getdoc(function) or "").split("\n", 1)[0][:120]
+    return f"{name}{signature[:120]}" + (f": {about}" if about else "")
+
+
+def prompt_lines(*, model: bool) -> str:
+    """The functions as the instructions list them; without a model those that need one are not named."""
+    pages = [page for page in _ALL if model or not page.model]
+    lines = [f"{_SHORTER.get(page.name, page.signature)} -> {page.gives}" for page in pages if page.first]
+    rest = ", ".join(page.name for page in pages if not page.first)
+    return "\n".join(lines) + f'\nAlso {rest}: see help("NAME").\n'
+
+
+def help_text(
+    name: str | None, available: Collection[str], others: Iterable[tuple[str, str]] = ()
+) -> str | None:
+    """What ``help`` prints; None where the session has no function of this name.
+
+    Args:
+        name: a function, or None for all.
+        available: names of the session's functions.
+        others: further functions of the session, each with its description.
+    """
+    described = dict(others)
+    if name is None:
+        lines = [f"{page.signature}\n    {page.gives}" for page in _ALL if page.name in available]
+        return "\n".join([*lines, *described.values(), 'help("NAME") says more, with an example.'])
+    if name in described:
+        return described[name]
+    if name not in PAGES or name not in available:
+        return None
+    page = PAGES[name]
+    return f"{page.signature}\n    {page.gives}\n{page.details}\nExample:\n{page.example}"
+
+
+def table() -> str:
+    """The functions as a table in Markdown, for docs/spec/sandbox.md."""
+    rows = [f"| `{page.signature}` | {page.gives} | {page.details} |" for page in _ALL]
+    return "\n".join(["| function | returns | more |", "|---|---|---|", *rows])

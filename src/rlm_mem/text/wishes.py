@@ -1,0 +1,78 @@
+"""Standing wishes in what a person says: "Always answer in metres", "from now on …", "never …", by rules.
+
+A sentence is a standing wish when it tells somebody what to do from now on: it begins with a word of lasting command,
+or holds a phrase that makes a request last. What a person tells of themselves ("I always drink tea") is none.
+English, German, French, Spanish, Italian and Portuguese.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rlm_mem.text.sentences import sentences
+
+__all__ = ["standing_wishes"]
+
+_LEAD = r"(?:(?:also|and|but|so|ok(?:ay)?|well|oh|hey|btw|by the way|one more thing|note|remember)[,:]?\s++){0,2}+"
+_POLITE = r"(?:please|kindly|bitte|por favor|per favore|s'il (?:te|vous) pla[iî]t)"
+_NOT_A_WISH = (
+    r"(?!(?:a|an|the|been|had|have|has|seen|heard|thought|was|were|is|are|mind|knew|felt|wanted|loved|liked|good|nice|"
+    r"great|fun|happy|again|ever|once)\b)"
+)
+_OPENS = re.compile(
+    rf"{_LEAD}(?:{_POLITE}[,:]?\s++)?(?:"
+    rf"(?P<rule>always|never|do(?:n't|n’t| not)(?: ever)?|make sure|be sure to|remember to|remember that|avoid|"
+    rf"keep in mind|from now on|going forward|in (?:the )?future|whenever|every time|each time|any time|"
+    rf"(?:if|when) (?:i|we|you|someone) [^.?!\n]{{1,120}}?, (?:please|always|never|make|give|use|show|include|add|tell|"
+    rf"remind|answer|write|keep|don't|do not)|"
+    rf"immer|niemals|nie|ab (?:jetzt|sofort)|von nun an|künftig|denk daran|achte darauf|"
+    rf"toujours|jamais|à partir de maintenant|dorénavant|désormais|n'oublie[zs]? pas|"
+    rf"siempre|nunca|a partir de ahora|de ahora en adelante|recuerda|"
+    rf"sempre|mai|d'ora in poi|da ora in poi|ricorda(?:ti)?|a partir de agora|daqui em diante|lembra-te|lembre-se)"
+    rf"\b[,:]?\s*+{_NOT_A_WISH})",
+    re.IGNORECASE,
+)
+_PLEASE = re.compile(
+    rf"(?P<rule>{_POLITE})\b[^.?!\n]{{0,200}}?\b(?:always|never|every time|each time|whenever|from now on|in (?:the )?"
+    r"future|remember|make sure|immer|nie(?:mals)?|toujours|jamais|siempre|nunca|sempre)\b",
+    re.IGNORECASE,
+)
+_HOLDS = re.compile(
+    r"\b(?P<rule>from now on|going forward|i(?:'d|’d| would) (?:like|prefer|want) you to|i (?:want|need|expect) you to|"
+    r"you should (?:always|never)|you must (?:always|never)|ab jetzt|von nun an|dorénavant|désormais|"
+    r"à partir de maintenant|a partir de ahora|de ahora en adelante|d'ora in poi|a partir de agora)\b",
+    re.IGNORECASE,
+)
+_NO_MEANING_OF_LAST = frozenset(
+    ("don't", "don’t", "do not", "avoid", "remember that", "in the future", "in future")
+)
+_LONGEST = 600  # characters of a sentence that are looked at
+_SCREEN = re.compile(
+    r"always|never|ever\b|don.t|do not|sure to|make sure|remember|avoid|keep in mind|from now|forward|future|"
+    r"time\b|you to\b|you should|you must|\bif |\bwhen |immer|nie|künftig|jetzt|nun an|denk|achte|sofort|toujours|"
+    r"jamais|maintenant|dor|désormais|oubli|siempre|nunca|ahora|recuerda|sempre|\bmai\b|ricorda|ora in poi|agora|"
+    r"diante|lembr",
+    re.IGNORECASE,
+)
+
+
+def standing_wishes(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, str]]:
+    """The sentences of `text[start:end]` that state a standing wish, each with the words that make it one."""
+    found = []
+    stop = len(text) if end is None else end
+    if _SCREEN.search(text, start, stop) is None:
+        return []
+    for first, last in sentences(text, start, stop):
+        sentence = text[first : min(last, first + _LONGEST)]
+        match = _OPENS.match(sentence) or _HOLDS.search(sentence) or _PLEASE.search(sentence)
+        if match is None or sentence.endswith("?"):
+            continue
+        rule = " ".join(match["rule"].lower().split())
+        # "Don't worry", "avoid it": of a moment, unless the sentence says that it lasts.
+        if rule in _NO_MEANING_OF_LAST and not re.search(
+            r"\b(?:always|ever|never|when(?:ever)?|if|any|again|every)\b",
+            sentence[match.end("rule") :].lower(),
+        ):
+            continue
+        found.append((" ".join(text[first:last].split()), rule))
+    return found

@@ -1,0 +1,225 @@
+"""The language of programs: what each function gives, its bounds, hostile arguments, and short programs that answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import REPLSession
+from rlm_mem.errors import ProgramError, TimeoutError
+from rlm_mem.sandbox.reference import PAGES, table
+from rlm_mem.store.core.chunk_store import ChunkStore
+
+_TALK = (
+    ("2026-04-30", "talk", "Ana: I bought a guitar.\nBen: Which one?\nAna: A blue one, for 300 euros."),
+    ("2026-05-03", "talk", "Ana: My guitar lessons start next Friday.\nBen: How many lessons?\n\n- one\n- two"),
+    ("2026-06-01", "talk", "Ana: I have sold the guitar."),
+    ("2026-06-02", "chat", "User: Always answer in metres when I ask about lengths. My budget is 500 euros.\n"
+     "Assistant: I will always do so. Never mind the rest."),
+    ("2026-06-09", "chat", "User: I have raised my budget to 700 euros. I have never flown a kite.\nAssistant: Noted."),
+    ("2026-06-10", "chat", "User: We flew a kite at the beach. From now on, call me Alex. I always drink tea."),
+    ("2026-06-11", None, "The boat has two masts."),
+)  # fmt: skip
+
+
+@pytest.fixture(params=["monty", "cpython"])
+def session(store: ChunkStore, request: pytest.FixtureRequest) -> Iterator[REPLSession]:
+    for day, conversation, content in _TALK:
+        store.create_chunk(content, conversation_id=conversation, occurred_at=f"{day}T10:00:00Z")
+    with REPLSession(store, engine=request.param) as open_session:
+        yield open_session
+
+
+def test_short_programs_answer_typical_questions(session: REPLSession) -> None:
+    said = session.run(
+        'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
+        '    print(t["date"], t["speaker"], t["text"], "|", t["reply"])'
+    )
+    assert said.output == (
+        "2026-05-03 Ana My guitar lessons start next Friday. | Ben: How many lessons? - one - two\n"
+    )
+    assert len(said.chunks_read) == 1
+    wishes = session.execute("[(w['date'], w['text'], w['rule']) for w in instructions()]")
+    assert wishes == [
+        ("2026-06-10", "From now on, call me Alex.", "from now on"),
+        ("2026-06-02", "Always answer in metres when I ask about lengths.", "always"),
+    ]
+    changed = session.execute(
+        "[(p['older']['text'], p['newer']['text'], p['why']) for p in updates('my budget')]"
+    )
+    assert changed[0] == (
+        "My budget is 500 euros.",
+        "I have raised my budget to 700 euros.",
+        "500 → 700",
+    )
+    denied = session.execute("[(p['older']['text'], p['newer']['text']) for p in contradictions('kite')]")
+    assert denied == [("I have never flown a kite.", "We flew a kite at the beach.")]
+
+
+def test_lines_are_those_of_their_speakers_in_order_and_in_pages(session: REPLSession) -> None:
+    assert session.execute("[t['speaker'] for t in turns(conversation_id='talk')]") == [
+        "Ana", "Ben", "Ana", "Ana", "Ben", "Ana",
+    ]  # fmt: skip
+    assert session.execute("[t['text'] for t in turns(contains=['SOLD', 'blue'])]") == [
+        "A blue one, for 300 euros.",
+        "I have sold the guitar.",
+    ]
+    assert session.execute("turns(limit=2, offset=1)") == session.execute("turns(limit=3)[1:]")
+    note = session.execute("turns(contains='masts')")
+    assert [(t["speaker"], t["text"], t["reply"]) for t in note] == [(None, "The boat has two masts.", "")]
+    assert session.execute("turns(author='nobody'), turns(limit=0) == turns(limit=1)") == ([], True)
+
+
+def test_grep_matches_lines_whatever_the_pattern(session: REPLSession) -> None:
+    found = session.execute("[(g['speaker'], g['match'], g['text']) for g in grep(r'\\d+ EUROS')]")
+    assert found == [
+        ("Ana", "300 euros", "A blue one, for 300 euros."),
+        ("User", "500 euros", "Always answer in metres when I ask about lengths. My budget is 500 euros."),
+        ("User", "700 euros", "I have raised my budget to 700 euros. I have never flown a kite."),
+    ]
+    assert session.execute("grep('EUROS', ignore_case=False), grep('guitar', author='Ben')") == ([], [])
+    assert session.execute("[g['text'] for g in grep('^- one$')]") == ["- one"]
+
+
+def test_no_pattern_takes_the_hosts_time(store: ChunkStore) -> None:
+    store.create_chunk("a" * 50_000 + "!")
+    with REPLSession(store, timeout_seconds=20) as session:
+        began = time.monotonic()
+        for pattern in (r"(a+)+$", r"(a|a)*b", r"(.*)*x", r"(a?){300}a{300}$", r"(a*)*b"):
+            assert session.execute(f"len(grep({pattern!r}))") in (0, 1)
+        assert time.monotonic() - began < 15
+        wrong = {
+            "grep('(?=x)')": "no lookahead",
+            "grep(r'(a)\\1')": "no lookahead",
+            "grep('(((a{900}){900}){900})')": "repetitions up to 1,000",
+            "grep('x' * 2000)": "at most 1,000",
+            "grep('[')": "RE2",
+            "grep(5)": "pattern as text",
+        }
+        for code, remedy in wrong.items():
+            with pytest.raises(ProgramError, match=remedy):
+                session.execute(code)
+
+
+def test_a_function_that_reads_much_ends_with_the_programs_time(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        store.create_chunk(f"note {number}")
+    monkeypatch.setattr("rlm_mem.sandbox.lines._LOT", 1)
+    with REPLSession(store) as session:
+        session.execute("kept = 1")
+        checks = iter((10.0, 10.0, -1.0))
+        monkeypatch.setattr(session, "seconds_left", lambda: next(checks, -1.0))
+        with pytest.raises(TimeoutError, match="while a function read the memory"):
+            session.execute("try:\n    turns()\nexcept BaseException:\n    pass\nfor i in range(9): turns()")
+        monkeypatch.undo()
+        assert session.execute("kept") == 1
+
+
+def test_passages_bring_their_neighbours_and_links(session: REPLSession, store: ChunkStore) -> None:
+    first, second = store.list_chunks("talk")[:2]
+    store.add_link(second, first, "elaborates", 0.9)
+    best = session.execute("passages(['when do the guitar lessons start', 'lessons'], limit=3)")
+    assert best[0]["text"] == "My guitar lessons start next Friday."
+    assert (best[0]["speaker"], best[0]["date"]) == ("Ana", "2026-05-03")
+    assert best[0]["before"] == ["Ana: A blue one, for 300 euros."]
+    assert best[0]["after"] == ["Ben: How many lessons? - one - two"]
+    assert [(link["chunk_id"], link["type"]) for link in best[0]["links"]] == [(first, "elaborates")]
+    texts = [one["text"] for one in best]
+    assert len(texts) == len(set(texts)) <= 3
+
+
+def test_the_timeline_has_text_speaker_and_the_day_it_happened(session: REPLSession) -> None:
+    items = session.execute("timeline('2026-05', '2026-06-01')")
+    assert [(one["date"], one["speaker"]) for one in items] == [("2026-05-03", "Ana"), ("2026-06-01", "Ana")]
+    assert items[1]["content"] == "Ana: I have sold the guitar."
+    assert session.execute("[c['content'] for c in all_chunks(limit=1, offset=6)]") == [
+        "The boat has two masts."
+    ]
+    assert session.execute("all_chunks(offset=7)") == []
+
+
+def test_dates_give_the_period_that_words_mean(session: REPLSession) -> None:
+    periods = {
+        "'last Friday', '2026-05-20'": ("2026-05-15", "2026-05-15"),
+        "'two weeks ago', '2026-05-20T10:00:00Z'": ("2026-05-03", "2026-05-09"),
+        "'next month', '2026-12-05'": ("2027-01-01", "2027-01-31"),
+        "'May', '2026-06-01'": ("2026-05-01", "2026-05-31"),
+    }
+    for words, period in periods.items():
+        assert session.execute(f"d = dates({words})\n(d['start'], d['end'])") == period, words
+    assert session.execute("dates('the guitar')") is None
+
+
+def test_wrong_arguments_are_told_what_to_write(session: REPLSession) -> None:
+    wrong = {
+        "turns(who='Ana')": r"unexpected keyword argument 'who'; write turns\(author=None",
+        "turns(start='some day')": "start is a date such as '2026-05-01'",
+        "turns(author=5)": "author is text",
+        "turns(contains=5)": "contains is a text, or a list of texts",
+        "passages(None)": "query is a text, or a list of texts",
+        "passages(['x'] * 100)": "at most 20",
+        "updates(5)": "updates takes the words to look for",
+        "contradictions()": r"write contradictions\(subject",
+        "timeline(limit='x')": "limit is a number from 1 to 500",
+        "dates('May', at='x')": "at is a date",
+        "page(2)": "no output was too long so far",
+        "help('turn')": "there are: .*turns",
+        "help(5)": "takes the name of a function as text",
+    }
+    for code, remedy in wrong.items():
+        with pytest.raises(ProgramError, match=remedy):
+            session.execute(code)
+
+
+def test_all_of_a_long_output_can_be_read_page_by_page(session: REPLSession) -> None:
+    first = session.run("for i in range(3000): print('line', i)")
+    assert first.truncated and len(first.output) <= 8_000
+    pages = [first.output]
+    while "shows the next]" in pages[-1]:
+        step = session.run(f"print(page({len(pages) + 1}))")
+        assert not step.truncated and len(step.output) <= 8_000
+        pages.append(step.output.rstrip("\n"))
+    shown = [line for text in pages for line in text.split("\n")[:-1]]
+    assert shown == [f"line {i}" for i in range(3000)]
+    with pytest.raises(ProgramError, match="the pages 1 to 4, not 9"):
+        session.execute("page(9)")
+    exact = session.run("print('x' * 7_999)")
+    assert not exact.truncated and exact.output == "x" * 7_999 + "\n"
+
+
+def test_common_modules_need_no_import(session: REPLSession) -> None:
+    assert session.execute("re.findall('a', 'banana'), json.dumps([1]), Counter('aab')['a'], math.sqrt(9)") == (
+        ["a", "a", "a"], "[1]", 2, 3.0,
+    )  # fmt: skip
+    assert session.execute("datetime.strptime('2026-05-01', '%Y-%m-%d').year, timedelta(days=1).days") == (
+        2026,
+        1,
+    )
+    assert session.execute("datetime.datetime(2026, 5, 1).month, statistics.mean([1, 3])") == (5, 2)
+    assert session.get_state() == {}, "what was brought in is not the program's own"
+    assert session.execute("json = 'mine'\njson") == "mine"
+    assert session.execute("json") == "mine", "a name of the program's own stays"
+
+
+def test_help_prints_each_function(session: REPLSession) -> None:
+    everything = session.run("help()").output
+    for name, page in PAGES.items():
+        assert f"{page.signature}\n" in everything
+        about = session.run(f"help({name!r})").output
+        assert page.details in about and page.example in about
+
+
+def test_the_examples_of_the_documentation_run(session: REPLSession) -> None:
+    for page in PAGES.values():
+        if not page.model and page.name not in ("FINAL", "page", "read_chunk"):
+            session.execute(page.example)
+
+
+def test_the_specification_has_the_table_of_functions() -> None:
+    spec = Path(__file__).parents[2] / "docs" / "spec" / "sandbox.md"
+    assert table() in spec.read_text("utf-8")
