@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rlm_mem import REPLSession
 from rlm_mem.errors import SandboxCrashed
-from rlm_mem.sandbox import REPLSession
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 

@@ -30,19 +30,19 @@ class _Reaper:
     def change(self, pid: int, *, add: bool) -> None:
         with self._guard:
             (self._pids.add if add else self._pids.discard)(pid)
-            self._tell()
+            self._write_pids()
 
-    def _tell(self) -> None:
+    def _write_pids(self) -> None:
         line = " ".join(map(str, sorted(self._pids))).encode() + b"\n"
         for _ in range(2):
             if self._shell is None:
                 self._start()
-            if self._shell is None or self._shell.stdin is None:
-                return
+            if self._shell is None or self._shell.stdin is None or self._shell.stdin.closed:
+                return  # no shell here, or the process is ending and has told it so
             try:
                 self._shell.stdin.write(line)
                 return
-            except (BrokenPipeError, OSError):
+            except OSError:
                 # Somebody ended it: another one takes over.
                 self._shell = None
 

@@ -1,0 +1,27 @@
+"""The end of a process that still holds a worker: nothing is printed, nothing is left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+CODE = """
+import sys
+from rlm_mem import Memory, REPLSession
+memory = Memory.open(sys.argv[1])
+session = REPLSession(memory.store, llm_client=lambda prompt: "", engine="monty")
+print(session.execute("1 + 1"))
+sys.keepalive = session  # given back when the interpreter ends, after what was registered with atexit
+"""
+
+
+def test_a_session_that_is_never_closed_ends_without_a_word(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", CODE, str(tmp_path / "brain")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "2\n", "")
