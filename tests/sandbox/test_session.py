@@ -199,7 +199,7 @@ def test_printing_is_captured_and_cut_with_a_notice(session: REPLSession) -> Non
     assert step.output == "a-b\n1!" and not step.truncated
     step = session.run("for i in range(5000): print('line', i)")
     assert step.truncated and step.output.startswith("line 0\n")
-    assert step.output.endswith("[page 1 of 8, 53,890 characters in all; print(page(2)) shows the next]")
+    assert step.output.endswith("[page 1 of 7, 48,890 characters in all; print(page(2)) shows the next]")
     assert len(step.output) <= 8_000
 
 

@@ -198,7 +198,8 @@ def test_a_host_function_cannot_call_back_into_its_session(store: ChunkStore, en
 
 
 HOST = """
-import os, socket, sys, tempfile
+import os, signal, socket, sys, tempfile
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.chunk_store import ChunkStore
 

@@ -137,22 +137,36 @@ class MontyEngine:
             holding.session = pool.checkout(limits)
             self._pieces = frozenset()
             if self._saved is not None:
-                try:
-                    holding.session.load_session(self._saved)
-                    self._pieces = self._saved_pieces
-                except MontyError as error:
-                    # What fits into the heap bit by bit may not fit when it is read at once. Later programs go on,
-                    # and this one is told why its names are gone.
-                    holding.drop()
-                    self._saved, self._saved_pieces = None, frozenset()
-                    raise errors.SandboxCrashed(
-                        "the names that earlier programs assigned could not be restored and are lost; "
-                        "this program did not run",
-                        hint="Assign what is needed again, keep ids and short texts, and send the program again.",
-                    ) from error
+                self._restore(pool, limits)
         elif holding.pool is not None:
             holding.pool.busy(self)
         return holding.session
+
+    def _restore(self, pool: MontyPool, limits: dict[str, Any]) -> None:
+        """Load the last snapshot, where need be with more room: what grew bit by bit takes more when read at once."""
+        from pydantic_monty import MontyError
+
+        holding = self._holding
+        assert self._saved is not None
+        failure: MontyError | None = None
+        for room in (1, 2, 4):
+            if holding.session is None:
+                holding.session = pool.checkout({**limits, "max_memory": room * limits["max_memory"]})
+            pid = holding.session.worker_pid
+            try:
+                holding.session.load_session(self._saved)
+            except MontyError as error:
+                failure = error
+                _kill(pid)
+                holding.drop()
+            else:
+                self._pieces = self._saved_pieces
+                return
+        self._saved, self._saved_pieces = None, frozenset()
+        raise errors.SandboxCrashed(
+            "the names that earlier programs assigned could not be restored and are lost; this program did not run",
+            hint="Assign what is needed again, keep ids and short texts, and send the program again.",
+        ) from failure
 
     def _save(self, session: MontySession) -> None:
         """Snapshot the namespace after a program, so that a later one that ends badly leaves it as it is now.
