@@ -157,7 +157,7 @@ def test_a_name_that_two_packages_provide_is_refused(install: Install) -> None:
 # --- importers ---------------------------------------------------------------------------------------
 
 IMPORTER = """
-    from rlm_mem.interchange import Claim, Format, Note, Problem
+    from rlm_mem.interchange import Claim, Format, Note, ImportProblem
 
     def sniff(head):
         if head.path.name.startswith("odd"):

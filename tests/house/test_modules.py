@@ -94,3 +94,12 @@ def swallowed(content: str, module: ast.Module) -> Iterator[tuple[int, str]]:
             around = "\n".join(lines[max(0, node.lineno - 2) : node.body[0].end_lineno])
             if "#" not in around:
                 yield node.lineno, "catches everything and does not say why"
+
+
+def test_one_public_class_name_stands_for_one_thing() -> None:
+    found: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in tree(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(named(path))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}

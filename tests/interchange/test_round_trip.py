@@ -18,7 +18,7 @@ from rlm_mem.interchange.export import _line, _shape
 from rlm_mem.interchange.formats.chunk_files import lenient_chunk
 from rlm_mem.interchange.frontmatter import read_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, chunk_to_markdown
-from rlm_mem.interchange.records import Memory
+from rlm_mem.interchange.records import ImportedChunk
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 from .conftest import Open
@@ -109,7 +109,7 @@ def test_no_chunk_is_changed_by_json_lines(chunk: Chunk, archived: bool) -> None
     entry = json.loads(_line(_shape(chunk, archived)))
     wrapped = entry.keys() == {"archived", "chunk"}
     read = lenient_chunk(entry["chunk"] if wrapped else entry, "here", TIME, archived=archived)
-    assert isinstance(read, Memory)
+    assert isinstance(read, ImportedChunk)
     assert read.chunk == chunk
     assert wrapped or not archived
 

@@ -20,7 +20,7 @@ from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.ingest.linking import AutoLinker
-from rlm_mem.telemetry import Operation, count, observed
+from rlm_mem.telemetry import ObservedOperation, count, observed
 from rlm_mem.text.secrets import Screened, SecretsFound, screen, screen_data
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class _Outcome:
     tokens: int = 0
 
 
-def _figures(current: Operation, result: RememberResult) -> None:
+def _figures(current: ObservedOperation, result: RememberResult) -> None:
     current.set("rlm_mem.chunks", result.created)
     count("rlm_mem.chunks.created", result.created)
     count("rlm_mem.chunks.repeated", len(result.duplicates))

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from rlm_mem.interchange.importing import import_from_markdown, import_source
     from rlm_mem.interchange.places import Unreadable
     from rlm_mem.interchange.reading import json_entries, json_lines, read_text
-    from rlm_mem.interchange.records import Dialogue, Memory, Message, Note, Problem, mapped_id
+    from rlm_mem.interchange.records import (
+        ChatMessage,
+        Dialogue,
+        ImportedChunk,
+        ImportProblem,
+        Note,
+        mapped_id,
+    )
     from rlm_mem.interchange.report import ImportReport
     from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
@@ -28,10 +35,10 @@ __all__ = [
     "FileHead",
     "Format",
     "ImportReport",
-    "Memory",
-    "Message",
+    "ImportedChunk",
+    "ChatMessage",
     "Note",
-    "Problem",
+    "ImportProblem",
     "SourceFile",
     "Unreadable",
     "clean",
@@ -55,10 +62,10 @@ _WHERE = {
     "FileHead": "format",
     "Format": "format",
     "ImportReport": "report",
-    "Memory": "records",
-    "Message": "records",
+    "ImportedChunk": "records",
+    "ChatMessage": "records",
     "Note": "records",
-    "Problem": "records",
+    "ImportProblem": "records",
     "SourceFile": "source_file",
     "Unreadable": "places",
     "clean": "source_file",

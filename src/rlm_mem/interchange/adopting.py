@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, format_time
 from rlm_mem.errors import InputError
-from rlm_mem.interchange.records import Memory, mapped_id
+from rlm_mem.interchange.records import ImportedChunk, mapped_id
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.store.core.drafts import screened_chunk
 
@@ -51,7 +51,7 @@ class Adopter:
         self._replace = replace
         self._planned: set[str] = set()
 
-    def take(self, memory: Memory) -> str | None:
+    def take(self, memory: ImportedChunk) -> str | None:
         """Write one memory, or leave it; returns the id by which the store knows it, or None."""
         try:
             return self._take(memory)
@@ -59,7 +59,7 @@ class Adopter:
             self._report.problem(memory.where, str(error))
             return None
 
-    def _take(self, memory: Memory) -> str | None:
+    def _take(self, memory: ImportedChunk) -> str | None:
         chunk = memory.chunk
         if not self._keep or not memory.names_namespace:
             chunk.namespace = self._store.namespace
@@ -104,7 +104,7 @@ class Adopter:
         there = self._store.backend.read(row) if row else None
         return None if row is None or there is None else (there, row.status == _ARCHIVED)
 
-    def _is_another(self, there: Chunk, memory: Memory) -> bool:
+    def _is_another(self, there: Chunk, memory: ImportedChunk) -> bool:
         chunk = memory.chunk
         if memory.derived:
             return False
@@ -118,7 +118,7 @@ class Adopter:
         self._report.found(found)
         return screened
 
-    def _write(self, memory: Memory, *, new: bool = False, over: Chunk | None = None) -> str:
+    def _write(self, memory: ImportedChunk, *, new: bool = False, over: Chunk | None = None) -> str:
         chunk = memory.chunk
         if over is not None:
             chunk = _as_revision_of(over, chunk, format_time(self._store.clock()), merge=memory.derived)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.interchange.records import Asset, Problem, Record
+from rlm_mem.interchange.records import Asset, ImportProblem, Record
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.source_file import SourceFile
 from rlm_mem.store.core.brain_files import (
@@ -123,7 +123,7 @@ def read_brain_file(file: SourceFile) -> Iterator[Record]:
     with file.opened() as handle:
         data = handle.read(_LARGEST + 1)
     if len(data) > _LARGEST:
-        yield Problem(file.where, f"larger than {_LARGEST:,} bytes")
+        yield ImportProblem(file.where, f"larger than {_LARGEST:,} bytes")
         return
     yield Asset(file.entry.name.removeprefix(_FOLDER), data, file.where)
 
@@ -139,7 +139,7 @@ def file_to_line(place: str, data: bytes) -> dict[str, str]:
         return {"brain_file": place, "base64": base64.b64encode(data).decode("ascii")}
 
 
-def file_from_line(entry: Mapping[str, Any], where: str) -> Asset | Problem:
+def file_from_line(entry: Mapping[str, Any], where: str) -> Asset | ImportProblem:
     """The file that ``file_to_line`` wrote."""
     place, text, packed = entry["brain_file"], entry.get("text"), entry.get("base64")
     try:
@@ -148,8 +148,8 @@ def file_from_line(entry: Mapping[str, Any], where: str) -> Asset | Problem:
         if isinstance(place, str) and isinstance(packed, str):
             return Asset(place, base64.b64decode(packed, validate=True), where)
     except (UnicodeEncodeError, binascii.Error):
-        return Problem(where, "a file whose content is damaged")
-    return Problem(where, "a file without content")
+        return ImportProblem(where, "a file whose content is damaged")
+    return ImportProblem(where, "a file without content")
 
 
 class FileAdopter:

@@ -14,7 +14,7 @@ from rlm_mem.extensions import IMPORTERS, Extension, described, extension, exten
 from rlm_mem.interchange import formats
 from rlm_mem.interchange.format import HEAD_BYTES, Claim, FileHead, Format
 from rlm_mem.interchange.places import Unreadable
-from rlm_mem.interchange.records import Problem, Record
+from rlm_mem.interchange.records import ImportProblem, Record
 from rlm_mem.interchange.source_file import SourceFile
 
 __all__ = ["FORMATS", "Detector", "format_named", "unknown_because"]
@@ -70,7 +70,7 @@ class Detector:
     """
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[ImportProblem] = []
 
     def detect(self, head: FileHead) -> Format | None:
         """The format that is surest of a file (of several the first by name, built-in ones before others).
@@ -91,7 +91,9 @@ class Detector:
                 claim = Claim(one.sniff(head))
             except Exception as error:  # noqa: BLE001 - code of another package; the report says so
                 self.problems.append(
-                    Problem(head.name, f"the importer {one.name} failed to look at it: {described(error)}")
+                    ImportProblem(
+                        head.name, f"the importer {one.name} failed to look at it: {described(error)}"
+                    )
                 )
                 continue
             if claim > sure:
@@ -105,7 +107,7 @@ class Detector:
             try:
                 found.append(_loaded(one))
             except InputError as error:
-                self.problems.append(Problem(f"package {one.package}", str(error)))
+                self.problems.append(ImportProblem(f"package {one.package}", str(error)))
         return found
 
 
@@ -133,7 +135,7 @@ def _loaded(found: Extension) -> Format:
                 if isinstance(record, Record):
                     yield record
                 else:
-                    yield Problem(
+                    yield ImportProblem(
                         file.where,
                         f"the importer {made.name} (package {found.package}) gave {type(record).__name__}, "
                         "which is no record",
@@ -141,7 +143,7 @@ def _loaded(found: Extension) -> Format:
         except Unreadable:
             raise
         except Exception as error:  # noqa: BLE001 - code of another package; the report says so
-            yield Problem(
+            yield ImportProblem(
                 file.where, f"the importer {made.name} (package {found.package}) failed: {described(error)}"
             )
 

@@ -15,7 +15,7 @@ from rlm_mem.chunk import Chunk, check_namespace
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import json_lines
-from rlm_mem.interchange.records import Former, Problem, Record, Step
+from rlm_mem.interchange.records import Former, ImportProblem, Record, Step
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.source_file import SourceFile, moment
 from rlm_mem.store.core.drafts import screened_chunk
@@ -50,13 +50,13 @@ def read_history(file: SourceFile) -> Iterator[Record]:
         for number, entry in json_lines(handle):
             where = f"{file.where}, line {number}"
             if isinstance(entry, Unreadable):
-                yield Problem(where, str(entry))
+                yield ImportProblem(where, str(entry))
                 continue
             record = record_of(entry, where)
-            yield Problem(where, "neither a version nor an event") if record is None else record
+            yield ImportProblem(where, "neither a version nor an event") if record is None else record
 
 
-def record_of(entry: Any, where: str) -> Former | Step | Problem | None:
+def record_of(entry: Any, where: str) -> Former | Step | ImportProblem | None:
     """The record that a line holds; None for a line of another kind."""
     if not isinstance(entry, dict):
         return None
@@ -65,7 +65,7 @@ def record_of(entry: Any, where: str) -> Former | Step | Problem | None:
             chunk = Chunk.from_dict(entry["version"])
             check_namespace(chunk.namespace)
         except (InputError, RecursionError, TypeError, AttributeError) as error:
-            return Problem(where, f"a former version that does not validate: {error}")
+            return ImportProblem(where, f"a former version that does not validate: {error}")
         return Former(chunk, where)
     if entry.keys() == {"event"}:
         event = entry["event"]
@@ -79,7 +79,9 @@ def record_of(entry: Any, where: str) -> Former | Step | Problem | None:
         except InputError:
             sound = False
         return (
-            Step(event, where) if sound else Problem(where, "an event without time, operation or namespace")
+            Step(event, where)
+            if sound
+            else ImportProblem(where, "an event without time, operation or namespace")
         )
     return None
 

@@ -19,7 +19,16 @@ from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
 from rlm_mem.interchange.history import FOLDER, HistoryAdopter
 from rlm_mem.interchange.ledger import Ledger
 from rlm_mem.interchange.places import Entry, Labelled, Place, Unreadable, open_place
-from rlm_mem.interchange.records import Asset, Dialogue, Former, Memory, Note, Problem, Record, Step
+from rlm_mem.interchange.records import (
+    Asset,
+    Dialogue,
+    Former,
+    ImportedChunk,
+    ImportProblem,
+    Note,
+    Record,
+    Step,
+)
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.source_file import SourceFile
 from rlm_mem.telemetry import observed
@@ -174,7 +183,7 @@ class _Import:
         )
         self._ledger = Ledger(store.backend.files(store.namespace), write=not dry_run)
         self._detector = Detector()
-        self._waiting: list[Memory | Dialogue | Note] = []
+        self._waiting: list[ImportedChunk | Dialogue | Note] = []
         self._waiting_chars = 0
         self._laid_out: str | None = None
         self._done = self._told = self._total = 0
@@ -185,7 +194,7 @@ class _Import:
         """Read every file of the place, all of them as the format that is given."""
         entries: list[Entry] = []
         for found in self._place.entries():
-            if isinstance(found, Problem):
+            if isinstance(found, ImportProblem):
                 self.report.problem(found.where, found.reason)
             else:
                 entries.append(found)
@@ -286,7 +295,7 @@ class _Import:
     # --- records ---------------------------------------------------------------------------------------
 
     def _take(self, record: Record) -> None:
-        if isinstance(record, Problem):
+        if isinstance(record, ImportProblem):
             self.report.problem(record.where, record.reason)
         elif isinstance(record, Asset):
             self._files.take(record)
@@ -321,8 +330,8 @@ class _Import:
                 self._store_one(record)
         self._ledger.flush()
 
-    def _store_one(self, record: Memory | Dialogue | Note) -> None:
-        if isinstance(record, Memory):
+    def _store_one(self, record: ImportedChunk | Dialogue | Note) -> None:
+        if isinstance(record, ImportedChunk):
             self._adopter.take(record)
         elif isinstance(record, Dialogue):
             self._dialogue(record)
@@ -430,8 +439,8 @@ def _unit(note: Note) -> str:
     return f"note:{note.conversation_id}" + (f"#{note.key}" if note.key else "")
 
 
-def _size(record: Memory | Dialogue | Note) -> int:
-    if isinstance(record, Memory):
+def _size(record: ImportedChunk | Dialogue | Note) -> int:
+    if isinstance(record, ImportedChunk):
         return len(record.chunk.content)
     if isinstance(record, Dialogue):
         return sum(len(message.text) for message in record.messages)

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
 from rlm_mem.errors import InputError, NotFoundError
-from rlm_mem.interchange.records import Problem
+from rlm_mem.interchange.records import ImportProblem
 
 __all__ = ["Entry", "Labelled", "Place", "Unreadable", "open_place"]
 
@@ -47,7 +47,7 @@ class Place(Protocol):
 
     path: Path
 
-    def entries(self) -> Iterator[Entry | Problem]:
+    def entries(self) -> Iterator[Entry | ImportProblem]:
         """Every file in a steady order, and what had to be passed over."""
         ...
 
@@ -97,7 +97,7 @@ class Labelled:
         self.label = label
         self._place = place
 
-    def entries(self) -> Iterator[Entry | Problem]:
+    def entries(self) -> Iterator[Entry | ImportProblem]:
         """Every file, as the place has them."""
         return self._place.entries()
 
@@ -118,7 +118,7 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def entries(self) -> Iterator[Entry | Problem]:
+    def entries(self) -> Iterator[Entry | ImportProblem]:
         yield _entry(self.path, self.path.name)
 
     def open(self, entry: Entry) -> BinaryIO:  # noqa: ARG002 - there is one file
@@ -135,7 +135,7 @@ class _Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def entries(self) -> Iterator[Entry | Problem]:
+    def entries(self) -> Iterator[Entry | ImportProblem]:
         root = self.path.resolve()
         # A project with memories of agents in it: those are meant, not its source code.
         start = self.path / ".agents" / "memory"
@@ -148,19 +148,21 @@ class _Folder:
                     continue
                 count += 1
                 if count > _MAX_FILES:
-                    yield Problem(str(self.path), f"more than {_MAX_FILES:,} files: the rest is not read")
+                    yield ImportProblem(
+                        str(self.path), f"more than {_MAX_FILES:,} files: the rest is not read"
+                    )
                     return
                 relative = path.relative_to(self.path).as_posix()
                 if path.is_symlink() and not path.resolve().is_relative_to(root):
-                    yield Problem(relative, "a link that leads out of the folder")
+                    yield ImportProblem(relative, "a link that leads out of the folder")
                     continue
                 try:
                     if not stat.S_ISREG(path.stat().st_mode):
-                        yield Problem(relative, "not a regular file")
+                        yield ImportProblem(relative, "not a regular file")
                         continue
                     yield _entry(path, relative)
                 except OSError as error:
-                    yield Problem(relative, error.strerror or "cannot be read")
+                    yield ImportProblem(relative, error.strerror or "cannot be read")
 
     @staticmethod
     def _entered(path: Path) -> bool:
@@ -187,11 +189,11 @@ class _Archive:
             raise InputError(f"{path} is not a sound zip archive: {error}") from None
         self._infos: dict[str, zipfile.ZipInfo] = {}
 
-    def entries(self) -> Iterator[Entry | Problem]:
+    def entries(self) -> Iterator[Entry | ImportProblem]:
         total = 0
         infos = self._zip.infolist()
         if len(infos) > _MAX_FILES:
-            yield Problem(str(self.path), f"more than {_MAX_FILES:,} files: nothing is read")
+            yield ImportProblem(str(self.path), f"more than {_MAX_FILES:,} files: nothing is read")
             return
         for info in sorted(infos, key=lambda item: item.filename):
             name = info.filename
@@ -199,7 +201,7 @@ class _Archive:
                 continue
             pure = PurePosixPath(name)
             if pure.is_absolute() or ".." in pure.parts or "\\" in name or "\0" in name or name[1:2] == ":":
-                yield Problem(name, "a name that leads out of the archive")
+                yield ImportProblem(name, "a name that leads out of the archive")
                 continue
             if any(
                 part in _SKIPPED_FOLDERS or (part.startswith(".") and part not in _HIDDEN_BUT_OURS)
@@ -207,20 +209,20 @@ class _Archive:
             ):
                 continue
             if stat.S_ISLNK(info.external_attr >> 16):
-                yield Problem(name, "a link, which is not followed")
+                yield ImportProblem(name, "a link, which is not followed")
                 continue
             if info.flag_bits & 0x1:
-                yield Problem(name, "encrypted")
+                yield ImportProblem(name, "encrypted")
                 continue
             if name in self._infos:
-                yield Problem(name, "stands in the archive twice: the first one is read")
+                yield ImportProblem(name, "stands in the archive twice: the first one is read")
                 continue
             total += info.file_size
             packed = max(1, info.compress_size)
             if total > _MAX_UNPACKED or (
                 info.file_size > _RATIO_FROM and info.file_size / packed > _MAX_RATIO
             ):
-                yield Problem(name, f"unpacks to {info.file_size:,} bytes from {packed:,}: not read")
+                yield ImportProblem(name, f"unpacks to {info.file_size:,} bytes from {packed:,}: not read")
                 continue
             self._infos[name] = info
             yield Entry(name, info.file_size, f"{info.CRC:08x}-{info.file_size}", _zip_time(info))

@@ -13,10 +13,10 @@ __all__ = [
     "Asset",
     "Dialogue",
     "Former",
-    "Memory",
-    "Message",
+    "ImportedChunk",
+    "ChatMessage",
     "Note",
-    "Problem",
+    "ImportProblem",
     "Record",
     "Step",
     "mapped_id",
@@ -24,7 +24,7 @@ __all__ = [
 
 
 @dataclass
-class Problem:
+class ImportProblem:
     """Something that could not be read: where it stands (file, and line or entry), and why."""
 
     where: str
@@ -32,7 +32,7 @@ class Problem:
 
 
 @dataclass
-class Memory:
+class ImportedChunk:
     """One complete memory with its own id and times.
 
     ``derived`` ones were made from a format without chunks: their id is computed from their origin, and a change of
@@ -48,7 +48,7 @@ class Memory:
 
 
 @dataclass
-class Message:
+class ChatMessage:
     """One message of a conversation; ``at`` is an ISO time."""
 
     author: str
@@ -62,7 +62,7 @@ class Dialogue:
 
     key: str
     conversation_id: str
-    messages: list[Message]
+    messages: list[ChatMessage]
     where: str
     part: int = 0
     tags: list[str] = field(default_factory=list)
@@ -114,7 +114,7 @@ class Step:
     where: str
 
 
-Record = Memory | Dialogue | Note | Asset | Former | Step | Problem
+Record = ImportedChunk | Dialogue | Note | Asset | Former | Step | ImportProblem
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlm_mem.interchange.records import Problem
+from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.text.secrets import Screened, SecretsFound
 
 __all__ = ["ImportReport"]
@@ -46,8 +46,8 @@ class ImportReport:
     secrets_hidden: int = 0
     chunk_ids: list[str] = field(default_factory=list)
     mapped: dict[str, str] = field(default_factory=dict)
-    conflicts: list[Problem] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    conflicts: list[ImportProblem] = field(default_factory=list)
+    problems: list[ImportProblem] = field(default_factory=list)
     problem_count: int = 0
     finished: bool = False
 
@@ -62,13 +62,13 @@ class ImportReport:
         """Note something that could not be read or stored."""
         self.problem_count += 1
         if len(self.problems) < _LISTED:
-            self.problems.append(Problem(where, reason))
+            self.problems.append(ImportProblem(where, reason))
 
     def conflict(self, where: str, reason: str) -> None:
         """Note a chunk whose counterpart in the store was kept."""
         self.kept += 1
         if len(self.conflicts) < _LISTED:
-            self.conflicts.append(Problem(where, reason))
+            self.conflicts.append(ImportProblem(where, reason))
 
     def chunk(self, chunk_id: str, namespace: str) -> None:
         """Note a chunk that was written, or would be."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import InvalidConfig, ModelError, ModelOverloaded, ModelRefused, ModelUnavailable
 from rlm_mem.models.base import Completion, Options, Prompt, Usage, estimate_usage, render_prompt, sendable
-from rlm_mem.models.commands import Outcome, run_command
+from rlm_mem.models.commands import CommandResult, run_command
 from rlm_mem.models.retry import TRANSIENT_STATUS
 from rlm_mem.models.secrets import redact
 
@@ -45,7 +45,7 @@ class Agent:
     """
 
     argv: tuple[str, ...]
-    read: Callable[[Outcome], Completion]
+    read: Callable[[CommandResult], Completion]
     login: str
 
 
@@ -124,7 +124,7 @@ class CommandLLM:
         return replace(completion, model=model, provider="cli", seconds=outcome.seconds)
 
 
-def _plain(outcome: Outcome, prompt: str, name: str) -> Completion:
+def _plain(outcome: CommandResult, prompt: str, name: str) -> Completion:
     text = _ESCAPES.sub("", outcome.output).strip()
     if outcome.status != 0:
         raise ModelError(
@@ -135,7 +135,7 @@ def _plain(outcome: Outcome, prompt: str, name: str) -> Completion:
     return Completion(text, estimate_usage(prompt, text), finish_reason="stop")
 
 
-def _read_claude(outcome: Outcome) -> Completion:
+def _read_claude(outcome: CommandResult) -> Completion:
     result = _json_object(outcome.output)
     if result is None or "result" not in result:
         raise _failed("claude", outcome, outcome.errors or outcome.output)
@@ -166,7 +166,7 @@ def _read_claude(outcome: Outcome) -> Completion:
     )
 
 
-def _read_codex(outcome: Outcome) -> Completion:
+def _read_codex(outcome: CommandResult) -> Completion:
     text: str | None = None
     failure = ""
     used: Mapping[str, Any] = {}
@@ -191,7 +191,7 @@ def _read_codex(outcome: Outcome) -> Completion:
     return Completion(text, usage, finish_reason="stop")
 
 
-def _failed(name: str, outcome: Outcome, words: str, status: object = None) -> ModelError:
+def _failed(name: str, outcome: CommandResult, words: str, status: object = None) -> ModelError:
     detail = _detail(words)
     if re.search(r"log ?in\b|logged in|not authenticated|unauthorized|401|api key", detail, re.IGNORECASE):
         return ModelUnavailable(f"{name} is not logged in: {detail}")

@@ -22,7 +22,7 @@ from typing import IO
 
 from rlm_mem.errors import ModelError, ModelRefused, ModelTimeout, ModelUnavailable
 
-__all__ = ["MAX_OUTPUT_BYTES", "Outcome", "run_command"]
+__all__ = ["MAX_OUTPUT_BYTES", "CommandResult", "run_command"]
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """A command that prints more than this is ended: no answer is that long."""
@@ -35,7 +35,7 @@ _LINGER_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandResult:
     """How a command ended: exit status (negative: ended by that signal), its output, the end of its errors."""
 
     status: int
@@ -52,7 +52,7 @@ def run_command(
     timeout: float | None = None,
     cwd: Path | None = None,
     on_text: Callable[[str], None] | None = None,
-) -> Outcome:
+) -> CommandResult:
     """Run ``argv`` with ``text`` on its standard input and wait for it to end.
 
     Args:
@@ -91,7 +91,7 @@ def run_command(
         for thread in threads:
             thread.join(timeout=_LINGER_SECONDS)
     tail = bytes(errors).decode("utf-8", errors="replace")
-    return Outcome(status, output, tail, time.monotonic() - began)
+    return CommandResult(status, output, tail, time.monotonic() - began)
 
 
 def _start(argv: Sequence[str], name: str, cwd: Path | None) -> subprocess.Popen[bytes]:

@@ -21,7 +21,7 @@ from rlm_mem.recall.programs import programs_in
 from rlm_mem.recall.prompts import SYSTEM_PROMPT, Opening, clip, feedback, no_program
 from rlm_mem.recall.quoting import ShownData
 from rlm_mem.recall.turn import LoopStep, ProgramResults, error_hint, first_ids, make_step, run_programs
-from rlm_mem.telemetry import Operation, operation
+from rlm_mem.telemetry import ObservedOperation, operation
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -212,7 +212,7 @@ def output_limit(config: Config, context_tokens: int) -> int:
     return max(400, min(config.sandbox.max_output_chars, context_tokens * 3 // 4))
 
 
-def _observe(current: Operation, step: LoopStep) -> None:
+def _observe(current: ObservedOperation, step: LoopStep) -> None:
     """Put the figures of a turn into its span."""
     current.set("rlm_mem.turn", step.turn)
     current.set("rlm_mem.depth", step.depth)

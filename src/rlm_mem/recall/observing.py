@@ -9,12 +9,12 @@ from rlm_mem.telemetry import count
 if TYPE_CHECKING:
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.telemetry import Operation
+    from rlm_mem.telemetry import ObservedOperation
 
 __all__ = ["record_recall"]
 
 
-def record_recall(current: Operation, result: RecallResult | ReasoningResult) -> None:
+def record_recall(current: ObservedOperation, result: RecallResult | ReasoningResult) -> None:
     """Put the figures of a result into its span, and the budget that ended it into a counter."""
     current.set("rlm_mem.turns", result.iterations_used)
     current.set("rlm_mem.chunks", len(result.chunk_ids))

@@ -16,7 +16,7 @@ from typing import Any
 from rlm_mem.sandbox.parsing import NODES_BETWEEN_LOOKS, check_deadline
 from rlm_mem.sandbox.steps import Variable
 from rlm_mem.sandbox.values import Bounds, TooLarge
-from rlm_mem.sandbox.wire import Described, Keys
+from rlm_mem.sandbox.wire import Described, KeyLimit
 
 __all__ = ["read_call", "read_value", "read_variables"]
 
@@ -39,7 +39,7 @@ class _Reader:
         self._bounds = bounds
         self._nodes = bounds.nodes
         self._room = bounds.text
-        self._keys = Keys(TooLarge)
+        self._keys = KeyLimit(TooLarge)
 
     def until(self, mark: str, longest: int) -> str:
         """The text up to ``mark``, which is passed over."""

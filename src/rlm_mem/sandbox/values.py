@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from rlm_mem.sandbox.wire import Described, Fields, Keys
+from rlm_mem.sandbox.wire import Described, Fields, KeyLimit
 
 __all__ = ["Bounds", "Described", "Fields", "TooLarge", "clipped", "plain", "preview", "well_formed"]
 
@@ -58,7 +58,7 @@ class _Copier:
         self._bounds = bounds
         self._nodes = bounds.nodes
         self._text = bounds.text
-        self._keys = Keys(TooLarge)
+        self._keys = KeyLimit(TooLarge)
 
     def copy(self, value: Any, depth: int = 0) -> Any:
         kind = type(value)

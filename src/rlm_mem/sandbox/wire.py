@@ -13,7 +13,7 @@ import struct
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["HEADER", "Described", "Fields", "Keys", "Malformed", "decode", "encode", "frame_header"]
+__all__ = ["HEADER", "Described", "Fields", "KeyLimit", "Malformed", "decode", "encode", "frame_header"]
 
 MAX_NODES = 60_000
 MAX_DEPTH = 60
@@ -43,7 +43,7 @@ class Fields(dict[str, Any]):
     """Stands for an instance of a class: its fields."""
 
 
-class Keys:
+class KeyLimit:
     """Admits keys of dicts and members of sets before anything hashes them.
 
     The hash of text and bytes differs in every process, and small integers spread by themselves. Whatever else can
@@ -112,23 +112,24 @@ class _Writer:
         self.nodes = max_nodes
         self.bytes = max_bytes
         self.strict = strict
-        self.odd_keys = Keys.FEW
+        self.odd_keys = KeyLimit.FEW
 
     def key(self, key: Any, depth: int) -> None:
         """A key or member, so that the reader will admit it."""
         if type(key) is int:
-            odd = not -Keys.SMALL < key < Keys.SMALL
+            odd = not -KeyLimit.SMALL < key < KeyLimit.SMALL
         else:
             odd = not (key is None or isinstance(key, str | bytes | bool))
         if odd:
             self.odd_keys -= 1
             if self.odd_keys < 0:
                 raise Malformed(
-                    f"the value has more than {Keys.FEW:,} keys or members that are neither text nor small integers; "
+                    f"the value has more than {KeyLimit.FEW:,} keys or members that are neither text nor small "
+                    "integers; "
                     "use text keys, or pass on a list"
                 )
             parts = key if type(key) is tuple else (key,)
-            if len(parts) > Keys.LONGEST_TUPLE or not all(
+            if len(parts) > KeyLimit.LONGEST_TUPLE or not all(
                 part is None or type(part) in _SCALARS for part in parts
             ):
                 if self.strict:
@@ -244,7 +245,7 @@ class _Reader:
         self.data = memoryview(data)
         self.at = 0
         self.nodes = max_nodes
-        self.keys = Keys()
+        self.keys = KeyLimit()
 
     def take(self, count: int) -> memoryview:
         end = self.at + count

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Completed",
-    "Operation",
+    "ObservedOperation",
     "ModelTokens",
     "carried",
     "count",
@@ -73,12 +73,12 @@ class Completed(Protocol):
     def cost(self) -> Decimal | None: ...
 
 
-class Operation:
+class ObservedOperation:
     """One thing being done; this one records nothing. Used with ``with``."""
 
     __slots__ = ()
 
-    def __enter__(self) -> Operation:
+    def __enter__(self) -> ObservedOperation:
         return self
 
     def __exit__(
@@ -102,7 +102,7 @@ class Operation:
         """Count what a call of a model took: tokens by kind, and US dollars where the price is known."""
 
 
-_NOTHING = Operation()
+_NOTHING = ObservedOperation()
 _active: Recorder | None = None
 _guard = threading.Lock()
 _said: set[str] = set()
@@ -113,7 +113,7 @@ def is_on() -> bool:
     return _active is not None
 
 
-def operation(name: str, **labels: str | int | bool) -> Operation:
+def operation(name: str, **labels: str | int | bool) -> ObservedOperation:
     """A span, and a value in the histogram ``rlm_mem.operation.duration``.
 
     Args:
@@ -123,7 +123,7 @@ def operation(name: str, **labels: str | int | bool) -> Operation:
     return _NOTHING if _active is None else _active.operation(name, labels)
 
 
-def waiting(name: str, **labels: str | int | bool) -> Operation:
+def waiting(name: str, **labels: str | int | bool) -> ObservedOperation:
     """Measure a wait into the histogram ``name`` of ``names.METRICS``, in seconds; no span."""
     return _NOTHING if _active is None else _active.waiting(name, labels)
 
@@ -134,18 +134,18 @@ def count(name: str, amount: int | float = 1, **labels: str | int | bool) -> Non
         _active.count(name, amount, labels)
 
 
-def model_call(model: str) -> Operation:
+def model_call(model: str) -> ObservedOperation:
     """A span around one call of a model, and its duration (``gen_ai.client.operation.duration``)."""
     return _NOTHING if _active is None else _active.model_call(model)
 
 
-def http_request(method: str, headers: Mapping[str, str]) -> Operation:
+def http_request(method: str, headers: Mapping[str, str]) -> ObservedOperation:
     """A span around an HTTP request, continued from the caller's ``traceparent``, and its duration."""
     return _NOTHING if _active is None else _active.http_request(method, headers)
 
 
 def observed(
-    name: str, after: Callable[[Operation, Any], None] | None = None
+    name: str, after: Callable[[ObservedOperation, Any], None] | None = None
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """A decorator: every call is an operation.
 

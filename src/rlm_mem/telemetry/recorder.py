@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from rlm_mem.telemetry import Operation
+from rlm_mem.telemetry import ObservedOperation
 from rlm_mem.telemetry.names import METRICS
 
 if TYPE_CHECKING:
@@ -79,19 +79,19 @@ class Recorder:
             else:
                 self._instruments[name] = meter.create_counter(name, unit, description)
 
-    def operation(self, name: str, labels: Labels) -> Operation:
+    def operation(self, name: str, labels: Labels) -> ObservedOperation:
         """A span named `rlm_mem.NAME`, and its duration."""
         given = {"rlm_mem.operation": name, **_full(labels)}
         return _Recorded(self, f"rlm_mem.{name}", "rlm_mem.operation.duration", given)
 
-    def model_call(self, model: str) -> Operation:
+    def model_call(self, model: str) -> ObservedOperation:
         """A span as the conventions for generative models name it, and its duration."""
         given = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
         return _Recorded(
             self, f"chat {model}", "gen_ai.client.operation.duration", given, kind=SpanKind.CLIENT
         )
 
-    def http_request(self, method: str, headers: Mapping[str, str]) -> Operation:
+    def http_request(self, method: str, headers: Mapping[str, str]) -> ObservedOperation:
         """A span of the server, below the caller's."""
         from opentelemetry.propagate import extract
 
@@ -104,7 +104,7 @@ class Recorder:
             parent=extract(headers),
         )
 
-    def waiting(self, name: str, labels: Labels) -> Operation:
+    def waiting(self, name: str, labels: Labels) -> ObservedOperation:
         """A duration without a span."""
         return _Waiting(self, name, _full(labels))
 
@@ -133,7 +133,7 @@ def _full(labels: Labels) -> dict[str, Any]:
     return {_NAMES.get(name, name): value for name, value in labels.items()}
 
 
-class _Recorded(Operation):
+class _Recorded(ObservedOperation):
     """A span that is the present one inside `with`, and a value in a histogram at its end."""
 
     __slots__ = (
@@ -168,7 +168,7 @@ class _Recorded(Operation):
         self._error: str | None = None
         self._span: Span
 
-    def __enter__(self) -> Operation:
+    def __enter__(self) -> ObservedOperation:
         self._began = time.perf_counter()
         # Messages of errors may quote what somebody wrote: the class of an error is enough for a span.
         self._scope = self._recorder.tracer.start_as_current_span(
@@ -220,7 +220,7 @@ class _Recorded(Operation):
         self.label("error.type", kind)
 
 
-class _Waiting(Operation):
+class _Waiting(ObservedOperation):
     """A duration in a histogram."""
 
     __slots__ = ("_began", "_histogram", "_labels", "_recorder")
@@ -230,7 +230,7 @@ class _Waiting(Operation):
         self._histogram = histogram
         self._labels = labels
 
-    def __enter__(self) -> Operation:
+    def __enter__(self) -> ObservedOperation:
         self._began = time.perf_counter()
         return self
 

@@ -10,8 +10,8 @@ from rlm_mem.interchange import (
     Claim,
     FileHead,
     Format,
+    ImportProblem,
     Note,
-    Problem,
     SourceFile,
     clean,
     read_text,
@@ -33,7 +33,7 @@ def _sniff(head: FileHead) -> Claim:
     return Claim.SURE if second and _HEAD.match(second[0].strip()) else Claim.NO
 
 
-def _read(file: SourceFile) -> Iterator[Note | Problem]:
+def _read(file: SourceFile) -> Iterator[Note | ImportProblem]:
     """One note an entry; entries end with a line of ten equal signs."""
     with file.opened() as handle:
         text = clean(read_text(handle, file.max_text)).replace("\r\n", "\n").lstrip("\ufeff")
@@ -44,14 +44,14 @@ def _read(file: SourceFile) -> Iterator[Note | Problem]:
             continue
         head = _HEAD.match(lines[1].strip()) if len(lines) > 1 else None
         if head is None:
-            yield Problem(where, "no line `- Your Highlight …` below a title")
+            yield ImportProblem(where, "no line `- Your Highlight …` below a title")
             continue
         said = "\n".join(lines[2:]).strip()
         kind, title = head[1].lower(), text_lines(lines[0])
         if kind == "bookmark":
             continue
         if not said:
-            yield Problem(where, f"a {kind} without text")
+            yield ImportProblem(where, f"a {kind} without text")
             continue
         place = text_lines(f"{head[2]} {head[3] or ''}")
         yield Note(

@@ -9,7 +9,7 @@ from typing import Any
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import json_entries, json_lines
-from rlm_mem.interchange.records import Dialogue, Message, Problem, Record
+from rlm_mem.interchange.records import ChatMessage, Dialogue, ImportProblem, Record
 from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
 __all__ = [
@@ -42,9 +42,9 @@ def read_array(file: SourceFile) -> Iterator[Record]:
         for number, entry in json_entries(handle, inside=_INSIDE):
             where = f"{file.where}, entry {number}"
             if isinstance(entry, Unreadable):
-                yield Problem(where, str(entry))
+                yield ImportProblem(where, str(entry))
             elif not isinstance(entry, dict):
-                yield Problem(where, f"an object was expected, not {type(entry).__name__}")
+                yield ImportProblem(where, f"an object was expected, not {type(entry).__name__}")
             elif isinstance(entry.get("mapping"), dict):
                 yield from _conversation(
                     file, where, entry, _chatgpt_messages(entry), entry.get("create_time")
@@ -69,9 +69,9 @@ def read_message_lines(file: SourceFile) -> Iterator[Record]:
         for number, entry in json_lines(handle):
             where = f"{file.where}, line {number}"
             if isinstance(entry, Unreadable):
-                yield Problem(where, str(entry))
+                yield ImportProblem(where, str(entry))
             elif not isinstance(entry, dict):
-                yield Problem(where, f"an object was expected, not {type(entry).__name__}")
+                yield ImportProblem(where, f"an object was expected, not {type(entry).__name__}")
             elif isinstance(entry.get("messages"), list):
                 yield from _conversation(
                     file, where, entry, _plain_messages(entry["messages"]), entry.get("created_at")
@@ -88,7 +88,7 @@ def read_transcript(file: SourceFile) -> Iterator[Record]:
         for number, entry in json_lines(handle):
             where = f"{file.where}, line {number}"
             if isinstance(entry, Unreadable):
-                yield Problem(where, str(entry))
+                yield ImportProblem(where, str(entry))
                 continue
             if (
                 not isinstance(entry, dict)
@@ -98,7 +98,7 @@ def read_transcript(file: SourceFile) -> Iterator[Record]:
                 continue
             said = entry.get("message")
             if not isinstance(said, dict):
-                yield Problem(where, "a message without its text")
+                yield ImportProblem(where, "a message without its text")
                 continue
             text = _content(said.get("content"))
             if text:
@@ -106,7 +106,7 @@ def read_transcript(file: SourceFile) -> Iterator[Record]:
                 extra = {"project": text_lines(entry.get("cwd"))} if entry.get("cwd") else {}
                 session = text_lines(entry.get("sessionId")) or file.conversation
                 yield from run.add(
-                    session, Message(author, text, moment(entry.get("timestamp"))), where, extra
+                    session, ChatMessage(author, text, moment(entry.get("timestamp"))), where, extra
                 )
     yield from run.end()
 
@@ -118,7 +118,7 @@ class _Run:
         self.fallback = file.conversation
         self._parts: dict[str, int] = {}
         self._conversation = ""
-        self._messages: list[Message] = []
+        self._messages: list[ChatMessage] = []
         self._chars = 0
         self._where = ""
         self._extra: dict[str, Any] = {}
@@ -127,7 +127,7 @@ class _Run:
     def add(
         self,
         conversation: str,
-        message: Message,
+        message: ChatMessage,
         where: str,
         extra: Mapping[str, Any] | None = None,
         tags: Iterable[str] = (),
@@ -142,11 +142,11 @@ class _Run:
         # One message of a book's length is several: a part stays within what one remember takes.
         while len(message.text) > _CHARS:
             head, rest = message.text[:_CHARS], message.text[_CHARS:]
-            self._messages.append(Message(message.author, head, message.at))
+            self._messages.append(ChatMessage(message.author, head, message.at))
             yield from self.end()
             self._conversation, self._where = conversation, where
             self._extra, self._tags = dict(extra or {}), list(tags)
-            message = Message(message.author, rest, message.at)
+            message = ChatMessage(message.author, rest, message.at)
         self._messages.append(message)
         self._chars += len(message.text)
 
@@ -169,7 +169,7 @@ class _Run:
 
 
 def _conversation(
-    file: SourceFile, where: str, entry: dict[str, Any], messages: Iterator[Message], created: Any
+    file: SourceFile, where: str, entry: dict[str, Any], messages: Iterator[ChatMessage], created: Any
 ) -> Iterator[Record]:
     title = text_lines(entry.get("title") or entry.get("name"))
     own = entry.get("conversation_id") or entry.get("uuid") or entry.get("id")
@@ -190,7 +190,7 @@ def _one_message(run: _Run, where: str, entry: dict[str, Any]) -> Iterator[Recor
     role = entry.get("role", entry.get("sender", entry.get("author")))
     content = entry.get("content", entry.get("text"))
     if role is None or content is None:
-        yield Problem(where, "neither a conversation nor a message with role and content")
+        yield ImportProblem(where, "neither a conversation nor a message with role and content")
         return
     message = _plain_message(entry)
     if message is not None:
@@ -202,20 +202,20 @@ def _one_message(run: _Run, where: str, entry: dict[str, Any]) -> Iterator[Recor
 # --- the shapes of messages ------------------------------------------------------------------------
 
 
-def _plain_messages(entries: list[Any]) -> Iterator[Message]:
+def _plain_messages(entries: list[Any]) -> Iterator[ChatMessage]:
     for entry in entries:
         message = _plain_message(entry) if isinstance(entry, dict) else None
         if message is not None:
             yield message
 
 
-def _plain_message(entry: dict[str, Any]) -> Message | None:
+def _plain_message(entry: dict[str, Any]) -> ChatMessage | None:
     role = entry.get("role", entry.get("sender", entry.get("author")))
     if role in ("system", "tool", "developer"):
         return None
     text = _content(entry.get("content", entry.get("text")))
     when = entry.get("timestamp", entry.get("created_at", entry.get("create_time", entry.get("time"))))
-    return Message(_author(role), text, moment(when)) if text else None
+    return ChatMessage(_author(role), text, moment(when)) if text else None
 
 
 def _author(role: Any) -> str:
@@ -242,7 +242,7 @@ def _content(content: Any) -> str:
     return clean("\n".join(part for part in parts if part.strip())).strip()
 
 
-def _claude_messages(entries: list[Any]) -> Iterator[Message]:
+def _claude_messages(entries: list[Any]) -> Iterator[ChatMessage]:
     for entry in entries:
         if not isinstance(entry, dict):
             continue
@@ -254,12 +254,12 @@ def _claude_messages(entries: list[Any]) -> Iterator[Message]:
         ]
         text = "\n".join([text, *attached]).strip()
         if text:
-            yield Message(
+            yield ChatMessage(
                 _author(entry.get("sender", entry.get("role"))), text, moment(entry.get("created_at"))
             )
 
 
-def _chatgpt_messages(entry: dict[str, Any]) -> Iterator[Message]:
+def _chatgpt_messages(entry: dict[str, Any]) -> Iterator[ChatMessage]:
     """What the user saw: from the current node back to the root; answers that were replaced are left out."""
     for node in _thread(entry["mapping"], entry.get("current_node")):
         said = node.get("message")
@@ -274,7 +274,7 @@ def _chatgpt_messages(entry: dict[str, Any]) -> Iterator[Message]:
             continue
         text = _content(content.get("parts")) or _content(content.get("text"))
         if text:
-            yield Message(_author(role), text, moment(said.get("create_time")))
+            yield ChatMessage(_author(role), text, moment(said.get("create_time")))
 
 
 def _thread(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.history import record_of
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import json_lines, read_text
-from rlm_mem.interchange.records import Memory, Problem, Record, mapped_id
+from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
 from rlm_mem.interchange.source_file import SourceFile, moment
 
 __all__ = ["CHUNK_FILE", "CHUNK_LINES", "lenient_chunk", "read_chunk_file", "read_chunk_lines"]
@@ -31,7 +31,7 @@ def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
         for number, entry in json_lines(handle):
             where = f"{file.where}, line {number}"
             if isinstance(entry, Unreadable):
-                yield Problem(where, str(entry))
+                yield ImportProblem(where, str(entry))
                 continue
             if isinstance(entry, dict) and "brain_file" in entry:
                 yield file_from_line(entry, where)
@@ -53,10 +53,10 @@ def read_chunk_file(file: SourceFile) -> Iterator[Record]:
     try:
         raw = json.loads(text)
     except RecursionError:
-        yield Problem(file.where, "JSON that is nested too deeply")
+        yield ImportProblem(file.where, "JSON that is nested too deeply")
         return
     except ValueError as error:
-        yield Problem(file.where, f"not JSON: {error}")
+        yield ImportProblem(file.where, f"not JSON: {error}")
         return
     folders = PurePosixPath(file.entry.name).parts[:-1]
     archived = bool(folders) and folders[-1] == "archive"
@@ -84,7 +84,7 @@ class _Days:
 
 def lenient_chunk(
     raw: Any, where: str, default_time: str, *, archived: bool = False, rename: Any = None
-) -> Memory | Problem:
+) -> ImportedChunk | ImportProblem:
     """A chunk of any documented shape; an id or time that is not valid is mapped, anything else is a problem.
 
     Args:
@@ -92,10 +92,10 @@ def lenient_chunk(
         rename: called with each valid id; returns the one to use.
     """
     if not isinstance(raw, Mapping):
-        return Problem(where, f"a chunk was expected, not {type(raw).__name__}")
+        return ImportProblem(where, f"a chunk was expected, not {type(raw).__name__}")
     original = raw.get("id")
     if not isinstance(original, str | int) or original == "":
-        return Problem(where, "a chunk without an id")
+        return ImportProblem(where, "a chunk without an id")
 
     def known_as(value: Any) -> str:
         mapped = mapped_id(value)
@@ -121,16 +121,16 @@ def lenient_chunk(
         chunk = Chunk.from_dict(changed)
         check_namespace(chunk.namespace)
     except InputError as error:
-        return Problem(where, str(error))
+        return ImportProblem(where, str(error))
     except RecursionError:
-        return Problem(where, "nested too deeply")
+        return ImportProblem(where, "nested too deeply")
     if not chunk.tokens and chunk.content:
         from rlm_mem.text.tokens import count_tokens
 
         chunk.tokens = count_tokens(chunk.content)
     named = raw.get("schema") == "2.0" or "namespace" in raw  # older schemas know no namespaces
     original_id = None if chunk.id == original else str(original)
-    return Memory(chunk, where, archived, original_id, names_namespace=named)
+    return ImportedChunk(chunk, where, archived, original_id, names_namespace=named)
 
 
 def _mend_time(

@@ -11,7 +11,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import json_lines
-from rlm_mem.interchange.records import Memory, Problem, Record, mapped_id
+from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
 from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
 __all__ = ["LAYERED", "read_layered"]
@@ -39,11 +39,11 @@ def read_layered(file: SourceFile) -> Iterator[Record]:
         for number, entry in json_lines(handle):
             where = f"{file.where}, line {number}"
             if isinstance(entry, Unreadable):
-                yield Problem(where, str(entry))
+                yield ImportProblem(where, str(entry))
             elif not isinstance(entry, dict):
-                yield Problem(where, f"an object was expected, not {type(entry).__name__}")
+                yield ImportProblem(where, f"an object was expected, not {type(entry).__name__}")
             elif missing := _missing(entry):
-                yield Problem(where, f"without {', '.join(missing)}")
+                yield ImportProblem(where, f"without {', '.join(missing)}")
             elif last.get(entry["id"]) == number:
                 yield _memory(entry, recovered.get(entry["id"], []), where)
 
@@ -95,11 +95,13 @@ def _target(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _memory(entry: dict[str, Any], recovered: list[tuple[str, str]], where: str) -> Memory | Problem:
+def _memory(
+    entry: dict[str, Any], recovered: list[tuple[str, str]], where: str
+) -> ImportedChunk | ImportProblem:
     namespace = _namespace(entry)
     created = moment(entry["created_at"])
     if created is None:
-        return Problem(where, f"created_at {entry['created_at'][:40]!r} is not a time")
+        return ImportProblem(where, f"created_at {entry['created_at'][:40]!r} is not a time")
     # The same id may stand in several scopes: ids are one space in a store.
     own = mapped_id(entry["id"], namespace)
     content = clean(entry["content"])
@@ -140,8 +142,8 @@ def _memory(entry: dict[str, Any], recovered: list[tuple[str, str]], where: str)
             }
         )
     except InputError as error:
-        return Problem(where, str(error))
-    return Memory(chunk, where, original_id=entry["id"], derived=True)
+        return ImportProblem(where, str(error))
+    return ImportedChunk(chunk, where, original_id=entry["id"], derived=True)
 
 
 def _count(value: Any) -> bool:

@@ -13,7 +13,7 @@ from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.frontmatter import read_frontmatter, split_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, is_chunk_markdown
 from rlm_mem.interchange.reading import read_text
-from rlm_mem.interchange.records import Asset, Memory, Note, Problem, Record, mapped_id
+from rlm_mem.interchange.records import Asset, ImportedChunk, ImportProblem, Note, Record, mapped_id
 from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
 __all__ = [
@@ -49,9 +49,9 @@ def read_chunk_markdown(file: SourceFile) -> Iterator[Record]:
     try:
         found = chunk_from_markdown(text, default_time=file.modified_at)
     except InputError as error:
-        yield Problem(file.where, str(error))
+        yield ImportProblem(file.where, str(error))
         return
-    yield Memory(found.chunk, file.where, found.archived)
+    yield ImportedChunk(found.chunk, file.where, found.archived)
 
 
 def read_meridian(file: SourceFile) -> Iterator[Record]:
@@ -69,7 +69,7 @@ def read_meridian(file: SourceFile) -> Iterator[Record]:
     if fields.get("created") and created is None:
         extra["original_created_at"] = fields["created"][:200]
     if not body.strip():
-        yield Problem(file.where, "a memory without text below its rule")
+        yield ImportProblem(file.where, "a memory without text below its rule")
         return
     successor = _DEPRECATED.match(body)
     yield from _memories(
@@ -90,7 +90,7 @@ def read_candidates(file: SourceFile) -> Iterator[Record]:
     listed = text.partition("[MEMORY_CANDIDATES]")[2]
     heads = list(_CANDIDATE.finditer(listed))
     if not heads:
-        yield Problem(
+        yield ImportProblem(
             file.where, "a list of candidates without entries `1. name.md — category: x — tags: [..]`"
         )
     for position, head in enumerate(heads):
@@ -98,7 +98,7 @@ def read_candidates(file: SourceFile) -> Iterator[Record]:
         body = re.sub(r"\A\s*---[ \t]*\n", "", listed[head.end() : end]).strip()
         body = re.sub(r"\n---[ \t]*\Z", "", body).split("\n[/MEMORY_CANDIDATES]")[0].strip()
         if not body or body == "---":
-            yield Problem(f"{file.where}, {head[1]}", "a candidate without text")
+            yield ImportProblem(f"{file.where}, {head[1]}", "a candidate without text")
             continue
         extra = {"title": head[1], "name": head[1], "category": head[2].lower()}
         yield from _memories(file, head[1], body, file.modified_at, plain_tags(head[3]), extra)
@@ -113,7 +113,7 @@ def _memories(
     extra: dict[str, Any],
     *,
     superseded_by: str | None = None,
-) -> Iterator[Memory | Problem]:
+) -> Iterator[ImportedChunk | ImportProblem]:
     """One memory, in as many chunks as its length asks for; the first has the id that its name stands for."""
     from rlm_mem.ingest.chunking import ChunkingEngine
 
@@ -147,9 +147,9 @@ def _memories(
                 }
             )
         except InputError as error:
-            yield Problem(file.where, str(error))
+            yield ImportProblem(file.where, str(error))
             return
-        yield Memory(chunk, file.where, original_id=name, derived=True, names_namespace=False)
+        yield ImportedChunk(chunk, file.where, original_id=name, derived=True, names_namespace=False)
 
 
 def read_asset(file: SourceFile) -> Iterator[Record]:
@@ -163,7 +163,7 @@ def read_asset(file: SourceFile) -> Iterator[Record]:
         else "sliders"
     )
     if not re.fullmatch(r"[\w.-]{1,100}\.md", name):
-        yield Problem(file.where, "a name that no file of the brain can have")
+        yield ImportProblem(file.where, "a name that no file of the brain can have")
         return
     yield Asset(f"{folder}/{name}", text.encode("utf-8"), file.where)
 
@@ -173,7 +173,7 @@ def read_note(file: SourceFile) -> Iterator[Record]:
     with file.opened() as handle:
         text = clean(read_text(handle, file.max_text))
     if "\0" in text[:4096]:
-        yield Problem(file.where, "binary, not text")
+        yield ImportProblem(file.where, "binary, not text")
         return
     fields: dict[str, Any] = {}
     header, body = split_frontmatter(text)
@@ -181,10 +181,10 @@ def read_note(file: SourceFile) -> Iterator[Record]:
         try:
             fields = read_frontmatter(header)
         except InvalidChunk as error:
-            yield Problem(file.where, f"{error}; the note is imported with it as text")
+            yield ImportProblem(file.where, f"{error}; the note is imported with it as text")
             body = text
     if not body.strip():
-        yield Problem(file.where, "empty")
+        yield ImportProblem(file.where, "empty")
         return
     named = next((fields[key] for key in ("date", "created", "created_at") if moment(fields.get(key))), None)
     title = text_lines(fields.get("title"))

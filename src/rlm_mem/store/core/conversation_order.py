@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rlm_mem.store.core.arrays import distinct
 from rlm_mem.store.core.lookup import FAR, Neighbourhood
 
-__all__ = ["Line", "MOST", "OPENING", "walked"]
+__all__ = ["ConversationLine", "MOST", "OPENING", "walked"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -20,7 +20,7 @@ MOST = 12
 OPENING = 4
 
 
-class Line(Protocol):
+class ConversationLine(Protocol):
     """Chunks on one line on which every conversation is an unbroken stretch, as far as anybody walks there.
 
     Per asked chunk: its `place` on the line, and where its conversation begins and ends (one past the last). Places
@@ -43,7 +43,9 @@ class Line(Protocol):
         ...
 
 
-def walked(line: Line, asked: Ints, near: int, reach: int, most: int = MOST) -> tuple[Neighbourhood, bool]:
+def walked(
+    line: ConversationLine, asked: Ints, near: int, reach: int, most: int = MOST
+) -> tuple[Neighbourhood, bool]:
     """The neighbourhood on a line, and whether everybody got far enough in `most` steps to each side.
 
     Args:
@@ -71,7 +73,7 @@ def walked(line: Line, asked: Ints, near: int, reach: int, most: int = MOST) -> 
     return _gathered(line, place, is_near), enough
 
 
-def _gathered(line: Line, place: Ints, is_near: npt.NDArray[np.bool_]) -> Neighbourhood:
+def _gathered(line: ConversationLine, place: Ints, is_near: npt.NDArray[np.bool_]) -> Neighbourhood:
     """Each place once, in order, with its run and what stands before it."""
     unique = distinct(place)
     back = np.searchsorted(unique, place)
