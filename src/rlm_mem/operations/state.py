@@ -88,6 +88,10 @@ class ServerState:
         await asyncio.wait({self._starting}, timeout=_PREPARATION)
 
     def _prepare(self) -> None:
+        # The tables of the tokenizer hold the interpreter for a third of a second while they load.
+        from rlm_mem.text.tokens import count_tokens
+
+        count_tokens("")
         for prepare in self.at_start:
             prepare()
 

@@ -30,6 +30,10 @@ TOKEN_VARIABLE = "RLM_MEM_TOKEN"
 
 _SHORTEST_TOKEN = 16
 
+_SWITCH_SECONDS = 0.0005
+"""How long a thread may hold the interpreter while others wait; Python's own 5 ms add up, over the some twenty steps
+of a request beside busy recalls, to a third of a second (benchmarks/stalls.py)."""
+
 
 def serve_stdio(settings: Settings) -> None:
     """Serve the one client at stdin and stdout until it closes them. Everything else goes to stderr."""
@@ -200,6 +204,7 @@ def _run(app: Starlette, listening: socket.socket, server: McpServer, state: Ser
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=3
     )
+    sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
     finally:
