@@ -180,11 +180,17 @@ class Traces:
 
     # --- long term and shared files ----------------------------------------------------------------------------------
 
-    def add_pattern(self, name: str, body: str, *, confidence: float = 0.75, **fields: Any) -> TieredMemory:
-        """Write ``pattern_{name}.md`` by hand: a mid-tier memory; raises ConflictError if there is one."""
+    def add_pattern(
+        self, name: str, body: str, *, confidence: float = 0.75, fields: Mapping[str, Any] | None = None
+    ) -> TieredMemory:
+        """Write ``pattern_{name}.md`` by hand: a mid-tier memory; raises ConflictError if there is one.
+
+        Args:
+            confidence: 0-1. ``fields``: further fields of its front matter.
+        """
         name, body = self._clean(name), self._clean(body, report=True)
         file = places.pattern_file(places.slug(name))
-        data = self._manual("mid", confidence, name, fields)
+        data = self._manual("mid", confidence, name, fields or {})
         self._changes.apply(
             lambda: self._changes.draft(
                 "record", file, "recorded", [self._changes.added(file, new_text(data, body))], tier_to="mid"
@@ -200,9 +206,12 @@ class Traces:
         *,
         confidence: float = 0.9,
         entry_id: str | None = None,
-        **fields: Any,
+        fields: Mapping[str, Any] | None = None,
     ) -> TieredMemory:
         """Add a block to ``memory_log.md``, ``project_learnings.md``, ``SmartLibrary.md`` or a profile.
+
+        Args:
+            confidence: 0-1. ``entry_id``: None makes one of the title. ``fields``: further fields of its front matter.
 
         Raises:
             InvalidMemory: the file does not hold blocks, or a field breaks a rule. ConflictError: the id is taken.
@@ -211,7 +220,7 @@ class Traces:
             raise InvalidMemory(f"{file} holds one memory, not entries")
         tier = places.tiers_of(places.kind_of(file))[0]
         title, body = self._clean(title), self._clean(body, report=True)
-        data = self._manual(tier, confidence, title, fields)
+        data = self._manual(tier, confidence, title, fields or {})
         return self._add_block(
             file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", "record", tier
         )

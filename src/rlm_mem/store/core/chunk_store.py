@@ -33,14 +33,14 @@ def init_storage(base_path: str | Path) -> ChunkStore:
     return ChunkStore(base_path)
 
 
-def open_store(place: Path | str, **options: Any) -> ChunkStore:
-    """Open the store of a brain folder, or of a database (a text: its DSN), with the settings that hold there.
-
-    Args:
-        options: further ones of ChunkStore.
-    """
+def open_store(
+    place: Path | str, *, namespace: str | None = None, read_only: bool = False, actor: str | None = None
+) -> ChunkStore:
+    """Open the store of a brain folder, or of a database (a text: its DSN), with the settings that hold there."""
     folder = place if isinstance(place, str) else place / "memory"
-    return ChunkStore(folder, config=Config.load(place), **options)
+    return ChunkStore(
+        folder, config=Config.load(place), namespace=namespace, read_only=read_only, actor=actor
+    )
 
 
 class ChunkStore(ChunkReader):
