@@ -273,7 +273,8 @@ class CPythonEngine:
                 self._define(tree, None)
                 return value
             except errors.ProgramError as error:
-                kept = error is self._raised
+                # A heap that is full of what the program left would leave no room for the next one.
+                kept = error is self._raised and error.kind != "MemoryError"
                 if kept:
                     self._define(tree, error.line)
                 raise
