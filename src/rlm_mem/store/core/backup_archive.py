@@ -116,7 +116,7 @@ class _Hashing(io.RawIOBase):
 
 
 @contextmanager
-def packing(target: Path, info: BackupInfo, *, level: int = 6) -> Iterator[Packer]:
+def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
     """Write a backup; the file appears under its name when all of it is on the disk, or not at all.
 
     Raises:
@@ -128,7 +128,7 @@ def packing(target: Path, info: BackupInfo, *, level: int = 6) -> Iterator[Packe
     files.make_folder(target.absolute().parent)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with tarfile.open(part, "x:gz", compresslevel=level, format=tarfile.PAX_FORMAT) as archive:
+        with tarfile.open(part, "x:gz", compresslevel=6, format=tarfile.PAX_FORMAT) as archive:
             packer = Packer(archive, info)
             packer.head()
             yield packer

@@ -49,7 +49,6 @@ def back_up_folder(
     target: Path,
     *,
     progress: Progress | None = None,
-    level: int = 6,
     source: str = "local",
 ) -> BackupInfo:
     """Write everything of the brain around ``store``, all namespaces, to the new file ``target``.
@@ -58,7 +57,6 @@ def back_up_folder(
 
     Args:
         progress: called with (files packed, files in all).
-        level: of the compression, 1-9.
         source: what the folder is a copy of, for the description.
 
     Returns:
@@ -95,7 +93,7 @@ def back_up_folder(
         info = BackupInfo(made_at, version("rlm-mem"), source, chunks, namespaces)
         staged = sorted(stage.staged)
         info.files = len(staged)
-        with packing(target, info, level=level) as packer:
+        with packing(target, info) as packer:
             info.files = 0
             for done, name in enumerate(staged, 1):
                 path = staging / name
