@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from rlm_mem.errors import InputError
 from rlm_mem.mcp.arguments import MAX_ARGUMENT_CHARS, decode
-from rlm_mem.mcp.service import Service
-from rlm_mem.mcp.tool import input_schema, tools_for
+from rlm_mem.mcp.service import Service, input_schema, tools_for
 from rlm_mem.operations.asking import SearchArguments
 from rlm_mem.operations.chunks import IdsArguments, RememberArguments
 from rlm_mem.operations.context import OpenMemory, Settings

@@ -185,7 +185,7 @@ def test_the_table_of_words_knows_every_built_in_link_and_every_entry_of_the_log
     site: Site, ids: list[str]
 ) -> None:
     from rlm_mem.chunk import ALL_LINK_TYPES
-    from rlm_mem.dashboard.phrases import deed, way
+    from rlm_mem.dashboard.words import deed, way
 
     assert not [kind for kind in ALL_LINK_TYPES if "this to that" in way(kind, "out")]
     assert way("seen_near", "in") == "seen near: that to this", "a type of one's own"

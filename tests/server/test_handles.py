@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlm_mem.errors import NotFoundError
-from rlm_mem.operations.handles import Handles
+from rlm_mem.operations.context import Handles
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from rlm_mem.mcp.client_files import json_with, toml_with
-from rlm_mem.mcp.clients import CLIENTS, client_named
+from rlm_mem.mcp.clients import CLIENTS, client_named, json_with, toml_with
 from tests.cli.conftest import Run
 
 NAMES = [client.name for client in CLIENTS]

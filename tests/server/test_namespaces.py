@@ -12,8 +12,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp.resources import FIXED, read_resource
-from rlm_mem.mcp.service import Service
-from rlm_mem.mcp.tool import input_schema
+from rlm_mem.mcp.service import Service, input_schema
 from rlm_mem.operations.context import OpenMemory, Settings
 
 SECRET = "The vault of the other namespace opens with a heron feather."

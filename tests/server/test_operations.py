@@ -10,14 +10,13 @@ import pytest
 
 from rlm_mem.http import streams
 from rlm_mem.http.openapi import document
-from rlm_mem.mcp import tool as tools
+from rlm_mem.mcp import service as tools
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations import registry
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.operation import Context, Operation, Tool, parts_of
-from rlm_mem.operations.parts import PARTS
 from rlm_mem.operations.registry import OPERATIONS
-from rlm_mem.operations.types import Request
+from rlm_mem.operations.types import PARTS, Request
 
 
 def test_every_operation_is_offered_by_the_faces_that_its_record_names() -> None:

@@ -13,8 +13,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from rlm_mem.mcp.server import McpServer
-from rlm_mem.mcp.service import Service, plain
-from rlm_mem.mcp.tool import input_schema, tools_for
+from rlm_mem.mcp.service import Service, input_schema, plain, tools_for
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.links import TagCount
 from tests.continuum.conftest import learning, rewrite

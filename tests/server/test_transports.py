@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from rlm_mem import Memory
-from rlm_mem.mcp.tool import tools_for
+from rlm_mem.mcp.service import tools_for
 from tests.server.conftest import drive, drive_all
 
 TOKEN = "a token that is long enough"

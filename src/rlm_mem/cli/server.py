@@ -174,7 +174,7 @@ def install(
 
     from rlm_mem.cli.terminal import note, print_json, screen, text
     from rlm_mem.mcp import clients
-    from rlm_mem.mcp.client_files import write_with_backup
+    from rlm_mem.mcp.clients import write_with_backup
 
     known = clients.client_named(client) if client is not None else _chosen_client(as_json)
     if project and known.project is None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from rlm_mem.dashboard.phrases import way
-from rlm_mem.dashboard.words import first_line, visible, when
+from rlm_mem.dashboard.words import first_line, visible, way, when
 from rlm_mem.text.comparing import comparable, opcodes
 
 if TYPE_CHECKING:

@@ -11,14 +11,12 @@ from starlette.routing import BaseRoute, Route
 
 from rlm_mem.dashboard import (
     costs_page,
-    editing,
     graph,
     integrity_page,
     memories,
     memory_page,
     personas,
     recalls,
-    reviews,
     tiers,
     timeline,
 )
@@ -57,7 +55,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/tiers/plan": tiers.plan_page,
         "/recalls": recalls.recalls_page,
         "/recalls/{run}": recalls.recall_page,
-        "/review": reviews.review_page,
+        "/review": tiers.review_page,
         "/persona": personas.persona_page,
         "/persona/hud": personas.hud_part,
         "/costs": costs_page.costs_page,
@@ -71,13 +69,13 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
     }
     forms: dict[str, Callable[[Visit], Response]] = {}
     if not state.read_only:
-        forms = {"/memories/new": memories.new_page, "/memories/{chunk_id}/edit": editing.edit_page}
+        forms = {"/memories/new": memories.new_page, "/memories/{chunk_id}/edit": memory_page.edit_page}
         sending |= {
             "/memories/new": memories.remember,
-            "/memories/{chunk_id}": editing.act,
-            "/memories/{chunk_id}/edit": editing.save,
+            "/memories/{chunk_id}": memory_page.act,
+            "/memories/{chunk_id}/edit": memory_page.save,
             "/tiers/undo": tiers.undo,
-            "/review/{case}": reviews.decide,
+            "/review/{case}": tiers.decide,
             "/persona": personas.change,
         }
     return [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
-from rlm_mem.dashboard import phrases, words
+from rlm_mem.dashboard import words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -90,7 +90,7 @@ def _environment() -> Environment:
     )
     made.filters.update(words.FILTERS)
     made.globals.update(asset=_asset, navigation=NAVIGATION, address=words.address)
-    made.globals.update(way=phrases.way, strength_word=phrases.strength_word)
+    made.globals.update(way=words.way, strength_word=words.strength_word)
     # Global, since a block that is rendered alone does not see what its template imports.
     made.globals["parts"] = made.get_template("parts.html").module
     return made

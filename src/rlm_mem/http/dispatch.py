@@ -15,11 +15,10 @@ from rlm_mem.errors import ConflictError, RlmMemError, StoreReadOnly
 from rlm_mem.http.encoding import encode, problem_response
 from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.http.streams import SERVED, Exchange
-from rlm_mem.operations.etags import PreconditionFailed
 from rlm_mem.operations.operation import Context, Operation, Reply
-from rlm_mem.operations.paging import next_link
-from rlm_mem.operations.parts import PARTS
 from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
+from rlm_mem.operations.traits import PreconditionFailed, next_link
+from rlm_mem.operations.types import PARTS
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.operations.operation import Operation, parts_of
-from rlm_mem.operations.parts import PARTS
 from rlm_mem.operations.problems import MEDIA_TYPE, Problem
 from rlm_mem.operations.registry import ROUTES
+from rlm_mem.operations.types import PARTS
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import TypeRegistry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import shutil
 import tempfile
@@ -12,25 +13,121 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 
 from rlm_mem.http.encoding import encode
 from rlm_mem.http.limits import BodyTooLarge
 from rlm_mem.http.openapi import document
-from rlm_mem.http.sse import event, finished, run_events, stream, wants_events
-from rlm_mem.operations.answers import answer_of
 from rlm_mem.operations.asking import AskRequest, RunEventOut, RunEvents, limits_of, run_out
-from rlm_mem.operations.moving import MOST_UPLOAD_BYTES, ExportQuery, ImportQuery
+from rlm_mem.operations.moving import MOST_UPLOAD_BYTES, ExportQuery, Imported, ImportQuery, import_file
+from rlm_mem.operations.operation import EVENT_STREAM
 from rlm_mem.operations.problems import Problem, Refused
-from rlm_mem.operations.uploads import Imported, import_file
+from rlm_mem.operations.shapes import answer_of
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.requests import Request as HttpRequest
 
-    from rlm_mem.operations.runs import RunKind
+    from rlm_mem.operations.runs import LiveRun, RunKind
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["SERVED", "Exchange"]
+__all__ = [
+    "Exchange",
+    "SERVED",
+    "event",
+    "finished",
+    "run_events",
+    "stream",
+    "wants_events",
+]
+
+_QUIET = 15.0
+"""Seconds after which a comment shows that the connection still stands."""
+
+
+def wants_events(request: Request) -> bool:
+    """Whether the client asks for a stream rather than for one document at the end."""
+    accepted = [
+        part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")
+    ]
+    return EVENT_STREAM in accepted
+
+
+def event(name: str, data: Any, number: int | None = None) -> bytes:
+    """One event; its data is one line of JSON."""
+    head = f"event: {name}\n" if number is None else f"id: {number}\nevent: {name}\n"
+    return head.encode() + b"data: " + encode(data) + b"\n\n"
+
+
+def stream(events: AsyncIterator[bytes]) -> StreamingResponse:
+    """A response that sends events as they come, and comments while none come."""
+    return StreamingResponse(
+        _with_comments(events), media_type=EVENT_STREAM, headers={"X-Accel-Buffering": "no"}
+    )
+
+
+async def _with_comments(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    waiting: asyncio.Future[bytes] | None = None
+    try:
+        while True:
+            waiting = waiting or asyncio.ensure_future(anext(events))
+            done, _ = await asyncio.wait({waiting}, timeout=_QUIET)
+            if not done:
+                yield b": still here\n\n"
+                continue
+            try:
+                part = waiting.result()
+            except StopAsyncIteration:
+                return
+            waiting = None
+            yield part
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+            with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+                await waiting
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def run_events(run: LiveRun, after: int = 0, *, owned: bool) -> AsyncIterator[bytes]:
+    """The events of a run.
+
+    Args:
+        after: number of the last event that the client has.
+        owned: the run was begun for this client alone: when it leaves, the run ends.
+    """
+    try:
+        async for one in run.follow(after):
+            yield event(one.kind, one.data, one.seq)
+    finally:
+        if owned and run.state == "running":
+            run.cancel()
+
+
+async def finished(run: LiveRun, request: Request) -> bool:
+    """Wait for the end of a run; False when the client left first, which ends the run."""
+
+    async def to_its_end() -> None:
+        async for _ in run.follow():
+            pass
+
+    async def until_gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    ended, gone = asyncio.create_task(to_its_end()), asyncio.create_task(until_gone())
+    try:
+        await asyncio.wait({ended, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return ended.done()
+    finally:
+        if not ended.done():
+            run.cancel()
+        for task in (ended, gone):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from rlm_mem import __version__
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp import prompts, resources
-from rlm_mem.mcp.tool import OfferedTool, input_schema, object_schema
+from rlm_mem.mcp.service import OfferedTool, input_schema, object_schema
 from rlm_mem.operations.context import in_words
 from rlm_mem.sandbox.stopping import Stop
 from rlm_mem.telemetry import carried

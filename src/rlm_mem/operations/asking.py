@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct, field, to_builtins
 
 from rlm_mem.operations import tool_types
-from rlm_mem.operations.answers import (
+from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
+from rlm_mem.operations.problems import Problem
+from rlm_mem.operations.runs import Kind, LiveRun, RunKind, State
+from rlm_mem.operations.shapes import (
     CitedAnswer,
     CitedConclusion,
     Conclusion,
@@ -20,9 +23,6 @@ from rlm_mem.operations.answers import (
     on_step,
     sources,
 )
-from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
-from rlm_mem.operations.problems import Problem
-from rlm_mem.operations.runs import Kind, LiveRun, RunKind, State
 from rlm_mem.operations.types import (
     Line,
     Question,

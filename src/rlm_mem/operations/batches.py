@@ -12,11 +12,11 @@ from msgspec import Meta, Struct
 from rlm_mem.errors import RlmMemError
 from rlm_mem.operations import chunks, links
 from rlm_mem.operations.chunks import ChunkChange, NewChunk, RememberRequest, RememberResponse, UndoRequest
-from rlm_mem.operations.etags import PreconditionFailed
 from rlm_mem.operations.links import LinkRequest, LinkState
 from rlm_mem.operations.operation import Context, Operation, Reply
 from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
 from rlm_mem.operations.shapes import ChunkOut
+from rlm_mem.operations.traits import PreconditionFailed
 from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter
 
 __all__ = ["OPERATIONS"]

@@ -9,11 +9,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations import tool_types
-from rlm_mem.operations.etags import etag, matched, not_modified
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
-from rlm_mem.operations.paging import decode_cursor, encode_cursor
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import ChunkOut, ChunkSummary, chunk_out, summary_of
+from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, not_modified
 from rlm_mem.operations.types import (
     ChunkType,
     Confidence,

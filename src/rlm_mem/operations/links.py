@@ -10,11 +10,10 @@ from rlm_mem.chunk import STATED_LINK_TYPES
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations import tool_types
 from rlm_mem.operations.chunks import ChunkPage
-from rlm_mem.operations.etags import etag, matched
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
-from rlm_mem.operations.paging import decode_cursor, encode_cursor, page_of
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import Neighbour, iso, neighbour, summary_of
+from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, page_of
 from rlm_mem.operations.types import Confidence, Cursor, Limit, LongText, Request, Time, TypeFilter
 
 __all__ = ["OPERATIONS", "LinkRequest", "LinkState", "link", "unlink"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from rlm_mem.memory import Memory
-    from rlm_mem.operations.handles import Handles
+    from rlm_mem.operations.context import Handles
     from rlm_mem.operations.runs import RunRegistry
     from rlm_mem.operations.types import Request
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, to_builtins
 
 from rlm_mem.operations import tool_types
-from rlm_mem.operations.answers import TokenUsage
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
-from rlm_mem.operations.paging import decode_cursor, encode_cursor
+from rlm_mem.operations.shapes import TokenUsage
+from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Time, utc
 from rlm_mem.recall.outcome import OutcomeWord
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from rlm_mem.operations import (
-    about,
     asking,
     batches,
-    care,
     chunks,
     links,
     moving,
     personas,
     records,
     reviews,
+    server,
     sessions,
-    tier_care,
     tiers,
 )
 from rlm_mem.operations.operation import Operation
@@ -22,18 +20,16 @@ from rlm_mem.operations.operation import Operation
 __all__ = ["OPERATIONS", "ROUTES"]
 
 OPERATIONS: tuple[Operation, ...] = (
-    *about.OPERATIONS,
+    *server.OPERATIONS,
     *chunks.OPERATIONS,
     *links.OPERATIONS,
     *batches.OPERATIONS,
     *asking.OPERATIONS,
     *sessions.OPERATIONS,
     *tiers.OPERATIONS,
-    *tier_care.OPERATIONS,
     *reviews.OPERATIONS,
     *personas.OPERATIONS,
     *records.OPERATIONS,
-    *care.OPERATIONS,
     *moving.OPERATIONS,
 )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.paging import page_of
+from rlm_mem.operations.traits import page_of
 from rlm_mem.operations.types import Cursor, Limit, Line, Request
 
 if TYPE_CHECKING:

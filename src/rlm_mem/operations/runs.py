@@ -183,8 +183,8 @@ class LiveRun:
             wake()
 
     def _end(self, state: State, failure: BaseException | None) -> None:
-        from rlm_mem.operations.answers import answer_of
         from rlm_mem.operations.problems import problem_of
+        from rlm_mem.operations.shapes import answer_of
 
         self._flush_text()
         self.state, self.failure, self.finished_at = state, failure, _now()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from msgspec import Meta, Struct, field
 
 from rlm_mem.operations import tool_types
-from rlm_mem.operations.answers import CitedAnswer, RecallAnswer, answer_of, cited_answer
 from rlm_mem.operations.asking import Budgets, limits_of
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
+from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, answer_of, cited_answer
 from rlm_mem.operations.types import ChunkId, Confidence, LongText, Question, Request
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ __all__ = [
     "Line",
     "LinkType",
     "LongText",
+    "PARTS",
     "Question",
     "Request",
     "Revision",
@@ -157,3 +158,20 @@ class Request(Struct, forbid_unknown_fields=True, kw_only=True):
 def utc(time: str | None) -> str | None:
     """A time as records hold it (UTC), to be compared with theirs; a day stays one."""
     return time if time is None or len(time) <= 10 else format_time(parse_time(time))
+
+
+PARTS: dict[str, Any] = {
+    "chunk_id": ChunkId,
+    "target_id": ChunkId,
+    "link_type": LinkType,
+    "handle": Handle,
+    "run_id": RunId,
+    "trajectory_id": TrajectoryId,
+    "case_id": CaseId,
+    "transition_id": Annotated[
+        str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$(?!\n)", description="Id of a transition.")
+    ],
+    "slider": Annotated[
+        str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$(?!\n)", description="Name of a slider.")
+    ],
+}

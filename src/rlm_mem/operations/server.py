@@ -1,0 +1,217 @@
+"""The server and its store: what answers, figures, checks and repair, checkpoint, sync, rebuild of the index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from rlm_mem.errors import RlmMemError
+from rlm_mem.operations.links import TagCount
+from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.tiers import DryRun
+from rlm_mem.operations.types import Request
+
+__all__ = [
+    "OPERATIONS",
+]
+
+_GROUP = "server"
+
+
+class About(Struct):
+    """What answers here: which memory, by which model, within which limits."""
+
+    version: str
+    namespace: str
+    read_only: bool
+    model: str
+    chunk_types: list[str]
+    link_types: list[str]
+
+
+class Status(Struct):
+    """How much is remembered here, and how questions are answered."""
+
+    namespace: str
+    version: str
+    memories: int
+    archived: int
+    tokens: int
+    conversations: int
+    links: int
+    first_at: str | None
+    last_at: str | None
+    by_type: dict[str, int]
+    tags: list[TagCount]
+    model: str
+    read_only: bool
+    open_recalls: int
+
+
+def _about(context: Context, _: object) -> About:
+    from rlm_mem import __version__
+
+    store = context.memory.store
+    try:
+        model = context.memory.llm.name
+    except RlmMemError as error:
+        model = f"not usable: {error}"
+    return About(
+        __version__, store.namespace, context.settings.read_only, model, list(store.types.chunk_types),
+        list(store.types.link_types),
+    )  # fmt: skip
+
+
+def _status(context: Context, _: object) -> Status:
+    from rlm_mem import __version__
+
+    figures: dict[str, Any] = context.memory.store.get_stats()
+    try:
+        model = context.memory.llm.name
+    except RlmMemError as error:
+        model = f"not usable: {error}"
+    return Status(
+        namespace=context.memory.store.namespace,
+        version=__version__,
+        memories=figures["chunk_count"],
+        archived=figures["archived_count"],
+        tokens=figures["total_tokens"],
+        conversations=figures["conversations"],
+        links=figures["links"],
+        first_at=figures["first_at"],
+        last_at=figures["last_at"],
+        by_type=figures["by_type"],
+        tags=[TagCount(tag, count) for tag, count in context.memory.tags(20)],
+        model=model,
+        read_only=context.settings.read_only,
+        open_recalls=len(context.handles),
+    )
+
+
+_CARE = "care"
+
+
+class FindingOut(Struct):
+    """One thing that is not as it should be; ``file`` is relative to the store."""
+
+    code: str
+    message: str
+    file: str | None
+    chunk_id: str | None
+    target_id: str | None
+    link_type: str | None
+
+
+class Checked(Struct):
+    """What is not as it should be; empty in a sound memory."""
+
+    findings: list[FindingOut]
+
+
+class RepairOut(Struct):
+    """What was, or would be, done about a finding; ``manual``: only a person can decide."""
+
+    finding: FindingOut
+    action: str
+    done: bool
+    manual: bool
+    error: str | None
+
+
+class Repaired(Struct):
+    """What was, or with ``dry_run`` would be, mended."""
+
+    dry_run: bool
+    repairs: list[RepairOut]
+
+
+class Synced(Struct):
+    """Files that were added, changed or removed by hand since the index last saw them."""
+
+    added: list[str]
+    changed: list[str]
+    removed: list[str]
+    unreadable: list[str]
+
+
+class Checkpointed(Struct):
+    """What was written."""
+
+    figures: dict[str, Any]
+
+
+def _finding(one: Any) -> FindingOut:
+    return FindingOut(one.code, one.message, one.file, one.chunk_id, one.target_id, one.link_type)
+
+
+def _check(context: Context, _: object) -> Checked:
+    return Checked([_finding(one) for one in context.memory.check()])
+
+
+def _repair(context: Context, request: DryRun) -> Repaired:
+    dry_run: bool = request.dry_run
+    return Repaired(
+        dry_run,
+        [
+            RepairOut(_finding(one.finding), one.action, one.done, one.manual, one.error)
+            for one in context.memory.repair(dry_run=dry_run)
+        ],
+    )
+
+
+def _checkpoint(context: Context, _: object) -> Checkpointed:
+    return Checkpointed(context.memory.store.checkpoint())
+
+
+def _synced(report: Any) -> Synced:
+    return Synced(list(report.added), list(report.changed), list(report.removed), list(report.unreadable))
+
+
+def _sync(context: Context, _: object) -> Synced:
+    return _synced(context.memory.sync())
+
+
+def _rebuild(context: Context, _: object) -> Synced:
+    return _synced(context.memory.rebuild_index())
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation("GET", "/about", "getAbout", "What answers here.", _GROUP, run=_about, response=About),
+    Operation("GET", "/openapi.json", "getDocument", "This document.", _GROUP, response=dict[str, Any]),
+    Operation(
+        "",
+        "",
+        "getStatus",
+        "How much is remembered, and what answers.",
+        _GROUP,
+        run=_status,
+        request=Request,
+        response=Status,
+        tool=Tool(
+            name="status",
+            title="Memory status",
+            description="How much is remembered, about what, since when, and which model answers recall.",
+        ),
+    ),
+    Operation(
+        "POST", "/check", "check", "Every integrity check over files, links and index.", _CARE,
+        run=_check, response=Checked,
+    ),
+    Operation(
+        "POST", "/repair", "repair", "Mend what can be mended without deleting content; by default a dry run.",
+        _CARE, run=_repair, request=DryRun, response=Repaired, writes=True,
+    ),
+    Operation(
+        "POST", "/checkpoint", "checkpoint", "Fold access counts into the files and write the JSON views.", _CARE,
+        run=_checkpoint, response=Checkpointed, writes=True,
+    ),
+    Operation(
+        "POST", "/sync", "sync", "Notice files changed by hand or by git.", _CARE,
+        run=_sync, response=Synced, writes=True,
+    ),
+    Operation(
+        "POST", "/rebuild", "rebuildIndex", "Build the index anew from the files.", _CARE,
+        run=_rebuild, response=Synced, writes=True,
+    ),
+)  # fmt: skip

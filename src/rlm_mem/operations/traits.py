@@ -1,0 +1,126 @@
+"""Conditional and paged operations: ETags (RFC 9110, section 13) and cursors that stay good while others write."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from rlm_mem.errors import NotFoundError, RlmMemError
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.operations.operation import Context
+
+__all__ = [
+    "PreconditionFailed",
+    "decode_cursor",
+    "encode_cursor",
+    "etag",
+    "matched",
+    "next_link",
+    "not_modified",
+    "page_of",
+    "tags_in",
+]
+
+_TAG = re.compile(r'(?:W/)?"[^"]*"')
+
+
+class PreconditionFailed(RlmMemError):
+    """The chunk has another revision than the If-Match header names."""
+
+
+def etag(chunk: Chunk) -> str:
+    """The strong ETag of a chunk: its revision. Reads are counted elsewhere, so it names the whole content."""
+    return f'"{chunk.revision}"'
+
+
+def tags_in(header: str) -> list[str]:
+    """The tags of an If-Match or If-None-Match header; ``*`` stands for any."""
+    return ["*"] if header.strip() == "*" else _TAG.findall(header)
+
+
+def not_modified(context: Context, chunk: Chunk) -> bool:
+    """Whether the client has this revision already (weak comparison)."""
+    if context.if_none_match is None:
+        return False
+    known = tags_in(context.if_none_match)
+    return "*" in known or etag(chunk) in [tag.removeprefix("W/") for tag in known]
+
+
+@contextlib.contextmanager
+def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Iterator[None]:
+    """Hold the write lock while the chunk has a revision that If-Match names; without that header, just go on.
+
+    Raises:
+        PreconditionFailed: it has another one. NotFoundError: there is no such chunk.
+    """
+    if context.if_match is None:
+        yield
+        return
+    wanted = tags_in(context.if_match)
+    with context.memory.batch():
+        store = context.memory.store
+        chunk = store.get_archived(chunk_id) if archived else store.get_chunk(chunk_id, track=False)
+        if chunk is None:
+            raise NotFoundError(f"there is no chunk {chunk_id}")
+        if "*" not in wanted and etag(chunk) not in wanted:
+            raise PreconditionFailed(
+                f"{chunk_id} is at revision {chunk.revision} by now",
+                hint="Read it again, and send the ETag that comes with it.",
+            )
+        yield
+
+
+_T = TypeVar("_T")
+
+
+def encode_cursor(kind: str, *place: Any) -> str:
+    """A cursor for a place in the list ``kind``."""
+    data = msgspec.json.encode([kind, *place])
+    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
+
+
+def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
+    """The place that a cursor names.
+
+    Raises:
+        NotFoundError: it is no cursor of this list.
+    """
+    try:
+        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        found, *place = msgspec.json.decode(data, type=list[Any])
+        if found == kind:
+            return msgspec.convert(place, shape)
+    except (binascii.Error, ValueError, RecursionError, msgspec.MsgspecError):
+        pass  # not ours: said below, like a cursor of another list
+    raise NotFoundError("there is no page at this cursor", hint="Use the next_cursor of a page of this list.")
+
+
+def page_of(
+    kind: str, items: Sequence[_T], key: Callable[[_T], Any], shape: Any, cursor: str | None, limit: int
+) -> tuple[list[_T], str | None]:
+    """A page of a list that is sorted by ``key``, a tuple of plain data, and the cursor of the next one.
+
+    The place is the key of the last item handed out, so it stays good when that item is gone.
+    """
+    start = 0
+    if cursor is not None:
+        start = bisect_right([key(item) for item in items], decode_cursor(kind, cursor, shape))
+    here = list(items[start : start + limit])
+    more = start + limit < len(items)
+    return here, encode_cursor(kind, *key(here[-1])) if more and here else None
+
+
+def next_link(path: str, parameters: Sequence[tuple[str, str]], cursor: str) -> str:
+    """The Link header of a page: the same question with the next cursor (RFC 8288)."""
+    kept = [(name, value) for name, value in parameters if name != "cursor"]
+    return f'<{path}?{urlencode([*kept, ("cursor", cursor)])}>; rel="next"'
