@@ -1,28 +1,81 @@
-"""Connections to the index: one per thread, renewed when the file under them is replaced or the process forks."""
+"""Connections to the index: one per thread, renewed when the file under them is replaced or the process forks.
+
+The index is derived from the files: where a call meets a damaged one, it is set aside and built anew, and the call is
+repeated.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from rlm_mem.errors import StoreClosed
+from rlm_mem.errors import CorruptStore, StoreClosed
 from rlm_mem.store.core import files
 from rlm_mem.store.core.rows import Encode
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.row_writer import LocalRowWriter
 from rlm_mem.store.local.transaction import Transaction
 
-__all__ = ["Connections"]
-
+__all__ = ["Connections", "DamagedSnapshot", "healed"]
 
 _CLOSED = -1  # no inode
+_ATTEMPTS = 3
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
-class _OfThread(threading.local):
+class DamagedSnapshot(Exception):
+    """Files of postings are missing or do not fit together; internal: they are made anew, no caller sees this."""
+
+
+class DerivedIndex(Protocol):
+    """What the connections ask of the index that they lead to."""
+
+    def sync(self) -> object:
+        """Take up what is in the files and not in the index."""
+        ...
+
+    def heal(self, error: Exception, known: int) -> bool:
+        """Build a damaged index anew; False where the error says something else."""
+        ...
+
+    def forget_postings(self) -> None:
+        """Read the files of postings anew at the next search."""
+        ...
+
+
+class _Connected(Protocol):
+    """What asks the index through its connections."""
+
+    @property
+    def _connections(self) -> Connections: ...
+
+
+_C = TypeVar("_C", bound=_Connected)
+
+
+def healed(method: Callable[Concatenate[_C, _P], _T]) -> Callable[Concatenate[_C, _P], _T]:
+    """Repeat a method on a new index where the present one turns out to be damaged."""
+
+    @functools.wraps(method)
+    def call(self: _C, /, *args: _P.args, **named: _P.kwargs) -> _T:
+        known = self._connections.generation
+        try:
+            return method(self, *args, **named)
+        except (sqlite3.Error, CorruptStore, DamagedSnapshot) as error:
+            return self._connections.ask_again(lambda: method(self, *args, **named), error, known)
+
+    return call
+
+
+class _ThreadState(threading.local):
     """What belongs to one thread."""
 
     connection: sqlite3.Connection | None = None
@@ -35,11 +88,11 @@ class Connections:
 
     Args:
         database: the index file.
-        encode: see RowWriter.
+        encode: makes the encoded segments of a chunk.
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
-        on_new_file: called when the file is another one than before although the store is in use (somebody deleted
-            or replaced the index, to have it built anew).
+        index: what is at the other end. Its ``sync`` is called when the file is another one than before although the
+            store is in use (somebody deleted or replaced the index, to have it built anew).
     """
 
     def __init__(
@@ -49,21 +102,49 @@ class Connections:
         *,
         wait_seconds: float,
         read_only: bool,
-        on_new_file: Callable[[], object],
+        index: DerivedIndex,
     ) -> None:
         self.database = database
         self.in_memory: sqlite3.Connection | None = None
         self._encode = encode
         self._wait_seconds = wait_seconds
         self._read_only = read_only
-        self._on_new_file = on_new_file
-        self._mine = _OfThread()
+        self._index = index
+        self.thread = _ThreadState()
         self._all: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
         self._renewing = threading.RLock()
         self._pid = os.getpid()
         self._inode: int | None = None
         self._closed = False
+        self.generation = 0
+        """Raised each time that a damaged index was set aside."""
+
+    def ask_again(
+        self, ask: Callable[[], _T], error: sqlite3.Error | CorruptStore | DamagedSnapshot, known: int
+    ) -> _T:
+        """What ``ask`` returns once the damage that it met is repaired.
+
+        Args:
+            ask: the call that failed.
+            error: how it failed; raised, as the project's own, where it does not tell of damage.
+            known: the generation of the index in which it failed.
+        """
+        for _ in range(_ATTEMPTS):
+            if isinstance(error, DamagedSnapshot):
+                self._index.forget_postings()
+            elif not self._index.heal(error, known):
+                if isinstance(error, CorruptStore):
+                    raise error
+                raise schema.sqlite_error(error, str(self.database)) from error
+            known = self.generation
+            try:
+                return ask()
+            except (sqlite3.Error, CorruptStore, DamagedSnapshot) as next_error:
+                error = next_error
+        raise CorruptStore(  # another program damages it again and again
+            f"{self.database} is damaged: {error}", hint="repeat the question"
+        ) from error
 
     def index_in_memory(self) -> sqlite3.Connection:
         """Use an index in memory from now on: for stores that cannot be written."""
@@ -79,8 +160,8 @@ class Connections:
         if self.in_memory is not None:
             return self.in_memory
         if os.getpid() != self._pid:  # forked: SQLite connections must not cross, not even to be closed
-            self._mine, self._all, self._pid = _OfThread(), [], os.getpid()
-        connection = self._mine.connection
+            self.thread, self._all, self._pid = _ThreadState(), [], os.getpid()
+        connection = self.thread.connection
         if connection is not None:
             if connection.in_transaction or self.same_file():
                 return connection
@@ -93,17 +174,8 @@ class Connections:
         connection = self.get()
         if self.in_memory is not None:
             return LocalRowWriter(connection, self._encode)
-        assert self._mine.rows is not None
-        return self._mine.rows
-
-    @property
-    def transaction(self) -> Transaction | None:
-        """The transaction that the calling thread is in."""
-        return self._mine.transaction
-
-    @transaction.setter
-    def transaction(self, value: Transaction | None) -> None:
-        self._mine.transaction = value
+        assert self.thread.rows is not None
+        return self.thread.rows
 
     def another(self) -> sqlite3.Connection:
         """A connection that belongs to no thread, for the caller to close."""
@@ -129,12 +201,12 @@ class Connections:
                 raise schema.sqlite_error(error, str(self.database)) from error
         with self._renewing:
             former, self._inode = self._inode, os.stat(self.database).st_ino
-            self._mine.connection = connection
-            self._mine.rows = LocalRowWriter(connection, self._encode)
+            self.thread.connection = connection
+            self.thread.rows = LocalRowWriter(connection, self._encode)
             with self._guard:
                 self._all.append(connection)
             if former not in (None, self._inode) and not self._read_only:
-                self._on_new_file()  # other threads wait: what they would read now is not complete
+                self._index.sync()  # other threads wait: what they would read now is not complete
         return connection
 
     def drop(self) -> None:
@@ -143,11 +215,11 @@ class Connections:
         Another thread may be in the middle of a statement: its connection is closed when the store is (closing it
         under the statement crashes the process).
         """
-        mine = self._mine.connection
+        mine = self.thread.connection
         if mine is not None:
             with contextlib.suppress(sqlite3.Error):
                 mine.close()
-        self._mine = _OfThread()
+        self.thread = _ThreadState()
         if self._inode is not None:
             self._inode = _CLOSED  # from now on a new file may get the number of the old one
 

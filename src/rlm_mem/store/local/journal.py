@@ -1,4 +1,4 @@
-"""How the SQLite index is written: its journal, its write lock, and the mark of commits that are not synced.
+"""How the SQLite index is written: its write lock, its commit, and the mark of commits that are not synced.
 
 Files are synced before a write is acknowledged; the index can be built anew from them, so its commits are not synced
 one by one, which would add half to all of the cost of a write. A process that is killed loses nothing by that. Whether
@@ -17,9 +17,11 @@ import time
 from functools import cache
 from pathlib import Path
 
+from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core import files
+from rlm_mem.store.local import schema
 
-__all__ = ["UnsyncedMark", "commit", "take_lock", "use_rollback_journal"]
+__all__ = ["UnsyncedMark", "commit"]
 
 _LOCK_EVERY = 0.003  # seconds between two tries for the write lock
 _COMMIT_EVERY = 0.0005  # seconds between two tries to commit while somebody reads
@@ -30,32 +32,19 @@ _OF_ONE_MACHINE = frozenset(
 )
 
 
-def use_rollback_journal(connection: sqlite3.Connection) -> None:
-    """Leave the write-ahead log of former versions behind, unless one of those has the index open just now."""
-    try:
-        connection.execute("PRAGMA journal_mode=TRUNCATE")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise
+def commit(connection: sqlite3.Connection) -> None:
+    """Commit as soon as the last reader is done; new ones wait meanwhile, as do all writers."""
+    _retried_while_busy(connection, "COMMIT", _COMMIT_EVERY)
 
 
-def take_lock(connection: sqlite3.Connection) -> None:
-    """Begin to write, trying at even intervals for as long as the connection would wait.
+def _retried_while_busy(connection: sqlite3.Connection, statement: str, every: float) -> None:
+    """Execute a statement, trying at even intervals for as long as the connection would wait.
 
     SQLite's own waits grow to 100 ms, so that whoever has waited longest tries least often: with ten writers some
     waited half a minute while newcomers went ahead (benchmarks/soak.py).
     """
-    _patiently(connection, "BEGIN IMMEDIATE", _LOCK_EVERY)
-
-
-def commit(connection: sqlite3.Connection) -> None:
-    """Commit as soon as the last reader is done; new ones wait meanwhile, as do all writers."""
-    _patiently(connection, "COMMIT", _COMMIT_EVERY)
-
-
-def _patiently(connection: sqlite3.Connection, statement: str, every: float) -> None:
-    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-    until = time.monotonic() + patience / 1000
+    timeout = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    until = time.monotonic() + timeout / 1000
     connection.execute("PRAGMA busy_timeout=0")
     try:
         while True:
@@ -68,7 +57,7 @@ def _patiently(connection: sqlite3.Connection, statement: str, every: float) -> 
             else:
                 return
     finally:
-        connection.execute(f"PRAGMA busy_timeout={patience}")
+        connection.execute(f"PRAGMA busy_timeout={timeout}")
 
 
 class UnsyncedMark:
@@ -97,19 +86,32 @@ class UnsyncedMark:
         return [self._folder / name for name in names if name.startswith(_PREFIX) and name != mine]
 
     def begin(self, connection: sqlite3.Connection) -> None:
-        """Take the write lock for a transaction that is not synced when it is committed."""
+        """Take the write lock for a transaction that is not synced when it is committed; ``end`` must follow it.
+
+        Raises:
+            StorageError: a newer program has taken the index over since it was opened here. What this version would
+                write cannot fit the newer tables.
+        """
         if self._usable is None:
             self._usable = _file_system(self._folder) in _OF_ONE_MACHINE
-        if not self._usable:
-            take_lock(connection)
-            return
-        connection.execute("PRAGMA synchronous=OFF")
+        if self._usable:
+            connection.execute("PRAGMA synchronous=OFF")
         try:
-            take_lock(connection)
-            self._raise()
+            _retried_while_busy(connection, "BEGIN IMMEDIATE", _LOCK_EVERY)
+            if self._usable:
+                self._make()
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version > schema.INDEX_VERSION:
+                raise schema.newer_version(version)
+            if version < schema.INDEX_VERSION:
+                raise CorruptStore(
+                    "the index was emptied by another program: nothing was changed",
+                    hint="run: rlm-mem index rebuild",
+                )
         except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):  # of a damaged index; what matters is the first error
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
             self.end(connection)
             raise
 
@@ -123,7 +125,7 @@ class UnsyncedMark:
         """Sync everything committed so far and remove the mark, unless another process writes just now."""
         if not self._used or not self._boot:
             return
-        patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+        timeout = connection.execute("PRAGMA busy_timeout").fetchone()[0]
         connection.execute("PRAGMA busy_timeout=0")
         connection.execute("PRAGMA synchronous=FULL")
         try:
@@ -145,10 +147,9 @@ class UnsyncedMark:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(f"PRAGMA busy_timeout={patience}")
+            connection.execute(f"PRAGMA busy_timeout={timeout}")
 
-    def _raise(self) -> None:
-        assert self._boot
+    def _make(self) -> None:
         mark = self._folder / (_PREFIX + self._boot)
         if not mark.exists():
             try:

@@ -19,8 +19,8 @@ from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Versio
 from rlm_mem.store.core.read_counts import ReadBuffer
 from rlm_mem.store.core.rows import ACTIVE, ChunkRow
 from rlm_mem.store.local import redo, schema
+from rlm_mem.store.local.connections import healed
 from rlm_mem.store.local.events import EventLog
-from rlm_mem.store.local.healing import healed
 from rlm_mem.store.local.history import former_versions
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.local_files import LocalBrainFiles
@@ -91,7 +91,7 @@ class LocalBackend(LocalIndex):
         """Hold the write lock; what is written inside appears at the end, or not at all. Nests."""
         if self.read_only:
             raise StoreReadOnly(f"the store {self.layout.base} was opened read-only")
-        outer = self._connections.transaction
+        outer = self._connections.thread.transaction
         if outer is not None:
             yield outer
             return
@@ -100,7 +100,7 @@ class LocalBackend(LocalIndex):
                 self._begin()
         except sqlite3.Error as error:
             raise schema.sqlite_error(error, str(self.layout.base)) from error
-        rows, known = self._connections.rows, self.index_generation
+        rows, known = self._connections.rows, self._connections.generation
         current = Transaction(
             self.connection,
             self.layout,
@@ -108,7 +108,7 @@ class LocalBackend(LocalIndex):
             durable=self.config.store.durability == "full",
             keep_versions=self.config.store.keep_versions,
         )
-        self._connections.transaction = current
+        self._connections.thread.transaction = current
         reads = self._reads.take()
         try:
             if reads:
@@ -119,7 +119,7 @@ class LocalBackend(LocalIndex):
         except BaseException as error:
             current.rollback()
             self._reads.put_back(reads)
-            self._connections.transaction = None
+            self._connections.thread.transaction = None
             if isinstance(error, Exception) and self.heal(error, known):
                 raise CorruptStore(
                     "the index was damaged and has been built anew: nothing was changed",
@@ -129,7 +129,7 @@ class LocalBackend(LocalIndex):
                 raise schema.sqlite_error(error, "the index") from error
             raise
         finally:
-            self._connections.transaction = None
+            self._connections.thread.transaction = None
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
         self._log.append(current.events)
@@ -137,11 +137,11 @@ class LocalBackend(LocalIndex):
     @healed
     def _begin(self) -> None:
         connection = self.connection
-        schema.begin(connection, self._mark)
+        self._mark.begin(connection)
         while redo.waiting(self.layout):  # whoever held the lock before was killed in the middle of a write
             connection.execute("ROLLBACK")
             self.sync()
-            schema.begin(connection, self._mark)
+            self._mark.begin(connection)
 
     def fold_reads(self) -> int:
         """Write access counts that only the index knows into the files; how many files were written."""
@@ -154,8 +154,7 @@ class LocalBackend(LocalIndex):
     @healed
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk of this namespace, whatever its status."""
-        row = find_row(self.connection, chunk_id)
-        return row if row is not None and row.ns == self.queries.namespace_number(namespace) else None
+        return find_row(self._connections.get(), chunk_id, namespace)
 
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:  # noqa: ARG002 - ids are the store's
         """The row of a chunk, whatever its namespace."""
@@ -164,7 +163,10 @@ class LocalBackend(LocalIndex):
     @healed
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
         """Whether a chunk of another namespace has this id: files are named by ids, so they are the store's."""
-        return self.find(namespace, chunk_id) is None and find_row(self.connection, chunk_id) is not None
+        connection = self._connections.get()
+        return (
+            find_row(connection, chunk_id) is not None and find_row(connection, chunk_id, namespace) is None
+        )
 
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
@@ -185,7 +187,7 @@ class LocalBackend(LocalIndex):
 
     def read(self, row: ChunkRow) -> Chunk | None:
         """The chunk of a row, from its file; None (and a log line) if the file is gone or does not validate."""
-        transaction = self._connections.transaction
+        transaction = self._connections.thread.transaction
         if transaction is not None:
             pending = transaction.pending(row.id)
             if pending is not None:
@@ -215,12 +217,13 @@ class LocalBackend(LocalIndex):
 
     def id_taken(self, chunk: Chunk) -> bool:
         """Whether the index, or a file that it does not hold, has this chunk's id."""
-        names = (
-            self.layout.chunk_path(chunk.id, chunk.metadata.created_at),
-            self.layout.archive_path(chunk.id),
+        active = self.layout.chunk_path(chunk.id, chunk.metadata.created_at)
+        archived = self.layout.archive_path(chunk.id)
+        return (
+            find_row(self.connection, chunk.id) is not None
+            or self.layout.absolute(active).exists()
+            or self.layout.absolute(archived).exists()
         )
-        taken = find_row(self.connection, chunk.id) is not None
-        return taken or any(self.layout.absolute(name).exists() for name in names)
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:  # noqa: ARG002 - ids are the store's
         """Note one read; kept in memory and written to the index in small lots, so that a read never waits."""
@@ -241,7 +244,7 @@ class LocalBackend(LocalIndex):
         patience = min(self.config.store.lock_wait_seconds, 5.0) if wait else 0.0
         connection.execute(f"PRAGMA busy_timeout={int(patience * 1000)}")
         try:
-            schema.begin(connection, self._mark)
+            self._mark.begin(connection)
             self._connections.rows.touch(reads)
             connection.execute("COMMIT")
         except (

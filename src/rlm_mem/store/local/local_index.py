@@ -10,15 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import SyncReport
 from rlm_mem.store.local import redo, schema
-from rlm_mem.store.local.connections import Connections
-from rlm_mem.store.local.healing import Healed, again, healed, shows_damage
+from rlm_mem.store.local.connections import Connections, healed
 from rlm_mem.store.local.journal import UnsyncedMark
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.namespace_postings import NamespacePostings
@@ -56,13 +55,13 @@ class LocalIndex:
             self._encode,
             wait_seconds=config.store.lock_wait_seconds,
             read_only=read_only,
-            on_new_file=self.sync,
+            index=self,
         )
         self._closed = False
         self._mark = UnsyncedMark(self.layout.index)
         self._healing = threading.RLock()
-        self.index_generation = 0
-        """Raised each time that a damaged index was set aside."""
+        self.queries = Queries(self._connections)
+        """Questions that the index alone answers."""
         self._recorded_times: dict[str, int] = {}
         self._postings = NamespacePostings(
             self.layout.index / "postings", None if read_only else self._connections.another
@@ -129,12 +128,12 @@ class LocalIndex:
         Args:
             known: the generation of the index in which the error was met: somebody else may have built another since.
         """
-        damaged = shows_damage(error)
+        damaged = schema.shows_damage(error)
         closed = isinstance(error, sqlite3.ProgrammingError)  # perhaps by another thread that heals
         if not (damaged or closed) or self.in_transaction or self._closed:
             return False
         with self._healing:
-            if self.index_generation == known:
+            if self._connections.generation == known:
                 if not damaged:
                     return False
                 if self.read_only:
@@ -143,7 +142,7 @@ class LocalIndex:
                     if self._connections.same_file():  # else another process has healed it
                         self._set_index_aside(error)
                     self._drop_connections()
-                    self.index_generation += 1
+                    self._connections.generation += 1
                     self.sync()
         return True
 
@@ -185,7 +184,7 @@ class LocalIndex:
     @property
     def in_transaction(self) -> bool:
         """Whether the calling thread is inside ``transaction()``."""
-        return self._connections.transaction is not None
+        return self._connections.thread.transaction is not None
 
     def _encode(self, content: str, skip_before: int, term: Callable[[str], int]) -> bytes:
         from rlm_mem.store.core.segments import encode_segments
@@ -196,14 +195,10 @@ class LocalIndex:
 
     # --- asking ----------------------------------------------------------------------------------------
 
-    @property
-    def queries(self) -> Queries:
-        """Questions that the index alone answers."""
-        return cast("Queries", Healed(self, lambda: Queries(self.connection)))
-
+    @healed
     def retried(self, ask: Callable[[], _T]) -> _T:
         """What ``ask`` returns; asked again where the index turns out to be damaged in the middle of it."""
-        return again(self, ask)
+        return ask()
 
     def forget_postings(self) -> None:
         """Read the files of postings anew at the next search, and make them anew where they are damaged."""
@@ -275,7 +270,7 @@ class LocalIndex:
     def _index_transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
         """The write lock for changes of the index alone."""
         try:
-            schema.begin(connection, self._mark)
+            self._mark.begin(connection)
             yield
             connection.execute("COMMIT")
         except BaseException:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.store.local.healing import DamagedSnapshot
+from rlm_mem.store.local.connections import DamagedSnapshot
 
 if TYPE_CHECKING:
     from rlm_mem.store.local.postings import PostingsIndex

@@ -25,8 +25,8 @@ from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.arrays import union
 from rlm_mem.store.core.lookup import CandidateSource
 from rlm_mem.store.core.segments import DocumentTerms
+from rlm_mem.store.local.connections import DamagedSnapshot
 from rlm_mem.store.local.delta import Delta, empty_delta, load_rows
-from rlm_mem.store.local.healing import DamagedSnapshot
 from rlm_mem.store.local.postings_state import (
     State,
     last_change,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from rlm_mem.store.core.answers import (
     Summary,
     strongest,
 )
+from rlm_mem.store.local.connections import Connections, healed
 
 __all__ = ["Queries"]
 
@@ -23,6 +24,7 @@ _SUMMARY = (
     " created_at, occurred_at, at, revision, access_count, valid_from, valid_to, superseded_by, source"
 )
 _EVER = (-1e15, 1e15)
+_CONVERSATION = "ifnull((SELECT c.conversation FROM conversations c WHERE c.ns = ? AND c.id = ?), -1)"
 _VARIABLES = 900  # SQLite builds exist that take no more than 999 in one statement
 
 
@@ -30,45 +32,86 @@ def _marks(values: Sequence[object]) -> str:
     return ",".join("?" * len(values))
 
 
+def _rarest(connection: sqlite3.Connection, ns: int, tags: Sequence[str]) -> str:
+    if len(tags) == 1:
+        return tags[0]
+
+    def size(tag: str) -> int:
+        counted = connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM tags WHERE ns = ? AND tag = ? LIMIT 10000)", (ns, tag)
+        ).fetchone()
+        return int(counted[0])
+
+    return min(tags, key=size)
+
+
+def _summaries(connection: sqlite3.Connection, namespace: str, rows: Sequence[Any]) -> list[Summary]:
+    tags: dict[int, list[str]] = {}
+    docs = [row[0] for row in rows]
+    for start in range(0, len(docs), _VARIABLES):
+        part = docs[start : start + _VARIABLES]
+        for doc, tag in connection.execute(
+            f"SELECT doc, tag FROM tags WHERE doc IN ({_marks(part)}) ORDER BY tag", part
+        ):
+            tags.setdefault(doc, []).append(tag)
+    return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
+
+
+def _links(
+    connection: sqlite3.Connection, query: str, values: tuple[object, ...], link_type: str | None, limit: int
+) -> Iterator[LinkedChunk]:
+    if link_type is not None:
+        query, values = f"{query} AND l.type = ?", (*values, link_type)
+    query += " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT ?"
+    return (LinkedChunk(*row) for row in connection.execute(query, (*values, limit)))
+
+
 class Queries:
-    """Reads the index through one connection; every method takes the namespace's name."""
+    """Reads the index through the calling thread's connection; every method takes the namespace's name."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
 
+    def _namespace(self, name: str) -> tuple[sqlite3.Connection, int]:
+        """The connection, and the number of a namespace: -1 where it has no chunks; then every query is empty."""
+        connection = self._connections.get()
+        found = connection.execute("SELECT ns FROM namespaces WHERE name = ?", (name,)).fetchone()
+        return connection, int(found[0]) if found else -1
+
+    @healed
     def namespace_number(self, name: str) -> int:
-        """The number of a namespace, -1 where it has no chunks: then every query is empty."""
-        found = self._connection.execute("SELECT ns FROM namespaces WHERE name = ?", (name,)).fetchone()
-        return int(found[0]) if found else -1
+        """The number of a namespace, -1 where it has no chunks."""
+        return self._namespace(name)[1]
 
+    @healed
     def namespaces(self) -> list[tuple[str, int]]:
         """Every namespace with the number of its active chunks."""
-        return self._connection.execute(
-            "SELECT name, coalesce((SELECT sum(chunks) FROM totals t WHERE t.ns = n.ns AND t.status = 0), 0)"
-            " FROM namespaces n ORDER BY name"
-        ).fetchall()
-
-    def _conversation(self, ns: int, conversation_id: str) -> int:
-        found = self._connection.execute(
-            "SELECT conversation FROM conversations WHERE ns = ? AND id = ?", (ns, conversation_id)
-        ).fetchone()
-        return int(found[0]) if found else -1
+        return (
+            self._connections.get()
+            .execute(
+                "SELECT name, coalesce((SELECT sum(chunks) FROM totals t WHERE t.ns = n.ns AND t.status = 0), 0)"
+                " FROM namespaces n ORDER BY name"
+            )
+            .fetchall()
+        )
 
     # --- listings --------------------------------------------------------------------------------------
 
+    @healed
     def list_ids(self, namespace: str, wanted: ListFilter) -> list[str]:
         """Ids that pass the filter, by time then insertion."""
         return [place[0] for place in self.list_places(namespace, wanted)]
 
+    @healed
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
         """As ``list_ids``, each id with its place: time and insertion."""
-        ns = self.namespace_number(namespace)
+        connection, ns = self._namespace(namespace)
         where = ["chunks.ns = ?", "status = ?"]
         values: list[object] = [ns, int(wanted.archived)]
         source, at, doc = "chunks", "chunks.at", "chunks.doc"
         if wanted.tags and not wanted.archived:
             # Start from the rarest tag's rows, which lie in order of time: the cost follows the answer, not the store.
-            first = self._rarest(ns, wanted.tags)
+            first = _rarest(connection, ns, wanted.tags)
             source, at, doc = "tags t CROSS JOIN chunks ON chunks.doc = t.doc", "t.at", "t.doc"
             where += ["t.ns = ?", "t.tag = ?"]
             values += [ns, first]
@@ -85,8 +128,8 @@ class Queries:
             values += [ns, *wanted.any_tags]
         if wanted.conversation_id is not None:
             where[1] = "+status = ?"  # the plus sign: look the conversation up, do not walk along time
-            where.append("conversation = ?")
-            values.append(self._conversation(ns, wanted.conversation_id))
+            where.append(f"conversation = {_CONVERSATION}")
+            values += [ns, wanted.conversation_id]
         if wanted.start is not None:
             where.append(f"{at} >= ?")
             values.append(wanted.start)
@@ -101,49 +144,28 @@ class Queries:
             values += wanted.after
         order = f"{at} DESC, {doc} DESC" if wanted.newest_first else f"{at}, {doc}"
         limit = -1 if wanted.limit is None else wanted.limit
-        return self._connection.execute(
+        return connection.execute(
             f"SELECT chunks.id, {at}, {doc} FROM {source} WHERE {' AND '.join(where)}"
             f" ORDER BY {order} LIMIT ? OFFSET ?",
             (*values, limit, wanted.offset),
         ).fetchall()
 
-    def _rarest(self, ns: int, tags: Sequence[str]) -> str:
-        if len(tags) == 1:
-            return tags[0]
-
-        def size(tag: str) -> int:
-            counted = self._connection.execute(
-                "SELECT count(*) FROM (SELECT 1 FROM tags WHERE ns = ? AND tag = ? LIMIT 10000)", (ns, tag)
-            ).fetchone()
-            return int(counted[0])
-
-        return min(tags, key=size)
-
+    @healed
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
         """Summaries of active chunks in the order asked for; unknown ids are left out."""
-        ns = self.namespace_number(namespace)
+        connection, ns = self._namespace(namespace)
         found: dict[str, Summary] = {}
         wanted = list(dict.fromkeys(ids))
         for start in range(0, len(wanted), _VARIABLES):
             part = wanted[start : start + _VARIABLES]
-            rows = self._connection.execute(
+            rows = connection.execute(
                 f"SELECT {_SUMMARY} FROM chunks WHERE +ns = ? AND +status = 0 AND id IN ({_marks(part)})",
                 (ns, *part),
             ).fetchall()
-            found.update((item.id, item) for item in self._summaries(namespace, rows))
+            found.update((item.id, item) for item in _summaries(connection, namespace, rows))
         return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
 
-    def _summaries(self, namespace: str, rows: Sequence[Any]) -> list[Summary]:
-        tags: dict[int, list[str]] = {}
-        docs = [row[0] for row in rows]
-        for start in range(0, len(docs), _VARIABLES):
-            part = docs[start : start + _VARIABLES]
-            for doc, tag in self._connection.execute(
-                f"SELECT doc, tag FROM tags WHERE doc IN ({_marks(part)}) ORDER BY tag", part
-            ):
-                tags.setdefault(doc, []).append(tag)
-        return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
-
+    @healed
     def timeline(
         self,
         namespace: str,
@@ -154,20 +176,21 @@ class Queries:
         newest_first: bool = False,
     ) -> list[Summary]:
         """Summaries with ``start <= at < end`` in order of time."""
-        ns = self.namespace_number(namespace)
+        connection, ns = self._namespace(namespace)
         order = "DESC" if newest_first else "ASC"
-        rows = self._connection.execute(
+        rows = connection.execute(
             f"SELECT {_SUMMARY} FROM chunks WHERE ns = ? AND status = 0 AND at >= ? AND at < ?"
             f" ORDER BY at {order}, doc {order} LIMIT ?",
             (ns, _EVER[0] if start is None else start, _EVER[1] if end is None else end, limit),
         ).fetchall()
-        return self._summaries(namespace, rows)
+        return _summaries(connection, namespace, rows)
 
+    @healed
     def latest(
         self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
     ) -> list[Summary]:
         """Newest first."""
-        ns = self.namespace_number(namespace)
+        connection, ns = self._namespace(namespace)
         where: list[str] = []
         values: list[object] = []
         if tag is not None:
@@ -176,7 +199,7 @@ class Queries:
             # these few documents.
             docs = [
                 row[0]
-                for row in self._connection.execute(
+                for row in connection.execute(
                     "SELECT doc FROM tags WHERE ns = ? AND tag = ? ORDER BY at DESC, doc DESC LIMIT ?",
                     (ns, tag, limit if conversation_id is None else limit * 4),
                 )
@@ -187,47 +210,52 @@ class Queries:
             where += ["ns = ?", "status = 0"]
             values.append(ns)
         if conversation_id is not None:
-            where.append("conversation = ?")
-            values.append(self._conversation(ns, conversation_id))
+            where.append(f"conversation = {_CONVERSATION}")
+            values += [ns, conversation_id]
         if since is not None:
             where.append("+at >= ?" if tag is not None else "at >= ?")
             values.append(since)
-        rows = self._connection.execute(
+        rows = connection.execute(
             f"SELECT {_SUMMARY} FROM chunks WHERE {' AND '.join(where)} ORDER BY at DESC, doc DESC LIMIT ?",
             (*values, limit),
         ).fetchall()
-        return self._summaries(namespace, rows)
+        return _summaries(connection, namespace, rows)
 
+    @healed
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
         """The next chunks, active and archived, in the order in which they came; or those with these ids."""
         # The plus sign: one walk along the rows, no sorting.
+        connection, ns = self._namespace(namespace)
         some = "" if ids is None else f" AND id IN ({_marks(ids)})"
-        rows = self._connection.execute(
+        rows = connection.execute(
             "SELECT doc, id, status, revision, modified_at, content_hash FROM chunks"
             f" WHERE +ns = ? AND doc > ?{some} ORDER BY doc LIMIT ?",
-            (self.namespace_number(namespace), after, *(ids or ()), limit),
+            (ns, after, *(ids or ()), limit),
         )
         return [ChunkState(*row) for row in rows]
 
     # --- relations -------------------------------------------------------------------------------------
 
+    @healed
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]:
         """Links of a chunk to and from active chunks of its namespace, strongest then newest."""
-        ns = self.namespace_number(namespace)
+        connection, ns = self._namespace(namespace)
         found: list[LinkedChunk] = []
         if direction in ("out", "both"):
-            found += self._links(
+            found += _links(
+                connection,
                 "SELECT t.id, l.type, l.strength, 'out', l.reasoning, l.created_at FROM chunks s"
                 " JOIN links l ON l.doc = s.doc JOIN chunks t ON t.id = l.dst_id AND t.ns = s.ns AND t.status = 0"
                 " WHERE s.id = ? AND s.ns = ? AND s.status = 0",
                 (chunk_id, ns), link_type, limit,
             )  # fmt: skip
         if direction in ("in", "both"):
-            found += self._links(
+            found += _links(
+                connection,
                 "SELECT s.id, l.type, l.strength, 'in', l.reasoning, l.created_at FROM links l"
                 " JOIN chunks s ON s.doc = l.doc AND s.status = 0 WHERE l.dst_id = ? AND s.ns = ?"
                 " AND EXISTS (SELECT 1 FROM chunks t WHERE t.id = l.dst_id AND t.ns = s.ns)",
@@ -235,20 +263,13 @@ class Queries:
             )  # fmt: skip
         return strongest(found)[:limit]
 
-    def _links(
-        self, query: str, values: tuple[object, ...], link_type: str | None, limit: int
-    ) -> Iterator[LinkedChunk]:
-        if link_type is not None:
-            query, values = f"{query} AND l.type = ?", (*values, link_type)
-        query += " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT ?"
-        return (LinkedChunk(*row) for row in self._connection.execute(query, (*values, limit)))
-
+    @healed
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]:
         """Ids before and after a chunk in its conversation, both in reading order."""
-        ns = self.namespace_number(namespace)
-        here = self._connection.execute(
+        connection, ns = self._namespace(namespace)
+        here = connection.execute(
             "SELECT conversation, at, doc FROM chunks WHERE id = ? AND ns = ? AND status = 0", (chunk_id, ns)
         ).fetchone()
         if here is None or here[0] is None:
@@ -259,56 +280,61 @@ class Queries:
             " AND (at {sign} ? OR (at = ? AND doc {sign} ?)) ORDER BY at {order}, doc {order} LIMIT ?"
         )
         values = (ns, conversation, at, at, doc)
-        earlier = self._connection.execute(query.format(sign="<", order="DESC"), (*values, before)).fetchall()
-        later = self._connection.execute(query.format(sign=">", order="ASC"), (*values, after)).fetchall()
+        earlier = connection.execute(query.format(sign="<", order="DESC"), (*values, before)).fetchall()
+        later = connection.execute(query.format(sign=">", order="ASC"), (*values, after)).fetchall()
         return [row[0] for row in reversed(earlier)], [row[0] for row in later]
 
+    @healed
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None:
         """The active chunk with exactly this content in this conversation (None: in no conversation)."""
-        ns = self.namespace_number(namespace)
-        conversation = None if conversation_id is None else self._conversation(ns, conversation_id)
-        found = self._connection.execute(
-            "SELECT id FROM chunks WHERE content_hash = ? AND +ns = ? AND +status = 0 AND +conversation IS ?"
-            " ORDER BY doc LIMIT 1",
-            (digest, ns, conversation),
+        connection, ns = self._namespace(namespace)
+        found = connection.execute(
+            "SELECT id FROM chunks WHERE content_hash = ? AND +ns = ? AND +status = 0 AND +conversation IS"
+            f" {'NULL' if conversation_id is None else _CONVERSATION} ORDER BY doc LIMIT 1",
+            (digest, ns) if conversation_id is None else (digest, ns, ns, conversation_id),
         ).fetchone()
         return found[0] if found else None
 
+    @healed
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
         """Active chunks equal after normalising, newest first."""
-        ns = self.namespace_number(namespace)
+        connection, ns = self._namespace(namespace)
         return [
             row[0]
-            for row in self._connection.execute(
+            for row in connection.execute(
                 "SELECT id FROM chunks WHERE norm_hash = ? AND +ns = ? AND +status = 0 ORDER BY doc DESC LIMIT ?",
                 (digest, ns, limit),
             )
         ]
 
+    @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
         """Every chunk of the namespace, archived ones left out, that holds a link to ``chunk_id``."""
+        connection, ns = self._namespace(namespace)
         return [
             row[0]
-            for row in self._connection.execute(
+            for row in connection.execute(
                 "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND c.ns = ?",
-                (chunk_id, self.namespace_number(namespace)),
+                (chunk_id, ns),
             )
         ]
 
     # --- counts ----------------------------------------------------------------------------------------
 
+    @healed
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
         """Tags of active chunks with their numbers, commonest first."""
-        ns = self.namespace_number(namespace)
-        return self._connection.execute(
+        connection, ns = self._namespace(namespace)
+        return connection.execute(
             "SELECT tag, chunks FROM tag_totals WHERE ns = ? AND chunks > 0 ORDER BY chunks DESC, tag LIMIT ?",
             (ns, -1 if limit is None else limit),
         ).fetchall()
 
+    @healed
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
         """Conversations of active chunks, the one with the newest chunk first."""
-        ns = self.namespace_number(namespace)
-        rows = self._connection.execute(
+        connection, ns = self._namespace(namespace)
+        rows = connection.execute(
             "SELECT id, chunks, (SELECT at FROM chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND"
             " c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = ? AND last_at > ?"
             " ORDER BY last_at DESC, id LIMIT ?",
@@ -316,12 +342,13 @@ class Queries:
         )
         return [ConversationInfo(*row) for row in rows]
 
+    @healed
     def stats(self, namespace: str) -> dict[str, Any]:
         """Totals kept by triggers, so that their cost does not grow with the store."""
-        ns = self.namespace_number(namespace)
+        connection, ns = self._namespace(namespace)
         by_type: dict[str, int] = {}
         counted = {"chunks": 0, "tokens": 0, "bytes": 0, "archived": 0}
-        for status, chunk_type, chunks, tokens, size in self._connection.execute(
+        for status, chunk_type, chunks, tokens, size in connection.execute(
             "SELECT status, type, chunks, tokens, bytes FROM totals WHERE ns = ? AND chunks > 0 ORDER BY type",
             (ns,),
         ):
@@ -333,7 +360,7 @@ class Queries:
             else:
                 counted["archived"] += chunks
         first, last = (
-            self._connection.execute(
+            connection.execute(
                 f"SELECT at FROM chunks WHERE ns = ? AND status = 0 ORDER BY at {order} LIMIT 1", (ns,)
             ).fetchone()
             for order in ("ASC", "DESC")
@@ -348,28 +375,16 @@ class Queries:
             "last_at": _iso(last[0]) if last else None,
         }
 
+    @healed
     def count_rows(self, table: str, namespace: str) -> int:
         """Number of distinct tags, of conversations or of links of a namespace."""
-        ns = self.namespace_number(namespace)
+        connection, ns = self._namespace(namespace)
         query = {
             "tags": "SELECT count(*) FROM tag_totals WHERE ns = ? AND chunks > 0",
             "conversations": "SELECT count(*) FROM conversations WHERE ns = ?",
             "links": "SELECT count(*) FROM links l JOIN chunks c ON c.doc = l.doc WHERE c.ns = ?",
         }[table]
-        return int(self._connection.execute(query, (ns,)).fetchone()[0])
-
-    def ids_of(self, docs: Iterable[int]) -> dict[int, str]:
-        """Chunk ids by document number."""
-        wanted = list(docs)
-        found: dict[int, str] = {}
-        for start in range(0, len(wanted), _VARIABLES):
-            part = wanted[start : start + _VARIABLES]
-            found.update(
-                self._connection.execute(
-                    f"SELECT doc, id FROM chunks WHERE doc IN ({_marks(part)})", part
-                ).fetchall()
-            )
-        return found
+        return int(connection.execute(query, (ns,)).fetchone()[0])
 
 
 def _iso(seconds: float) -> str:

@@ -18,9 +18,16 @@ _ROW_COLUMNS = (
 )
 
 
-def find_row(connection: sqlite3.Connection, chunk_id: str) -> ChunkRow | None:
-    """The row of a chunk id, whatever its namespace and status."""
-    found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
+def find_row(connection: sqlite3.Connection, chunk_id: str, namespace: str | None = None) -> ChunkRow | None:
+    """The row of a chunk id, whatever its status; of one namespace, or of any."""
+    if namespace is None:
+        found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
+    else:
+        found = connection.execute(
+            f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?"
+            " AND +ns = (SELECT ns FROM namespaces WHERE name = ?)",
+            (chunk_id, namespace),
+        ).fetchone()
     return ChunkRow(*found) if found else None
 
 

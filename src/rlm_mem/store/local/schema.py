@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
-from rlm_mem.store.local.journal import UnsyncedMark, use_rollback_journal
 
 __all__ = [
     "INDEX_VERSION",
     "SUMS",
     "analysis_changed",
-    "begin",
     "connect",
     "in_pages",
     "is_damage",
     "migrate",
+    "newer_version",
+    "shows_damage",
     "sqlite_error",
     "translated",
 ]
@@ -165,7 +165,7 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
     it mapped ends (SIGBUS) when another program cuts it short. Readers go on while a writer prepares its change, and
     wait for the moment in which it is committed.
 
-    ``synchronous=NORMAL``, but for the transactions that ``begin`` opens (see ``journal``): after a power cut the index
+    ``synchronous=NORMAL``, but for the transactions that ``journal.UnsyncedMark`` begins: after a power cut the index
     may be behind the files, which the next open notices and adopts; the files themselves are synced before a write is
     acknowledged.
     """
@@ -177,7 +177,7 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
             connection = sqlite3.connect(path, timeout=wait_seconds, check_same_thread=False)
         connection.isolation_level = None
         if not read_only:
-            use_rollback_journal(connection)
+            _use_rollback_journal(connection)
             connection.execute(f"PRAGMA cache_spill={_SPILL_PAGES}")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA temp_store=MEMORY")
@@ -185,6 +185,15 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
         return connection
     except sqlite3.Error as error:
         raise sqlite_error(error, str(path)) from error
+
+
+def _use_rollback_journal(connection: sqlite3.Connection) -> None:
+    """Leave the write-ahead log of former versions behind, unless one of those has the index open just now."""
+    try:
+        connection.execute("PRAGMA journal_mode=TRUNCATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise
 
 
 def _quoted(path: Path) -> str:
@@ -206,7 +215,7 @@ def migrate(connection: sqlite3.Connection) -> bool:
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > INDEX_VERSION:
-            raise _too_new(version)
+            raise newer_version(version)
         for script in MIGRATIONS[version:]:
             for statement in _statements(script):
                 connection.execute(statement)
@@ -219,29 +228,8 @@ def migrate(connection: sqlite3.Connection) -> bool:
     return bool(version == 0)
 
 
-_EMPTIED = "the index was emptied by another program: nothing was changed"
-
-
-def begin(connection: sqlite3.Connection, mark: UnsyncedMark) -> None:
-    """Take the write lock, unless a newer program has taken the index over since it was opened here.
-
-    The commit is not synced; ``mark.end`` must follow it.
-
-    Raises:
-        StorageError: it has. Nothing that this version would write could do justice to the newer tables.
-    """
-    mark.begin(connection)
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version == INDEX_VERSION:
-        return
-    connection.execute("ROLLBACK")
-    mark.end(connection)
-    if version > INDEX_VERSION:
-        raise _too_new(version)
-    raise CorruptStore(_EMPTIED, hint="run: rlm-mem index rebuild")
-
-
-def _too_new(version: int) -> StorageError:
+def newer_version(version: int) -> StorageError:
+    """The error for an index of a later version than this program knows."""
     return StorageError(
         f"the index has version {version}, this program knows versions up to {INDEX_VERSION}",
         hint="upgrade rlm-mem, or delete the folder index/ to let this version rebuild it",
@@ -300,6 +288,11 @@ def is_damage(error: sqlite3.Error) -> bool:
         return True
     # All statements are the package's own: a table that is missing was there.
     return code == sqlite3.SQLITE_IOERR_SHORT_READ or str(error).startswith("no such table")
+
+
+def shows_damage(error: BaseException) -> bool:
+    """Whether an error says that the index is damaged, not merely busy or out of reach."""
+    return is_damage(error) if isinstance(error, sqlite3.Error) else isinstance(error, CorruptStore)
 
 
 def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.local.healing import DamagedSnapshot
+from rlm_mem.store.local.connections import DamagedSnapshot
 
 __all__ = [
     "NO_CONVERSATION",
