@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,11 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlm_mem.errors import InputError
-from rlm_mem.mcp.arguments import MAX_ARGUMENT_CHARS, decode
 from rlm_mem.mcp.service import Service, input_schema, tools_for
 from rlm_mem.operations.asking import SearchArguments
 from rlm_mem.operations.chunks import IdsArguments, RememberArguments
 from rlm_mem.operations.context import OpenMemory, Settings
+from rlm_mem.operations.decoding import MAX_ARGUMENT_CHARS, from_agent, from_json, from_parameters
+from rlm_mem.operations.problems import Refused
+from rlm_mem.operations.records import TrajectoryQuery
 
 TOOLS = {tool.name: tool for tool in tools_for(every=True)}
 NAMES = sorted(
@@ -63,32 +66,61 @@ def test_odd_values_under_the_right_names_never_break_a_tool(fuzzed: Service, da
 
 
 def test_nothing_and_null_mean_the_default() -> None:
-    plain = decode(SearchArguments, {}, {"query": "tea", "limit": None, "tags": "", "type": ""})
+    plain = from_agent(SearchArguments, {"query": "tea", "limit": None, "tags": "", "type": ""})
     assert plain == SearchArguments(query="tea")
-    assert decode(SearchArguments, {}, None) == SearchArguments()
+    assert from_agent(SearchArguments, None) == SearchArguments()
 
 
 def test_a_word_that_looks_like_nothing_stays_text() -> None:
-    assert decode(RememberArguments, {}, {"text": "null"}).text == "null"
+    assert from_agent(RememberArguments, {"text": "null"}).text == "null"
 
 
 def test_lists_come_as_lists_as_json_as_words_and_bare() -> None:
-    for given_ids in (["a", "b"], '["a", "b"]', "a, b", "a,b"):
-        assert decode(IdsArguments, {}, {"ids": given_ids}).ids == ["a", "b"]
-    assert decode(IdsArguments, {}, {"ids": "a"}).ids == ["a"]
+    two = ["chunk-a", "chunk-b"]
+    for given_ids in (two, '["chunk-a", "chunk-b"]', "chunk-a, chunk-b", "chunk-a,chunk-b"):
+        assert from_agent(IdsArguments, {"ids": given_ids}).ids == two
+    assert from_agent(IdsArguments, {"ids": "chunk-a"}).ids == ["chunk-a"]
+
+
+def test_times_come_in_any_iso_form_and_what_is_none_is_refused_in_words() -> None:
+    for given_time, meant in (
+        ("2026-02-10", "2026-02-10"),
+        ("2026-02-10 21:37", "2026-02-10T21:37:00.000000Z"),
+        ("2026-02-10T21:37:00+02:00", "2026-02-10T21:37:00+02:00"),
+    ):
+        assert from_agent(SearchArguments, {"since": given_time}).since == meant
+    with pytest.raises(Refused, match=r"since: expected a day \(YYYY-MM-DD\), or a time"):
+        from_agent(SearchArguments, {"since": "yesterday"})
+
+
+def test_one_set_of_bounds_holds_for_json_parameters_and_agents() -> None:
+    """A value is taken in all three ways or in none, and refused in the same words."""
+    wrong = {"limit": 501, "operation": "dream", "since": "2026-02-30"}
+    for name, value in wrong.items():
+        said = set()
+        for decoded in (
+            lambda: from_json(TrajectoryQuery, json.dumps({name: value}).encode()),  # noqa: B023
+            lambda: from_parameters(TrajectoryQuery, [(name, str(value))]),  # noqa: B023
+            lambda: from_agent(TrajectoryQuery, {name: value}),  # noqa: B023
+        ):
+            with pytest.raises(Refused) as refused:
+                decoded()
+            said.add((refused.value.problem.detail, refused.value.problem.errors[0].pointer))
+        assert len(said) == 1
+        assert name in said.pop()[0]
 
 
 def test_the_arguments_as_a_whole_may_be_json_text() -> None:
-    assert decode(SearchArguments, {}, '{"query": "tea", "limit": "2"}').limit == 2
+    assert from_agent(SearchArguments, '{"query": "tea", "limit": "2"}').limit == 2
 
 
 def test_too_much_text_and_too_deep_nesting_are_refused() -> None:
     with pytest.raises(InputError, match="characters"):
-        decode(RememberArguments, {}, {"text": "x" * (MAX_ARGUMENT_CHARS + 1)})
+        from_agent(RememberArguments, {"text": "x" * (MAX_ARGUMENT_CHARS + 1)})
     deep: Any = []
     for _ in range(50):
         deep = [deep]
     with pytest.raises(InputError, match="nested"):
-        decode(SearchArguments, {}, {"tags": deep})
+        from_agent(SearchArguments, {"tags": deep})
     with pytest.raises(InputError, match="JSON"):
-        decode(SearchArguments, {}, {"tags": "[" * 100_000})
+        from_agent(SearchArguments, {"tags": "[" * 100_000})

@@ -86,13 +86,13 @@ def test_arguments_under_other_names_and_as_text_are_understood(ask: Ask) -> Non
     assert ask("forget", id=stored["chunk_ids"][0])["forgotten"] == stored["chunk_ids"]
 
 
-def test_what_is_wrong_is_said_in_words_with_the_remedy(ask: Ask) -> None:
+def test_what_is_wrong_is_said_in_words_with_the_remedy(ask: Ask, remembered: list[str]) -> None:
     assert "limit" in ask("search", query="x", limit=1000)
     assert "There are: query" in ask("search", query="x", page=2)
     assert "twice" in ask("search", query="x", q="y")
     assert "chunk id" in ask("get", ids=["../../etc/passwd"])
     assert "recall_open" in ask("recall_exec", handle="recall-0", code="1")
-    assert "supports" in ask("link", source_id="chunk-a", target_id="chunk-b", type="eats")
+    assert "supports" in ask("link", source_id=remembered[0], target_id=remembered[1], type="eats")
 
 
 def test_an_unknown_tool_is_an_error_of_the_protocol(served: McpServer) -> None:
@@ -250,7 +250,7 @@ def test_a_case_is_put_off_or_turned_down(waiting: str, ask: Ask, decision: str,
 @pytest.mark.parametrize("reviewer", ["agent", "MemoryConsolidationAgent", " "])
 def test_an_agent_decides_nothing_in_its_own_name(waiting: str, ask: Ask, reviewer: str) -> None:
     said = ask("review_decide", case_id=waiting, decision="approve", reviewer=reviewer, reason="I like it.")
-    assert "named reviewer" in said
+    assert "reviewer" in said
     assert ask("review")["cases"][0]["id"] == waiting
 
 

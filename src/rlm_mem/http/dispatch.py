@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -15,10 +14,10 @@ from rlm_mem.errors import ConflictError, RlmMemError, StoreReadOnly
 from rlm_mem.http.encoding import encode, problem_response
 from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.http.streams import SERVED, Exchange
+from rlm_mem.operations.decoding import from_json, from_parameters, part, unknown_parameter
 from rlm_mem.operations.operation import Context, Operation, Reply
-from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
+from rlm_mem.operations.problems import Problem, Refused, problem, problem_of
 from rlm_mem.operations.traits import PreconditionFailed, next_link
-from rlm_mem.operations.types import PARTS
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Resource"]
 
 _log = logging.getLogger(__name__)
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
-_NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
 _JSON = "application/json"
 
 
@@ -70,12 +67,12 @@ class Resource:
         state = self._state
         if operation.writes and state.read_only:
             raise StoreReadOnly("this server was started to read only", hint="Start it without --read-only.")
-        path = {name: _part(name, value) for name, value in request.path_params.items()}
+        path = {name: part(name, value) for name, value in request.path_params.items()}
         given: Any = None
         if operation.parameters is not None:
-            given = _parameters(operation.parameters, request)
+            given = from_parameters(operation.parameters, request.query_params.multi_items())
         elif request.query_params:
-            raise Refused(_unknown(next(iter(request.query_params)), []))
+            raise unknown_parameter(next(iter(request.query_params)))
         if operation.raw_body:
             _check_media(request, operation.raw_body)
         else:
@@ -116,30 +113,7 @@ class Resource:
         if not content and not any(field.required for field in msgspec.structs.fields(operation.body)):
             return operation.body()
         _check_media(request, (_JSON,))
-        try:
-            return _decoded(content, operation.body)
-        except msgspec.ValidationError as error:
-            raise Refused(_invalid(str(error), "")) from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Refused(problem(400, f"the body is not valid JSON: {error}")) from None
-
-
-def _decoded(content: bytes, kind: type[msgspec.Struct]) -> Any:
-    """The body as its type. JSON knows one kind of number: 5.0 is a whole one, and taken where one is wanted."""
-    try:
-        return msgspec.json.decode(content, type=kind)
-    except msgspec.ValidationError as error:
-        if "got `float`" not in str(error):
-            raise
-    return msgspec.convert(_whole(msgspec.json.decode(content)), kind)
-
-
-def _whole(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: _whole(value) for name, value in data.items()}
-    if isinstance(data, list):
-        return [_whole(value) for value in data]
-    return int(data) if isinstance(data, float) and data.is_integer() and abs(data) < 2**53 else data
+        return from_json(operation.body, content)
 
 
 def _problem(error: Exception, request: Request) -> Problem:
@@ -156,77 +130,8 @@ def _problem(error: Exception, request: Request) -> Problem:
     return found
 
 
-# --- what came in ----------------------------------------------------------------------------------------
-
-
 def _check_media(request: Request, allowed: Sequence[str]) -> None:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given not in allowed:
         said = f"not {given!r:.80}" if given else "and the request names none"
         raise Refused(problem(415, f"the body must be {' or '.join(allowed)}, {said}"))
-
-
-def _part(name: str, value: str) -> str:
-    """One part of the address, of its type."""
-    try:
-        part: str = msgspec.convert(value, PARTS[name])
-        return part
-    except msgspec.ValidationError as error:
-        raise Refused(_invalid(str(error), name)) from None
-
-
-def _parameters(kind: type[msgspec.Struct], request: Request) -> Any:
-    """What stands behind the question mark, of its types; a parameter that may be repeated is a list."""
-    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    given: dict[str, Any] = {}
-    for name in dict.fromkeys(request.query_params.keys()):
-        if name not in types:
-            raise Refused(_unknown(name, list(types)))
-        values = request.query_params.getlist(name)
-        if _is(list, types[name]):
-            given[name] = [_typed(value, types[name]) for value in values]
-        elif len(values) > 1:
-            raise Refused(_invalid(f"{name} is given {len(values)} times", name))
-        else:
-            given[name] = _typed(values[0], types[name])
-    try:
-        return msgspec.convert(given, kind)
-    except msgspec.ValidationError as error:
-        raise Refused(_invalid(str(error), "")) from None
-
-
-def _typed(text: str, kind: Any) -> Any:
-    """The text as the number or truth that is wanted, if it is one; else as it is, for the decoder to refuse."""
-    if _is(bool, kind):
-        return {"true": True, "false": False}.get(text, text)
-    if _is(int, kind) and _WHOLE.fullmatch(text):
-        return int(text)
-    if _is(float, kind) and _NUMBER.fullmatch(text):
-        return float(text)
-    return text
-
-
-def _is(wanted: type, kind: Any) -> bool:
-    """Whether a type, without its bounds, its `| None` and its list, is `wanted`."""
-    if kind is wanted or get_origin(kind) is wanted:
-        return True
-    return any(_is(wanted, part) for part in get_args(kind))
-
-
-def _unknown(name: str, known: Sequence[str]) -> Problem:
-    return problem(
-        422,
-        f"there is no parameter {name!r:.80} here",
-        hint=f"There are: {', '.join(known)}." if known else "This address takes none.",
-        fields=[FieldError("unknown", name[:80])],
-    )
-
-
-def _invalid(message: str, name: str) -> Problem:
-    """The decoder's sentence, and a pointer to the part that it speaks of."""
-    what, _, where = message.partition(" - at ")
-    place = where.strip("`").removeprefix("$")
-    pointer = name or "/".join(["", *re.findall(r"[^.\[\]]+", place)])
-    detail = what.replace("`", "").encode("utf-8", "replace").decode()
-    said = f"{pointer.strip('/').replace('/', '.')}: {detail}" if pointer.strip("/") else detail
-    return problem(422, said, fields=[FieldError(detail, pointer)])

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.errors import NotFoundError, RlmMemError
-from rlm_mem.mcp.arguments import decode
 from rlm_mem.operations.context import OpenMemory, storable
+from rlm_mem.operations.decoding import from_agent
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool, no_progress, parts_of
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.operations.registry import OPERATIONS
@@ -42,7 +42,7 @@ class OfferedTool:
     Attributes:
         tool: name, description and annotations.
         request, response, run: the tool's own, else those of the operation.
-        parts: what of the request stands in the address over HTTP.
+        path: arguments that stand in the address over HTTP, with the names of its parts.
         read_only: it changes no memory (that it was asked may be recorded).
     """
 
@@ -50,7 +50,7 @@ class OfferedTool:
     request: type[Request]
     response: type[msgspec.Struct]
     run: Callable[[Context, Any], Any]
-    parts: tuple[str, ...]
+    path: Mapping[str, str]
     read_only: bool
 
     @property
@@ -84,7 +84,7 @@ def _offered(operation: Operation, tool: Tool) -> OfferedTool:
         request=request,
         response=tool.response or operation.response,
         run=run,
-        parts=tuple(name for name in parts_of(operation.path) if name in names),
+        path={**{name: name for name in parts_of(operation.path) if name in names}, **tool.path},
         read_only=not operation.writes,
     )
 
@@ -99,11 +99,30 @@ def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def input_schema(tool: OfferedTool) -> dict[str, Any]:
-    """The schema of what a tool takes: only the proper names, since aliases are for those who guess."""
-    schema = object_schema(tool.request)
+    """The schema of what a tool takes: only the proper names, since aliases are for those who guess.
+
+    It stands in front of a model with every request, so it is short: patterns hold, and are said in words only.
+    """
+    schema: dict[str, Any] = _without_patterns(object_schema(tool.request))
     schema["additionalProperties"] = False
     schema.pop("description", None)
     return schema
+
+
+def _without_patterns(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_patterns(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    short = {
+        name: _without_patterns(value)
+        for name, value in schema.items()
+        if name not in ("pattern", "examples", "x-names") or not isinstance(value, str | list)
+    }
+    for one in short.get("anyOf", ()):  # what may be left out is described as a whole
+        if "description" in one:
+            short.setdefault("description", one.pop("description"))
+    return short
 
 
 _log = logging.getLogger(__name__)
@@ -176,10 +195,10 @@ class Service:
         given_up: threading.Event,
     ) -> Answer:
         try:
-            request = decode(tool.request, tool.tool.aliases, arguments)
+            request = from_agent(tool.request, arguments, tool.tool.aliases)
             context = Context(
                 opened=self.opened,
-                path={name: getattr(request, name) for name in tool.parts},
+                path={part: getattr(request, name) for name, part in tool.path.items()},
                 progress=progress,
                 given_up=given_up,
             )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, to_builtins
 
-from rlm_mem.operations import tool_types
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.problems import Problem
 from rlm_mem.operations.runs import Kind, LiveRun, RunKind, State
@@ -24,6 +23,10 @@ from rlm_mem.operations.shapes import (
     sources,
 )
 from rlm_mem.operations.types import (
+    CONVERSATION_NAMES,
+    QUESTION_NAMES,
+    TAG_NAMES,
+    TYPE_NAMES,
     Line,
     Question,
     Request,
@@ -195,32 +198,32 @@ class SearchArguments(Request):
         str, Meta(max_length=20_000, description="Words, names, dates or a question. Empty: the newest.")
     ] = ""
     limit: Annotated[int, Meta(ge=1, le=50, description="Most hits.")] = 10
-    tags: Annotated[tool_types.Tags, Meta(description="Only memories with all of these tags.")] = None
-    type: Annotated[tool_types.TypeName, Meta(description="Only memories of this type.")] = None
-    conversation_id: Annotated[
-        tool_types.Conversation, Meta(description="Only memories of this conversation.")
-    ] = None
-    since: Annotated[tool_types.Time, Meta(description="Only from this day on (YYYY-MM-DD).")] = None
-    until: Annotated[tool_types.Time, Meta(description="Only up to this day, included.")] = None
-    speaker: Annotated[tool_types.Conversation, Meta(description="Only where this person speaks.")] = None
+    tags: Annotated[Tags, Meta(description="Only memories with all of these tags.")] | None = None
+    type: Annotated[TypeFilter, Meta(description="Only memories of this type.")] | None = None
+    conversation_id: Annotated[Line, Meta(description="Only memories of this conversation.")] | None = None
+    since: Annotated[Time, Meta(description="Only from this day on (YYYY-MM-DD).")] | None = None
+    until: Annotated[Time, Meta(description="Only up to this day, included.")] | None = None
+    speaker: Annotated[Line, Meta(description="Only where this person speaks.")] | None = None
 
 
 class RecallArguments(Request):
     """As an agent gives it."""
 
     question: Annotated[
-        tool_types.Question, Meta(description="The question, in words, with the names and dates it is about.")
+        Question, Meta(description="The question, in words, with the names and dates it is about.")
     ]
-    max_seconds: Annotated[
-        Annotated[float, Meta(ge=0.1, le=600)] | None,
-        Meta(description="End the search after this time; else as configured."),
-    ] = None
+    max_seconds: (
+        Annotated[
+            float, Meta(ge=0.1, le=600, description="End the search after this time; else as configured.")
+        ]
+        | None
+    ) = None
 
 
 class ReasonArguments(Request):
     """As an agent gives it."""
 
-    question: Annotated[tool_types.Question, Meta(description="What to conclude, in words.")]
+    question: Annotated[Question, Meta(description="What to conclude, in words.")]
 
 
 def _search(context: Context, request: SearchRequest) -> Hits:
@@ -379,8 +382,6 @@ def _reason(context: Context, request: ReasonArguments) -> CitedConclusion:
     )
 
 
-_QUESTION = dict.fromkeys(("query", "q", "prompt", "text"), "question")
-
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/search", "search", "Rank memories against words, without a model.", _GROUP,
@@ -400,9 +401,9 @@ OPERATIONS: tuple[Operation, ...] = (
                 **dict.fromkeys(("start", "from", "after", "start_date"), "since"),
                 **dict.fromkeys(("end", "to", "before", "end_date"), "until"),
                 **dict.fromkeys(("author", "person"), "speaker"),
-                **tool_types.CONVERSATION,
-                **tool_types.TYPE,
-                **tool_types.TAGS,
+                **CONVERSATION_NAMES,
+                **TYPE_NAMES,
+                **TAG_NAMES,
             },
         ),
     ),
@@ -420,7 +421,7 @@ OPERATIONS: tuple[Operation, ...] = (
             response=CitedAnswer,
             run=_recall,
             open_world=True,
-            aliases=_QUESTION,
+            aliases=QUESTION_NAMES,
         ),
     ),
     Operation(
@@ -437,7 +438,7 @@ OPERATIONS: tuple[Operation, ...] = (
             response=CitedConclusion,
             run=_reason,
             open_world=True,
-            aliases=dict.fromkeys(("query", "q", "prompt", "text"), "question"),
+            aliases=QUESTION_NAMES,
             default=False,
         ),
     ),

@@ -8,12 +8,16 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InputError, NotFoundError
-from rlm_mem.operations import tool_types
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import ChunkOut, ChunkSummary, chunk_out, summary_of
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, not_modified
 from rlm_mem.operations.types import (
+    CONVERSATION_NAMES,
+    TAG_NAMES,
+    TYPE_NAMES,
+    ChunkContent,
+    ChunkId,
     ChunkType,
     Confidence,
     Content,
@@ -47,19 +51,36 @@ _MAX_CONTENT = 20_000
 _Place = tuple[float, int]
 
 
-class RememberRequest(Request):
+class RememberArguments(Request):
+    """What an agent gives to have a text remembered."""
+
+    text: Annotated[
+        Content, Meta(description="What to remember, self-contained: who, what, when. Any length.")
+    ]
+    conversation_id: Annotated[Line, Meta(description="Conversation or project it belongs to.")] | None = None
+    tags: Annotated[Tags | Tag, Meta(description="A few words to find it by.")] | None = None
+    type: (
+        Annotated[
+            ChunkType,
+            Meta(
+                description="fact, preference, pattern, note, decision or a registered one; else it is detected."
+            ),
+        ]
+        | None
+    ) = None
+    confidence: Annotated[Confidence, Meta(description="How sure it is, 0 to 1.")] = 0.7
+    occurred_at: (
+        Annotated[Time, Meta(description="When it was said or happened, ISO 8601; else now.")] | None
+    ) = None
+    secrets: Secrets | None = None
+
+
+class RememberRequest(RememberArguments):
     """Text of any length: it is cut into chunks, typed, linked, and stored once."""
 
-    text: Annotated[Content, Meta(description="What to remember.")]
-    conversation_id: Line | None = None
-    tags: Tags | Tag | None = None
-    confidence: Annotated[Confidence, Meta(description="How sure it is, 0 to 1.")] = 0.7
-    type: ChunkType | None = None
     source: Line = "interaction"
-    occurred_at: Time | None = None
     extra: Extra | None = None
     provenance: Extra | None = None
-    secrets: Secrets | None = None
 
 
 class RememberResponse(Struct):
@@ -85,9 +106,9 @@ class ChunkWritten(ChunkOut):
 
 
 class NewChunk(Request):
-    """One chunk, stored as it is request."""
+    """One chunk, stored as it is."""
 
-    content: Annotated[str, Meta(min_length=1, max_length=200_000, pattern=r"\S")]
+    content: ChunkContent
     type: ChunkType = "note"
     tags: Tags | Tag | None = None
     confidence: Confidence = 0.7
@@ -101,20 +122,36 @@ class NewChunk(Request):
     secrets: Secrets | None = None
 
 
-class ChunkChange(Request):
+class ChunkFields(Request):
+    """What of a memory is to change; what is left out or null stays as it is."""
+
+    content: (
+        Annotated[ChunkContent, Meta(description="The new content, instead of the present one.")] | None
+    ) = None
+    tags: Annotated[Tags | Tag, Meta(description="The new tags, instead of the present ones.")] | None = None
+    type: Annotated[ChunkType, Meta(description="The new type.")] | None = None
+    confidence: Annotated[Confidence, Meta(description="How sure it is, 0 to 1.")] | None = None
+    secrets: Secrets | None = None
+
+
+class ChunkChange(ChunkFields):
     """What is to change; what is left out or null stays as it is."""
 
-    content: Annotated[str, Meta(min_length=1, max_length=200_000, pattern=r"\S")] | None = None
-    type: ChunkType | None = None
-    tags: Annotated[Tags | Tag, Meta(description="In place of those that are there.")] | None = None
-    confidence: Confidence | None = None
     conversation_id: Line | None = None
     source: Line | None = None
     occurred_at: Time | None = None
     valid_from: Time | None = None
     valid_to: Time | None = None
     extra: Annotated[Extra, Meta(description="Merged with the fields that are there.")] | None = None
-    secrets: Secrets | None = None
+
+
+class UpdateArguments(ChunkFields, kw_only=True):
+    """As an agent gives it."""
+
+    id: ChunkId
+    expected_revision: (
+        Annotated[Revision, Meta(description="Refuse when somebody changed it since this revision.")] | None
+    ) = None
 
 
 class UndoRequest(Request):
@@ -235,34 +272,12 @@ class Forgotten(Struct):
     missing: list[str]
 
 
-class RememberArguments(Request):
-    """As an agent gives it."""
-
-    text: Annotated[
-        tool_types.Text, Meta(description="What to remember, self-contained: who, what, when. Any length.")
-    ]
-    conversation_id: Annotated[
-        tool_types.Conversation, Meta(description="Conversation or project it belongs to.")
-    ] = None
-    tags: Annotated[tool_types.Tags, Meta(description="A few words to find it by.")] = None
-    type: Annotated[
-        tool_types.TypeName,
-        Meta(description="fact, preference, pattern, note or decision; else it is detected."),
-    ] = None
-    confidence: Annotated[tool_types.Confidence, Meta(description="How sure it is, 0 to 1.")] = 0.7
-    occurred_at: Annotated[
-        tool_types.Time, Meta(description="When it was said or happened, ISO 8601; else now.")
-    ] = None
-    secrets: Annotated[
-        tool_types.Secrets,
-        Meta(description="Keys and passwords in it: redact, keep or refuse. Else as configured: redact."),
-    ] = None
-
-
 class IdsArguments(Request):
     """As an agent gives it."""
 
-    ids: tool_types.ChunkIds
+    ids: Annotated[
+        list[ChunkId], Meta(min_length=1, max_length=20, description="Ids of memories (chunk-…), at most 20.")
+    ]
 
 
 class RestoreResponse(Struct):
@@ -270,26 +285,6 @@ class RestoreResponse(Struct):
 
     restored: list[str]
     missing: list[str]
-
-
-class UpdateArguments(Request):
-    """As an agent gives it."""
-
-    id: tool_types.ChunkId
-    content: Annotated[
-        tool_types.Text | None, Meta(description="The new content, instead of the present one.")
-    ] = None
-    tags: Annotated[tool_types.Tags, Meta(description="The new tags, instead of the present ones.")] = None
-    type: Annotated[tool_types.TypeName, Meta(description="The new type.")] = None
-    confidence: Annotated[tool_types.Confidence | None, Meta(description="How sure it is, 0 to 1.")] = None
-    expected_revision: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Refuse when somebody changed it since this revision."),
-    ] = None
-    secrets: Annotated[
-        tool_types.Secrets,
-        Meta(description="Keys and passwords in it: redact, keep or refuse. Else as configured: redact."),
-    ] = None
 
 
 def _found(chunk: Chunk | None, chunk_id: str) -> Chunk:
@@ -345,7 +340,7 @@ def _check_period(valid_from: str | None, valid_to: str | None) -> None:
 
 
 def create(context: Context, request: NewChunk) -> Reply:
-    """Store one chunk as it is request."""
+    """Store one chunk as it is."""
     _check_period(request.valid_from, request.valid_to)
     found: list[Screened] = []
     chunk = context.memory.store.create_chunk(
@@ -588,9 +583,9 @@ OPERATIONS: tuple[Operation, ...] = (
             aliases={
                 **dict.fromkeys(("content", "memory", "note", "value", "observation"), "text"),
                 **dict.fromkeys(("at", "when", "date", "timestamp", "time"), "occurred_at"),
-                **tool_types.CONVERSATION,
-                **tool_types.TYPE,
-                **tool_types.TAGS,
+                **CONVERSATION_NAMES,
+                **TYPE_NAMES,
+                **TAG_NAMES,
             },
         ),
     ),
@@ -599,7 +594,7 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_list, request=ListQuery, response=ChunkPage, paged=True,
     ),
     Operation(
-        "POST", "/chunks", "createChunk", "Store one chunk as it is request.", _GROUP,
+        "POST", "/chunks", "createChunk", "Store one chunk as it is.", _GROUP,
         run=create, request=NewChunk, response=ChunkWritten, status=201, writes=True, links={201: _NEXT},
     ),
     Operation(

@@ -8,13 +8,22 @@ from msgspec import Meta, Struct
 
 from rlm_mem.chunk import STATED_LINK_TYPES
 from rlm_mem.errors import NotFoundError
-from rlm_mem.operations import tool_types
 from rlm_mem.operations.chunks import ChunkPage
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import Neighbour, iso, neighbour, summary_of
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, page_of
-from rlm_mem.operations.types import Confidence, Cursor, Limit, LongText, Request, Time, TypeFilter
+from rlm_mem.operations.types import (
+    ChunkId,
+    Confidence,
+    Cursor,
+    Limit,
+    LinkType,
+    LongText,
+    Request,
+    Time,
+    TypeFilter,
+)
 
 __all__ = ["OPERATIONS", "LinkRequest", "LinkState", "link", "unlink"]
 
@@ -36,8 +45,8 @@ class LinkQuery(Request):
 class LinkRequest(Request):
     """How strong a link is, and why it is there."""
 
-    strength: Annotated[Confidence, Meta(description="0 to 1.")] = 0.5
-    reasoning: LongText | None = None
+    strength: Annotated[Confidence, Meta(description="How strong, 0 to 1.")] = 0.5
+    reasoning: Annotated[LongText, Meta(description="Why they are linked.")] | None = None
 
 
 class UnlinkQuery(Request):
@@ -145,17 +154,12 @@ class Figures(Struct):
     more: dict[str, Any]
 
 
-class LinkArguments(Request):
+class LinkArguments(LinkRequest, kw_only=True):
     """As an agent gives it."""
 
-    source_id: tool_types.ChunkId
-    target_id: tool_types.ChunkId
-    type: Annotated[
-        str,
-        Meta(min_length=1, max_length=100, description=f"{_STATED}."),
-    ]
-    strength: Annotated[tool_types.Confidence, Meta(description="How strong, 0 to 1.")] = 0.5
-    reasoning: Annotated[tool_types.MaybeText, Meta(description="Why they are linked.")] = None
+    source_id: ChunkId
+    target_id: ChunkId
+    type: Annotated[LinkType, Meta(description=f"{_STATED}.")]
 
 
 def _there(context: Context, chunk_id: str) -> None:
@@ -247,13 +251,6 @@ def _stats(context: Context, _: object) -> Figures:
     return Figures(**named, more=found)
 
 
-def _set_link(context: Context, request: LinkArguments) -> LinkState:
-    context.memory.link(
-        request.source_id, request.target_id, request.type, request.strength, request.reasoning
-    )
-    return LinkState(request.source_id, request.target_id, request.type, request.strength, request.reasoning)
-
-
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET", "/chunks/{chunk_id}/links", "listLinks", "Chunks linked with a chunk, the strongest first.",
@@ -269,7 +266,7 @@ OPERATIONS: tuple[Operation, ...] = (
             description=f"Say how one memory stands to another: {_STATED}. A link that is "
             "there already gets the new strength and reasoning.",
             request=LinkArguments,
-            run=_set_link,
+            path={"source_id": "chunk_id", "type": "link_type"},
             aliases={
                 **dict.fromkeys(("source", "from", "from_id", "chunk_id"), "source_id"),
                 **dict.fromkeys(("target", "to", "to_id"), "target_id"),

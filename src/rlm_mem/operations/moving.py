@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from rlm_mem.operations import tool_types
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.types import Request
+from rlm_mem.operations.types import Content, Request
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -172,7 +171,7 @@ class MarkdownOut(Struct):
 class ImportArguments(Request):
     """As an agent gives it."""
 
-    content: Annotated[tool_types.Text, Meta(description="The content of the file, as text.")]
+    content: Annotated[Content, Meta(description="The content of the file, as text.")]
     name: FileName = "notes.md"
     format: Annotated[
         _Format | None,

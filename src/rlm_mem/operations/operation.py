@@ -99,8 +99,9 @@ class Tool:
         name: verb, `[a-z_]`.
         title: the name for people.
         description: for the model: what it does, when to use it.
-        request, response, run: where an agent's view differs from the operation's own; None: the operation's. Parts of
-            the operation's address that the request holds are in the path of the context.
+        request, response, run: where an agent's view differs from the operation's own; None: the operation's.
+        path: arguments that are parts of the operation's address under another name; those of the same name are
+            parts too. A function finds them in the path of the context, whoever calls.
         destructive: it may take something away or replace it.
         idempotent: the same call again changes nothing more.
         open_world: it may ask a model over the network, as configured.
@@ -114,6 +115,7 @@ class Tool:
     request: type[Request] | None = None
     response: type[msgspec.Struct] | None = None
     run: Callable[[Context, Any], Any] | None = None
+    path: Mapping[str, str] = field(default_factory=dict)
     destructive: bool = False
     idempotent: bool = True
     open_world: bool = False

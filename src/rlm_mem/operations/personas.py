@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rlm_mem.operations import tool_types
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.types import Request
+from rlm_mem.operations.types import LongText, Request
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -103,10 +102,13 @@ class PersonaState(Struct):
 class PersonaArguments(Request):
     """As an agent gives it."""
 
-    message: Annotated[
-        tool_types.MaybeText,
-        Meta(description="A chat command that changes it, for example a mode; else it is only shown."),
-    ] = None
+    message: (
+        Annotated[
+            LongText,
+            Meta(description="A chat command that changes it, for example a mode; else it is only shown."),
+        ]
+        | None
+    ) = None
 
 
 def persona_of(memory: Memory) -> Persona:

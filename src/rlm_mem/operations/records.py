@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
-from rlm_mem.operations import tool_types
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
@@ -22,13 +21,21 @@ _GROUP = "records"
 _ANSWER = 500
 
 
-class TrajectoryQuery(Request):
-    """Which trajectories."""
+class RunsArguments(Request):
+    """Which recorded runs."""
 
-    operation: Literal["recall", "reason", "session"] | None = None
+    operation: (
+        Annotated[Literal["recall", "reason", "session"], Meta(description="Only recall, reason or session.")]
+        | None
+    ) = None
     since: Annotated[Time, Meta(description="Only from this time on.")] | None = None
     until: Annotated[Time, Meta(description="Only up to this time; a day is included.")] | None = None
     limit: Limit = 50
+
+
+class TrajectoryQuery(RunsArguments):
+    """Which trajectories."""
+
     cursor: Cursor | None = None
 
 
@@ -140,15 +147,6 @@ class RunList(Struct):
     """Recorded recalls, newest first."""
 
     trajectories: list[RunSummary]
-
-
-class RunsArguments(Request):
-    """As an agent gives it."""
-
-    operation: Annotated[tool_types.TypeName, Meta(description="Only recall, reason or session.")] = None
-    since: Annotated[tool_types.Time, Meta(description="Only from this day on (YYYY-MM-DD).")] = None
-    until: Annotated[tool_types.Time, Meta(description="Only up to this day, included.")] = None
-    limit: Annotated[int, Meta(ge=1, le=200, description="Most runs.")] = 20
 
 
 def _tokens(usage: Any) -> TokenUsage:

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.traits import page_of
-from rlm_mem.operations.types import Cursor, Limit, Line, Request
+from rlm_mem.operations.types import CaseId, Cursor, Limit, Line, Request
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.review import Case
@@ -20,10 +20,17 @@ _GROUP = "review"
 _LISTED = 50
 
 
-class CaseQuery(Request):
+class ReviewArguments(Request):
     """Which cases."""
 
-    status: Literal["open", "deferred", "approved", "rejected", "all"] = "open"
+    status: Annotated[
+        Literal["open", "deferred", "approved", "rejected", "all"], Meta(description="Which cases.")
+    ] = "open"
+
+
+class CaseQuery(ReviewArguments):
+    """Which page of which cases."""
+
     limit: Limit = 50
     cursor: Cursor | None = None
 
@@ -66,19 +73,27 @@ class DecideRequest(Request):
     """Who decides, and why."""
 
     reviewer: Annotated[
-        Line, Meta(description="A person's name; the agent that prepares cases cannot decide.")
+        Line, Meta(description="Name of the person who decided; the agent that prepares cases cannot.")
     ]
-    reason: Line
+    reason: Annotated[Line, Meta(description="Why, in the person's words.")]
 
 
-class DeferRequest(Request):
+class DeferRequest(DecideRequest):
     """Who defers, why, and for how long."""
 
-    reviewer: Annotated[
-        Line, Meta(description="A person's name; the agent that prepares cases cannot decide.")
+    days: Annotated[int, Meta(ge=1, le=3650, description="After how many days it is asked again.")] = 30
+
+
+class DecideArguments(DeferRequest, kw_only=True):
+    """As an agent gives it."""
+
+    case_id: CaseId
+    decision: Annotated[
+        Literal["approve", "defer", "reject"],
+        Meta(
+            description="approve: make it part of the core, or confirm that it holds; defer: ask again later."
+        ),
     ]
-    reason: Line
-    days: Annotated[int, Meta(ge=1, le=3650)] = 30
 
 
 class DecisionResponse(Struct):
@@ -116,33 +131,6 @@ class DecisionSummary(Struct):
     entry: str
     tier: str | None
     transition: str
-
-
-class DecideArguments(Request):
-    """As an agent gives it."""
-
-    case_id: Annotated[
-        str, Meta(min_length=1, max_length=100, description="Id of the case, as review lists it.")
-    ]
-    decision: Annotated[
-        Literal["approve", "defer", "reject"],
-        Meta(
-            description="approve: make it part of the core, or confirm that it holds; defer: ask again later."
-        ),
-    ]
-    reviewer: Annotated[
-        str, Meta(min_length=1, max_length=200, description="Name of the person who decided; never your own.")
-    ]
-    reason: Annotated[str, Meta(min_length=1, max_length=2000, description="Why, in the person's words.")]
-    days: Annotated[int, Meta(ge=1, le=3650, description="With defer: after how many days.")] = 30
-
-
-class ReviewArguments(Request):
-    """As an agent gives it."""
-
-    status: Annotated[
-        Literal["open", "deferred", "approved", "rejected", "all"], Meta(description="Which cases.")
-    ] = "open"
 
 
 def _out(case: Case) -> CaseOut:

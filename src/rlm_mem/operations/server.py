@@ -9,8 +9,7 @@ from msgspec import Struct
 from rlm_mem.errors import RlmMemError
 from rlm_mem.operations.links import TagCount
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.tiers import DryRun
-from rlm_mem.operations.types import Request
+from rlm_mem.operations.types import DryRun, Request
 
 __all__ = [
     "OPERATIONS",

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from msgspec import Meta, Struct, field
 
-from rlm_mem.operations import tool_types
 from rlm_mem.operations.asking import Budgets, limits_of
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, answer_of, cited_answer
-from rlm_mem.operations.types import ChunkId, Confidence, LongText, Question, Request
+from rlm_mem.operations.types import QUESTION_NAMES, Confidence, Handle, LongText, ManyIds, Question, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +25,15 @@ A = TypeVar("A")
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
-class OpenRequest(Request):
+class OpenArguments(Request):
+    """A question that an agent's own programs will answer."""
+
+    question: Annotated[Question, Meta(description="The question, in words.")]
+
+
+class OpenRequest(OpenArguments):
     """A question that the caller's own programs will answer."""
 
-    question: Annotated[Question, Meta(description="In words.")]
     limits: Budgets = field(default_factory=Budgets)
 
 
@@ -46,7 +50,7 @@ class SessionOut(Struct):
 class ProgramRequest(Request):
     """A program over the memory."""
 
-    code: Annotated[str, Meta(min_length=1, max_length=100_000, description="Python for the sandbox.")]
+    code: Annotated[str, Meta(min_length=1, max_length=100_000, description="The program, in Python.")]
 
 
 class ExecutionResponse(Struct, Generic[A]):
@@ -67,37 +71,24 @@ class ExecutionResponse(Struct, Generic[A]):
 class FinishRequest(Request):
     """How the caller answers."""
 
-    answer: Annotated[LongText, Meta(description="Null: the memory does not hold it.")] | None = None
-    chunk_ids: Annotated[
-        list[ChunkId], Meta(max_length=100, description="Ids of the chunks that the answer rests on.")
-    ] = field(default_factory=list)
-    confidence: Confidence | None = None
+    answer: (
+        Annotated[LongText, Meta(description="The answer; leave it out when the memory does not hold it.")]
+        | None
+    ) = None
+    chunk_ids: ManyIds = field(default_factory=list)
+    confidence: Annotated[Confidence, Meta(description="How sure you are, 0 to 1.")] | None = None
 
 
-class OpenArguments(Request):
+class ExecArguments(ProgramRequest):
     """As an agent gives it."""
 
-    question: Annotated[tool_types.Question, Meta(description="The question, in words.")]
+    handle: Handle
 
 
-class ExecArguments(Request):
+class FinishArguments(FinishRequest, kw_only=True):
     """As an agent gives it."""
 
-    handle: tool_types.Handle
-    code: Annotated[str, Meta(min_length=1, max_length=100_000, description="The program, in Python.")]
-
-
-class FinishArguments(Request):
-    """As an agent gives it."""
-
-    handle: tool_types.Handle
-    answer: Annotated[
-        tool_types.MaybeText, Meta(description="The answer; leave it out when the memory does not hold it.")
-    ] = None
-    chunk_ids: Annotated[
-        tool_types.MaybeIds, Meta(description="Ids of the memories that the answer rests on.")
-    ] = None
-    confidence: Annotated[tool_types.Confidence | None, Meta(description="How sure you are, 0 to 1.")] = None
+    handle: Handle
 
 
 def _answer(result: Any) -> RecallAnswer:
@@ -155,7 +146,7 @@ def _finish(context: Context, request: FinishRequest) -> RecallAnswer:
 
 def _finish_cited(context: Context, request: FinishArguments) -> CitedAnswer:
     session = context.handles.get(context.path["handle"])
-    return cited_answer(context, session.finish(request.answer, request.chunk_ids or (), request.confidence))
+    return cited_answer(context, session.finish(request.answer, request.chunk_ids, request.confidence))
 
 
 def _close(context: Context, _: object) -> Reply:
@@ -166,7 +157,6 @@ def _close(context: Context, _: object) -> Reply:
 _OPENED = {"handle": "$response.body#/handle"}
 
 
-_QUESTION = dict.fromkeys(("query", "q", "prompt", "text"), "question")
 _HANDLE = dict.fromkeys(("session", "session_id", "recall_id", "id"), "handle")
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -182,7 +172,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "them, and first hits. Then recall_exec, as often as needed, and recall_finish.",
             request=OpenArguments,
             idempotent=False,
-            aliases=_QUESTION,
+            aliases=QUESTION_NAMES,
         ),
     ),
     Operation(

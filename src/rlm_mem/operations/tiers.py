@@ -15,6 +15,7 @@ from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import (
     Confidence,
     Cursor,
+    DryRun,
     Limit,
     Line,
     LongText,
@@ -226,12 +227,6 @@ def _query(context: Context, request: TierQuery) -> MemoryHits:
         limit=request.limit,
     )
     return MemoryHits(found.hits, found.core)
-
-
-class DryRun(Request):
-    """Whether anything is to be changed."""
-
-    dry_run: Annotated[bool, Meta(description="Only say what would be done.")] = True
 
 
 class MemoryProblem(Struct):

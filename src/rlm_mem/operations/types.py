@@ -1,7 +1,7 @@
-"""Types of the HTTP interface: bounds and patterns that the document shows and every request is held to.
+"""Types of requests: the only bounds, which the OpenAPI document shows and every face holds its callers to.
 
 What the store itself would refuse is refused here already, by the same rule written as a schema: the document must not
-promise what is not kept.
+promise what is not kept. The description beside a pattern says what it stands for, also in the refusal.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rlm_mem.config import SecretAction
 
 __all__ = [
     "CaseId",
+    "ChunkContent",
     "ChunkId",
     "ChunkType",
     "Confidence",
@@ -38,12 +39,20 @@ __all__ = [
     "Time",
     "TrajectoryId",
     "TypeFilter",
+    "CONVERSATION_NAMES",
+    "DryRun",
+    "QUESTION_NAMES",
+    "TAG_NAMES",
+    "TYPE_NAMES",
+    "ManyIds",
+    "TIME_PATTERN",
     "utc",
 ]
 
 # `$` alone would let a final line break through; `\Z` is not known to other languages' expressions.
 _END = r"$(?!\n)"
 _LINE = rf"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*{_END}"
+_VISIBLE = r"\S"
 # Exactly the days that exist from the year 1000 to 8999, so that no valid time is refused later.
 _YEAR = "[1-8][0-9]{3}"
 _LEAP = "(?:[1-8][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[1357][26])00)"
@@ -55,17 +64,37 @@ _CLOCK = (
     r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
 )
 
-Line = Annotated[str, Meta(min_length=1, max_length=1000, pattern=_LINE)]
-Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG_LENGTH, pattern=_LINE)]
+Line = Annotated[
+    str, Meta(min_length=1, max_length=1000, pattern=_LINE, description="One line with a visible character.")
+]
+Tag = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_TAG_LENGTH,
+        pattern=_LINE,
+        description="One line with a visible character.",
+    ),
+]
 Tags = Annotated[list[Tag], Meta(max_length=min(MAX_TAGS, 100))]
-Content = Annotated[str, Meta(min_length=1, max_length=8_388_608, pattern=r"\S")]
+Content = Annotated[
+    str,
+    Meta(min_length=1, max_length=8_388_608, pattern=_VISIBLE, description="Text with a visible character."),
+]
+ChunkContent = Annotated[
+    str,
+    Meta(min_length=1, max_length=200_000, pattern=_VISIBLE, description="Text with a visible character."),
+]
 LongText = Annotated[str, Meta(max_length=100_000)]
-Question = Annotated[str, Meta(min_length=1, max_length=10_000, pattern=r"\S")]
+Question = Annotated[
+    str, Meta(min_length=1, max_length=20_000, pattern=_VISIBLE, description="Text with a visible character.")
+]
 Confidence = Annotated[float, Meta(ge=0, le=1)]
+TIME_PATTERN = rf"^(?:{_DAY})(?:T{_CLOCK})?{_END}"
 Time = Annotated[
     str,
     Meta(
-        pattern=rf"^(?:{_DAY})(?:T{_CLOCK})?{_END}",
+        pattern=TIME_PATTERN,
         description="A day (YYYY-MM-DD), or a time with its offset from UTC as in RFC 3339.",
         examples=["2026-02-10", "2026-02-10T21:37:00Z"],
     ),
@@ -95,15 +124,18 @@ ChunkId = Annotated[
     str,
     Meta(
         pattern=rf"^chunk-[A-Za-z0-9][A-Za-z0-9_-]{{0,119}}{_END}",
-        description="Id of a chunk.",
+        description="A chunk id.",
         examples=["chunk-2026-02-10-a1b2c3d4"],
     ),
+]
+ManyIds = Annotated[
+    list[ChunkId], Meta(max_length=100, description="Ids of the memories that the answer rests on.")
 ]
 ChunkType = Annotated[
     str,
     Meta(
         pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
-        description="Type of a chunk: one that is built in, or registered in config.toml.",
+        description="A type of chunk: one that is built in, or registered in config.toml.",
         extra_json_schema={"x-names": "chunk-types"},
     ),
 ]
@@ -111,7 +143,7 @@ TypeFilter = Annotated[
     str,
     Meta(
         pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
-        description="Type of a chunk or link; also one that is not registered any more.",
+        description="A type of chunk or link, also one that is not registered any more.",
     ),
 ]
 TaskType = Annotated[
@@ -126,33 +158,42 @@ LinkType = Annotated[
     str,
     Meta(
         pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
-        description="Type of a link: one that is built in, or registered in config.toml.",
+        description="A type of link: one that is built in, or registered in config.toml.",
         extra_json_schema={"x-names": "link-types"},
     ),
 ]
 Handle = Annotated[
     str,
-    Meta(pattern=rf"^recall-[0-9a-f]{{16}}{_END}", description="The handle that opening the session gave."),
+    Meta(
+        pattern=rf"^recall-[0-9a-f]{{16}}{_END}",
+        description="The handle that recall_open (POST /sessions) returned.",
+    ),
 ]
-RunId = Annotated[str, Meta(pattern=rf"^run-[0-9a-f]{{16}}{_END}", description="Id of a run.")]
+RunId = Annotated[str, Meta(pattern=rf"^run-[0-9a-f]{{16}}{_END}", description="The id of a run.")]
 TrajectoryId = Annotated[
     str,
     Meta(
         pattern=rf"^(?:last|traj-[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{8}}){_END}",
-        description="Id of a trajectory, or last.",
+        description="The id of a trajectory, or last.",
     ),
 ]
 CaseId = Annotated[
     str,
     Meta(
         pattern=rf"^(?:promote|retain)-[0-9a-f]{{10}}{_END}",
-        description="Id of a case in the review queue.",
+        description="The id of a case, as the review queue lists it.",
     ),
 ]
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
     """Base of every request: a name that is not known is refused, not passed over."""
+
+
+class DryRun(Request):
+    """Whether anything is to be changed."""
+
+    dry_run: Annotated[bool, Meta(description="Only say what would be done.")] = True
 
 
 def utc(time: str | None) -> str | None:
@@ -169,9 +210,18 @@ PARTS: dict[str, Any] = {
     "trajectory_id": TrajectoryId,
     "case_id": CaseId,
     "transition_id": Annotated[
-        str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$(?!\n)", description="Id of a transition.")
+        str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$(?!\n)", description="The id of a transition.")
     ],
     "slider": Annotated[
-        str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$(?!\n)", description="Name of a slider.")
+        str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$(?!\n)", description="The name of a slider.")
     ],
 }
+
+
+# Other names under which agents give the same argument.
+CONVERSATION_NAMES = dict.fromkeys(
+    ("conversation", "conversationId", "session_id", "thread_id", "project"), "conversation_id"
+)
+TYPE_NAMES = dict.fromkeys(("chunk_type", "kind", "category"), "type")
+TAG_NAMES = dict.fromkeys(("tag", "labels", "label", "topics"), "tags")
+QUESTION_NAMES = dict.fromkeys(("query", "q", "prompt", "text"), "question")

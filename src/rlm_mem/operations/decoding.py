@@ -1,0 +1,246 @@
+"""Requests from what came in: a JSON body, the parameters of an address, the arguments of an agent, or a form.
+
+One set of types holds for all of them. What comes as text becomes the number, truth or list that its type asks for;
+agents may also use other names, leave things out in their own ways, and write times in any ISO form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, get_args, get_origin
+
+import msgspec
+
+from rlm_mem.chunk import format_time, parse_time
+from rlm_mem.errors import InputError
+from rlm_mem.operations.problems import FieldError, Refused, problem
+from rlm_mem.operations.types import PARTS, TIME_PATTERN, Request
+
+__all__ = ["MAX_ARGUMENT_CHARS", "from_agent", "from_json", "from_parameters", "part", "unknown_parameter"]
+
+#: Most characters of text in all arguments of one call together; what one memory may hold is a setting, and less.
+MAX_ARGUMENT_CHARS = 10_000_000
+
+_MAX_DEPTH = 20
+_EMPTY = ("null", "none", "undefined")
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
+_REGEX = "Expected `str` matching regex "
+
+_R = TypeVar("_R", bound=Request)
+
+
+def from_json(kind: type[_R], content: bytes) -> _R:
+    """A request from a JSON body. JSON knows one kind of number: 5.0 is taken where a whole one is wanted.
+
+    Raises:
+        Refused: it is not valid JSON, or does not fit.
+    """
+    try:
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except msgspec.ValidationError as error:
+            if "got `float`" not in str(error):
+                raise
+            return msgspec.convert(_with_whole_numbers(msgspec.json.decode(content)), kind)
+    except msgspec.ValidationError as error:
+        raise _refused(kind, error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(problem(400, f"the body is not valid JSON: {error}")) from None
+
+
+def from_parameters(kind: type[_R], given: Iterable[tuple[str, str]]) -> _R:
+    """A request from the parameters of an address; one that may be repeated is a list.
+
+    Raises:
+        Refused: one is unknown, is repeated although it may not, or does not fit.
+    """
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    found: dict[str, Any] = {}
+    for name, text in given:
+        if name not in types:
+            raise unknown_parameter(name, types)
+        value = _typed(text, types[name])
+        if _is(list, types[name]):
+            found.setdefault(name, []).append(value)
+        elif name in found:
+            raise Refused(problem(422, f"{name} is given twice", fields=[FieldError("given twice", name)]))
+        else:
+            found[name] = value
+    try:
+        return msgspec.convert(found, kind)
+    except msgspec.ValidationError as error:
+        raise _refused(kind, error) from None
+
+
+def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None = None) -> _R:
+    """A request from the arguments of a tool, or from the fields of a form.
+
+    Args:
+        given: an object, that object as JSON text, or nothing. Numbers and lists may come as text; null, an empty text
+            and (where no text is wanted) the word null leave an argument out.
+        aliases: other names of fields; one given beside the field itself is refused.
+
+    Raises:
+        InputError: too large, or not an object. Refused: an unknown name, a wrong type or a value out of range.
+    """
+    given = _parsed(given) if isinstance(given, str) else given
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise InputError(f"the arguments must be an object, not {type(given).__name__}")
+    if _size(given) > MAX_ARGUMENT_CHARS:
+        raise InputError(
+            f"the arguments hold more than {MAX_ARGUMENT_CHARS:,} characters",
+            hint="Send the text in several calls.",
+        )
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    known: dict[str, Any] = {}
+    for name, value in given.items():
+        field = (aliases or {}).get(name, name)
+        if field not in fields:
+            known_names = f"There are: {', '.join(fields)}." if fields else "This tool takes none."
+            raise InputError(f"there is no argument {name!r:.80}", hint=known_names)
+        if field in known:
+            raise InputError(f"{field} is given twice (also as {name!r})")
+        value = _understood(value, fields[field].type)
+        if fields[field].required or not _is_omitted(value, fields[field].type):
+            known[field] = value
+    try:
+        return msgspec.convert(known, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refused(kind, error) from None
+
+
+def part(name: str, value: str) -> str:
+    """A part of an address, of its type.
+
+    Raises:
+        Refused: it cannot be one.
+    """
+    try:
+        return str(msgspec.convert(value, PARTS[name]))
+    except msgspec.ValidationError as error:
+        raise _refused(PARTS[name], error, name) from None
+
+
+def unknown_parameter(name: str, known: Iterable[str] = ()) -> Refused:
+    """The refusal of a parameter that an address does not take."""
+    names = ", ".join(known)
+    return Refused(
+        problem(
+            422,
+            f"there is no parameter {name!r:.80} here",
+            hint=f"There are: {names}." if names else "This address takes none.",
+            fields=[FieldError("unknown", name[:80])],
+        )
+    )
+
+
+# --- what does not fit, in words ---------------------------------------------------------------------------
+
+
+def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refused:
+    """The decoder's sentence with the name of the field, and a pointer to it."""
+    what, _, where = str(error).partition(" - at ")
+    if what.startswith(_REGEX):
+        what = f"expected {_described(kind, what) or 'another form'}"
+    pointer = name or "/".join(["", *re.findall(r"[^.\[\]]+", where.strip("`").removeprefix("$"))])
+    detail = what.replace("`", "").encode("utf-8", "replace").decode()
+    detail = detail[:1].lower() + detail[1:]
+    place = pointer.strip("/").replace("/", ".")
+    return Refused(
+        problem(422, f"{place}: {detail}" if place else detail, fields=[FieldError(detail, pointer)])
+    )
+
+
+def _described(kind: Any, message: str) -> str:
+    """What the pattern that a message quotes stands for, by the description beside it in the types."""
+    for meta in getattr(kind, "__metadata__", ()):
+        if meta.pattern is not None and message == f"{_REGEX}{meta.pattern!r}" and meta.description:
+            example = f", such as {meta.examples[0]}" if meta.examples else ""
+            return f"{meta.description[:1].lower()}{meta.description[1:].rstrip('.')}{example}"
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        parts = [field.type for field in msgspec.structs.fields(kind)]
+    else:
+        parts = [*get_args(kind)]
+    return next((found for one in parts if (found := _described(one, message))), "")
+
+
+# --- text as what its type asks for -------------------------------------------------------------------------
+
+
+def _with_whole_numbers(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _with_whole_numbers(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_with_whole_numbers(value) for value in data]
+    return int(data) if isinstance(data, float) and data.is_integer() and abs(data) < 2**53 else data
+
+
+def _typed(text: str, kind: Any) -> Any:
+    """The text as the number or truth that is wanted, if it is one; else as it is, for the decoder to refuse."""
+    if _is(bool, kind):
+        return {"true": True, "false": False}.get(text, text)
+    if _is(int, kind) and _WHOLE.fullmatch(text):
+        return int(text)
+    if _is(float, kind) and _NUMBER.fullmatch(text):
+        return float(text)
+    return text
+
+
+def _understood(value: Any, kind: Any) -> Any:
+    """A list that came as JSON text, as `a, b` or as one word; a time in any ISO form; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if _is(list, kind):
+        if text.startswith("["):
+            return _parsed(text)
+        return [word.strip() for word in text.split(",") if word.strip()] or None
+    if _is_time(kind) and not re.search(TIME_PATTERN, text):
+        try:
+            return format_time(parse_time(text))
+        except (InputError, ValueError, OverflowError):
+            return value  # the pattern refuses it, and its description says what is wanted
+    return value
+
+
+def _is_omitted(value: object, kind: Any) -> bool:
+    if not isinstance(value, str):
+        return value is None
+    return value.strip() == "" or (not _is(str, kind) and value.strip().lower() in _EMPTY)
+
+
+def _is(wanted: type, kind: Any) -> bool:
+    """Whether a type, without its bounds, its `| None` and its list, is `wanted`."""
+    return kind is wanted or get_origin(kind) is wanted or any(_is(wanted, one) for one in get_args(kind))
+
+
+def _is_time(kind: Any) -> bool:
+    metas = getattr(kind, "__metadata__", ())
+    return any(meta.pattern == TIME_PATTERN for meta in metas) or any(map(_is_time, get_args(kind)))
+
+
+def _parsed(text: str) -> Any:
+    if len(text) > MAX_ARGUMENT_CHARS:
+        raise InputError(f"the arguments hold more than {MAX_ARGUMENT_CHARS:,} characters")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(f"this is not valid JSON: {text[:60]!r}") from None
+
+
+def _size(value: object, depth: int = 0) -> int:
+    """Characters of text within; refuses what is nested deeper than any argument is."""
+    if depth > _MAX_DEPTH:
+        raise InputError(f"the arguments are nested deeper than {_MAX_DEPTH} levels")
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(_size(key, depth + 1) + _size(item, depth + 1) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return sum(_size(item, depth + 1) for item in value) + len(value)
+    return 1
