@@ -123,6 +123,9 @@ class RecallConfig:
     max_usd: float = _ranged(0.0, 0.0, 1_000_000.0)  # 0: no limit
     trajectories: bool = True
     keep_trajectory_days: int = _ranged(90, 0, 36_500)  # 0: keep for good
+    scaffold: str = _one_of(
+        "auto", "auto", "always", "never"
+    )  # who reads where a model cannot write programs
     first_hits: int = _ranged(8, 0, 100)  # chunks of which the model sees snippets before its first program
 
 

@@ -60,6 +60,17 @@ def test_openai_compatible_completion(client: Make, play: Play, provider: str) -
     assert play.requests[0].headers["Authorization"] == f"Bearer {KEY}"
 
 
+@pytest.mark.parametrize("provider", ["openai", "openai-compatible", "ollama"])
+def test_a_schema_holds_the_answer_where_the_server_can(client: Make, play: Play, provider: str) -> None:
+    play.answers = [chat('{"year": 1843}')]
+    schema = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}
+    client(provider).complete("When?", json_schema=schema, extra_body={"seed": 1})
+    body = play.bodies[0]
+    assert body["response_format"]["type"] == "json_schema"
+    assert body["response_format"]["json_schema"]["schema"] == schema
+    assert body["seed"] == 1
+
+
 def test_settings_hold_where_a_call_says_nothing(client: Make, play: Play) -> None:
     play.answers = [chat()]
     client(max_tokens=33, temperature=0.7).complete("x")

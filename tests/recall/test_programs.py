@@ -9,6 +9,7 @@ import pytest
 from recall_memories import fill
 
 from rlm_mem import Memory
+from rlm_mem.config import Config
 from rlm_mem.models.budget import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation
@@ -16,6 +17,7 @@ from rlm_mem.recall.programs import MAX_REPLY_CHARS, programs_in, without_defini
 from rlm_mem.sandbox.functions import FUNCTIONS
 from rlm_mem.store.core.chunk_store import ChunkStore
 
+NEVER = Config.load(None, recall={"scaffold": "never"})
 ENGINES = ("monty", "cpython")
 
 LOOP = "for hit in search('tea'):\n    print(hit['snippet'])"
@@ -167,7 +169,7 @@ def test_lines_keep_their_numbers_and_a_program_of_definitions_alone_is_an_error
             "FINAL('done')",
         ]
     )
-    RecallOperation(store, llm).recall("What?")
+    RecallOperation(store, llm, config=NEVER).recall("What?")
     assert "line 3: NameError" in llm.prompts[1][-1].content
     assert "nothing to run" in llm.prompts[2][-1].content
 
@@ -185,7 +187,8 @@ def test_what_only_looks_like_a_definition_stays() -> None:
 
 def test_a_reply_that_fails_again_and_again_ends_the_run(store: ChunkStore) -> None:
     llm = ScriptedLLM(default="```repl\nprint(missing)\n```")
-    result = RecallOperation(store, llm, limits=Limits(iterations=10)).recall("What does Ana drink?")
+    operation = RecallOperation(store, llm, limits=Limits(iterations=10), config=NEVER)
+    result = operation.recall("What does Ana drink?")
     assert (result.stopped_by, result.concluded, result.iterations_used) == ("repetition", False, 4)
     assert [step.programs for step in result.trajectory.steps[1:]] == [()] * 3
     assert "was not run again" in llm.prompts[2][-1].content

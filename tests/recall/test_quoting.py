@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from recall_memories import block
 
 from rlm_mem import Memory
+from rlm_mem.config import Config
 from rlm_mem.models.base import Message
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import recall_session
@@ -157,7 +158,8 @@ def test_the_answer_of_an_example_is_not_taken(store: ChunkStore) -> None:
             block("FINAL('tea')"),
         ]
     )
-    result = RecallOperation(store, llm).recall("What does Ana drink?")
+    never = Config.load(None, recall={"scaffold": "never"})
+    result = RecallOperation(store, llm, config=never).recall("What does Ana drink?")
     assert result.content == "tea"
     assert "example of the instructions" in prompt(llm.prompts[1])
     assert "example of the instructions" in prompt(llm.prompts[2])

@@ -138,6 +138,8 @@ def recall_json(result: RecallResult, *, trajectory: bool = False) -> dict[str, 
         "chunk_ids": result.chunk_ids,
         "confidence": result.confidence,
         "sources": result.sources,
+        "method": result.method,
+        "note": result.note,
         **_run_json(result),
     }
     if trajectory:

@@ -33,6 +33,7 @@ class Api:
         below_v1: whether servers keep this API below ``/v1``, which is added to an address without a path.
         own_server: whether even ``home`` is a server of one's own, which asks for no key.
         first_model: whether a name without a model means the first one that the server lists.
+        takes_schema: whether a request may hold the answer to a JSON Schema (``response_format``).
         prices: name of its list in the price data; empty: no completion has a price.
     """
 
@@ -45,6 +46,7 @@ class Api:
     below_v1: bool = False
     own_server: bool = False
     first_model: bool = False
+    takes_schema: bool = False
     prices: str = ""
 
 
@@ -129,6 +131,7 @@ APIS = {
             url_variable="OLLAMA_BASE_URL",
             below_v1=True,
             own_server=True,
+            takes_schema=True,
         ),
         Api(
             "openai",
@@ -137,6 +140,7 @@ APIS = {
             home="https://api.openai.com/v1",
             url_variable="OPENAI_BASE_URL",
             below_v1=True,
+            takes_schema=True,
             prices="openai",
         ),
         Api(
@@ -146,6 +150,7 @@ APIS = {
             keys=("RLM_MEM_LLM_API_KEY",),
             below_v1=True,
             first_model=True,
+            takes_schema=True,
         ),
     )
 }

@@ -132,6 +132,7 @@ class Options(TypedDict, total=False):
     ``max_tokens``: limit of the answer. ``temperature``: 0 and up. ``stop``: texts that end the answer.
     ``timeout``: seconds for the whole call, retries and their waits included. ``on_text``: called with each
     piece of the answer as it arrives; models that cannot stream call it once, with the whole answer.
+    ``json_schema``: a JSON Schema that the answer is held to, by models and servers that can.
     ``extra_body``: further fields of the request for OpenAI-compatible servers (``{"grammar": …}``).
     """
 
@@ -140,6 +141,7 @@ class Options(TypedDict, total=False):
     stop: Sequence[str] | None
     timeout: float | None
     on_text: Callable[[str], None] | None
+    json_schema: Mapping[str, Any] | None
     extra_body: Mapping[str, Any] | None
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout
+from rlm_mem.models.apis import APIS
 from rlm_mem.models.base import (
     Completion,
     Message,
@@ -205,6 +206,11 @@ class ProviderLLM:
             given["stop_sequences"] = list(stop)
         if left is not None:
             given["request_timeout"] = left
-        if extra := options.get("extra_body"):
-            given["extra_body"] = dict(extra)
+        extra = dict(options.get("extra_body") or {})
+        schema = options.get("json_schema")
+        if schema is not None and APIS[self._target.provider].takes_schema and "response_format" not in extra:
+            held = {"name": "answer", "schema": dict(schema), "strict": True}
+            extra["response_format"] = {"type": "json_schema", "json_schema": held}
+        if extra:
+            given["extra_body"] = extra
         return given  # type: ignore[return-value]

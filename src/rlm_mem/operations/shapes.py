@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rlm_mem.chunk import format_time
-from rlm_mem.recall.outcome import OutcomeWord
+from rlm_mem.recall.outcome import Method, OutcomeWord
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -193,6 +193,8 @@ class RecallAnswer(Struct):
         cost: US dollars of all calls, null when one of them had no known price.
         standing: for each of ``chunk_ids``: tier, reliability, confidence and uses.
         sources: for each of ``chunk_ids``: id, date, first words, and the excerpt that bears on the question.
+        method: ``programs`` of the model; ``scaffolded``, where it could write none and read what was found for it;
+            ``offline``, where that did not hold either. ``note`` says why.
     """
 
     answer: str | None
@@ -209,6 +211,8 @@ class RecallAnswer(Struct):
     trajectory_id: str
     standing: list[dict[str, Any]]
     sources: list[dict[str, str]]
+    method: Method = "programs"
+    note: str = ""
 
 
 class PathStep(Struct):
@@ -262,6 +266,8 @@ def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusi
             trajectory_id=result.trajectory.id,
             standing=[asdict(one) for one in result.standing],
             sources=[asdict(one) for one in result.sources],
+            method=result.method,
+            note=result.note,
         )
     return Conclusion(
         conclusion=result.conclusion,
@@ -305,6 +311,7 @@ class CitedAnswer(Struct):
     seconds: float
     trajectory_id: str
     sources: list[CitedMemory]
+    note: str = ""
 
 
 class CitedConclusion(Struct):
@@ -369,4 +376,5 @@ def cited_answer(context: Context, result: RecallResult) -> CitedAnswer:
         seconds=round(result.seconds, 3),
         trajectory_id=result.trajectory.id,
         sources=sources(context, result.chunk_ids, {one.chunk_id: one.excerpt for one in result.sources}),
+        note=result.note,
     )

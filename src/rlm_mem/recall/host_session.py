@@ -24,7 +24,7 @@ from rlm_mem.recall.recorder import RecordedLLM
 from rlm_mem.recall.repl_session import REPLSession
 from rlm_mem.recall.run import HostFunctions, Run, Runner, check_query, limits_from
 from rlm_mem.recall.turn import LoopStep, error_hint, first_ids, make_step, run_programs
-from rlm_mem.sandbox.final import check_cited, check_final
+from rlm_mem.sandbox.final import check_final
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -139,6 +139,7 @@ class RecallSession:
         )
         self._session.named_models = has_model
         self._session.__enter__()
+        self._session.shown(self._opening.hit_ids)
 
     @property
     def hit_scores(self) -> list[dict[str, Any]]:
@@ -203,7 +204,7 @@ class RecallSession:
 
         Args:
             answer: plain data, as FINAL takes it.
-            chunk_ids: the chunks it rests on; each must be in the memory.
+            chunk_ids: the chunks it rests on; each must be in the memory, and shown in the opening or met by a program.
             confidence: from 0 to 1, or None.
 
         Raises:
@@ -212,9 +213,8 @@ class RecallSession:
         with self._lock:
             if self.result is not None:
                 return self.result
-            final = check_cited(
-                check_final(answer, chunk_ids if isinstance(chunk_ids, str) else list(chunk_ids), confidence),
-                self._runner.store.exists,
+            final = self._session.check_cited(
+                check_final(answer, chunk_ids if isinstance(chunk_ids, str) else list(chunk_ids), confidence)
             )
             return self._end(final.answer, final.chunk_ids, final.confidence, concluded=True)
 

@@ -9,7 +9,7 @@ ends the run, which keeps the evidence it has and names the budget in ``stopped_
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import BudgetError, SandboxViolation
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Loop", "LoopResult", "output_limit"]
 
+MAX_NOT_RUN = 2
+"""Replies that did not run, of a model of which none has run yet, after which a loop that hands over ends."""
+MAX_NOT_RUN_IN_ALL = 4
+"""The same for a model of which some did."""
+
 MAX_REPEATS = 4
 """How often one failing reply may come in a row; then the run ends, for the model will not write another."""
 
@@ -46,6 +51,9 @@ class LoopResult:
         evidence: ids of the chunks that were read, in order, each once.
         stopped_by: the budget that ended the run, ``repetition`` when the model sent one failing reply again and
             again, or None.
+        not_run: replies that did not run (:attr:`~rlm_mem.recall.turn.LoopStep.ran`).
+        handed_over: the loop ended because its model's replies did not run.
+        detail: for the record, where the answer is not by the model's own programs: ``method`` and ``note``.
     """
 
     answer: Any
@@ -55,6 +63,9 @@ class LoopResult:
     steps: tuple[LoopStep, ...]
     evidence: tuple[str, ...]
     stopped_by: str | None = None
+    not_run: int = 0
+    handed_over: bool = False
+    detail: dict[str, Any] = field(default_factory=dict)
 
 
 class Loop:
@@ -68,6 +79,8 @@ class Loop:
         config: settings of the model (window, longest reply, time-out) and the longest output that goes back to it.
         system: instructions for the model.
         depth: nesting of ``session``; recorded, and checked against ``limits.depth``.
+        hands_over: end as soon as the first two replies did not run, or four later on, for somebody else to go on.
+        first_turn: number of the first turn, for the record.
         on_step: called after each turn, in the thread of the run.
         on_text: called with each piece of the model's reply as it arrives.
     """
@@ -82,6 +95,8 @@ class Loop:
         config: Config,
         system: str = SYSTEM_PROMPT,
         depth: int = 0,
+        hands_over: bool = False,
+        first_turn: int = 1,
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> None:
@@ -90,6 +105,9 @@ class Loop:
         self._opening = opening
         self._budget = budget
         self._depth = depth
+        self._hands_over = hands_over
+        self._first_turn = first_turn
+        self._not_run = 0
         self._on_step = on_step
         self._on_text = on_text
         window = getattr(llm, "context_tokens", None) or config.llm.context_tokens
@@ -114,6 +132,9 @@ class Loop:
             self._budget.enter(self._depth)
             while self._session.final is None:
                 self._turn()
+                most = MAX_NOT_RUN_IN_ALL if self._not_run < len(self._steps) else MAX_NOT_RUN
+                if self._hands_over and self._not_run >= most and self._session.final is None:
+                    return self._result(None, handed_over=True)
                 if self._repeated >= MAX_REPEATS:
                     return self._result("repetition")
         except BudgetError as error:
@@ -134,7 +155,7 @@ class Loop:
             step = make_step(
                 ran,
                 self._session.pages,
-                turn=len(self._steps) + 1,
+                turn=self._first_turn + len(self._steps),
                 depth=self._depth,
                 question=self._opening.question,
                 output_chars=self._output_chars,
@@ -146,6 +167,7 @@ class Loop:
             self._steps.append(step)
             _observe(current, step)
             self._evidence.update(dict.fromkeys(step.chunks_read))
+            self._not_run += not step.ran
             if self._on_step is not None:
                 self._on_step(step)
             if ran.ended is not None:
@@ -191,7 +213,7 @@ class Loop:
             summary = _summary(step)
         self._conversation.add(Turn(completion.text, answer, summary))
 
-    def _result(self, stopped_by: str | None) -> LoopResult:
+    def _result(self, stopped_by: str | None, *, handed_over: bool = False) -> LoopResult:
         """The run as it stands."""
         final = self._session.final
         return LoopResult(
@@ -203,6 +225,8 @@ class Loop:
             evidence=first_ids(self._evidence),
             # A program that called FINAL has concluded, whatever ran out at the same moment.
             stopped_by=None if final is not None else stopped_by,
+            not_run=self._not_run,
+            handed_over=handed_over and final is None,
         )
 
 

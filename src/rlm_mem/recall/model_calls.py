@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
@@ -59,17 +59,21 @@ def complete(
     timeout: float,
     on_text: Callable[[str], None] | None = None,
     prompt_tokens: int = 0,
+    json_schema: Mapping[str, Any] | None = None,
 ) -> Completion:
     """Make a call, bound its reply, and settle what it cost; a call that fails gives back what was set aside.
 
     Args:
         timeout: seconds.
         prompt_tokens: about how many the prompt has, booked when the model reports no usage; 0 leaves it at that.
+        json_schema: what the reply has to be, for models that can be held to it.
     """
     began = time.monotonic()
     options: Options = {"max_tokens": call.answer_tokens, "timeout": timeout}
     if on_text is not None:
         options["on_text"] = on_text
+    if json_schema is not None:
+        options["json_schema"] = json_schema
     try:
         with model_call(model.name) as called:
             completion = model.complete(prompt, **options)

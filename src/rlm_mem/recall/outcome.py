@@ -14,7 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-__all__ = ["OUTCOMES", "OutcomeWord", "outcome_word"]
+__all__ = ["OUTCOMES", "Method", "OutcomeWord", "outcome_word"]
+
+Method = Literal["programs", "scaffolded", "offline"]
+"""How an answer was found: by programs that the model wrote; by built-in programs, from what the model read in their
+passages; or by the offline model in the place of a model that could do neither."""
+
 
 OutcomeWord = Literal["answered", "closest only", "not held", "stopped", "failed"]
 

@@ -113,9 +113,16 @@ class ReasonOperation(RunOperation):
         """Reason about ``query``; the arguments and errors are those of ``RecallOperation.recall``."""
         query = check_query(query)
         runner = self._runner
-        offline = OfflineReasoner(query, runner.store.clock()) if runner.llm.name == "offline" else None
+        offline = OfflineReasoner(query, runner.store.clock())
         run = runner.run(
-            query, "reason", llm=offline, limits=limits, task=REASON_TASK, on_step=on_step, on_text=on_text
+            query,
+            "reason",
+            llm=offline if runner.llm.name == "offline" else None,
+            limits=limits,
+            task=REASON_TASK,
+            fallback=offline,
+            on_step=on_step,
+            on_text=on_text,
         )
         return reasoning_result(runner.store, run)
 
@@ -162,7 +169,7 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
     trajectory = run.recorder.finish(
         run.spent,
         content=text,
-        detail=detail | {"path": [asdict(step) for step in path]},
+        detail=detail | {"path": [asdict(step) for step in path]} | loop.detail,
         **values,
     )
     log_reading(store, trajectory, values["chunk_ids"])

@@ -11,7 +11,7 @@ from rlm_mem.models.base import Usage
 from rlm_mem.models.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.observing import record_recall
-from rlm_mem.recall.outcome import OutcomeWord, outcome_word
+from rlm_mem.recall.outcome import Method, OutcomeWord, outcome_word
 from rlm_mem.recall.run import Run, RunOperation
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.recall.turn import LoopStep
@@ -92,6 +92,9 @@ class RecallResult:
         seconds: wall clock of the run.
         standing: how far each of ``chunk_ids`` that is there can be relied on.
         sources: each of them with its date, its first words, and the stretch that bears on the question.
+        method: ``programs`` that the model wrote; ``scaffolded``: it read what built-in programs found; ``offline``:
+            the offline model took over, since the model could do neither.
+        note: why ``method`` is not ``programs``; else empty.
     """
 
     content: str | None
@@ -107,9 +110,12 @@ class RecallResult:
     seconds: float
     standing: list[Standing] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
+    method: Method = "programs"
+    note: str = ""
 
     def __str__(self) -> str:
-        return described(self.content, self.outcome, self.sources, self.confidence, self.stopped_by)
+        text = described(self.content, self.outcome, self.sources, self.confidence, self.stopped_by)
+        return f"{text}\n{self.method}: {self.note}" if self.note else text
 
     def __repr__(self) -> str:
         return (
@@ -176,7 +182,7 @@ def recall_result(store: ChunkStore, run: Run) -> RecallResult:
         "stopped_by": run.loop.stopped_by,
         "evidence": list(run.evidence),
     }
-    trajectory = run.recorder.finish(run.spent, **values)
+    trajectory = run.recorder.finish(run.spent, detail=run.loop.detail, **values)
     log_reading(store, trajectory, handed_out)
     behind = list(store.get_many(values["chunk_ids"], track=False).values())
     return RecallResult(
@@ -187,6 +193,7 @@ def recall_result(store: ChunkStore, run: Run) -> RecallResult:
         seconds=run.spent.seconds,
         standing=[Standing(chunk.id, **standing(chunk)) for chunk in behind],
         sources=_sources(store, trajectory.query, behind),
+        **run.loop.detail,
         **values,
     )
 

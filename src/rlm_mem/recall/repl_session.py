@@ -136,11 +136,13 @@ class REPLSession(SandboxSession):
 
     def _drive(self, question: str) -> LoopResult:
         """Let the model answer ``question`` in this session."""
+        opening = build_opening(self.chunk_store, question, limit=self.config.recall.first_hits)
+        self.shown(opening.hit_ids)
         with self.driven() as call_apart:
             return Loop(
                 self,
                 StoppableModel(self._models.model, call_apart),
-                build_opening(self.chunk_store, question, limit=self.config.recall.first_hits),
+                opening,
                 budget=self.budget,
                 config=self.config,
                 depth=self.depth,

@@ -6,6 +6,7 @@ programs of that question, so a replay needs no model, costs nothing and differs
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import defaultdict, deque
 from dataclasses import dataclass
@@ -23,11 +24,13 @@ from rlm_mem.recall.run import Runner
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
 from rlm_mem.recall.turn import LoopStep, make_step, run_programs
 from rlm_mem.sandbox.steps import Final
+from rlm_mem.text.comparing import opcodes
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.text.comparing import opcodes
+
+_ID = re.compile(r"chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}+")
 
 __all__ = ["Replay", "ReplayStep", "replay"]
 
@@ -192,6 +195,8 @@ class _Replayer:
             self._budget, self._llm, lambda question: self._sub_question(question, depth + 1)
         ) as session:
             for then in steps:
+                # Ids that stand in an accepted program were taken from an opening, which is not built again.
+                session.shown(_ID.findall("\n".join(then.programs)) if then.error is None else ())
                 ran = run_programs(session, then.programs)
                 now = make_step(
                     ran,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.errors import InvalidQuery
+from rlm_mem.errors import BudgetError, InvalidQuery
 from rlm_mem.models.base import LLM, adapt
 from rlm_mem.models.budget import Budget, Limits, Spent
 from rlm_mem.recall.loop import Loop, LoopResult
@@ -28,6 +29,10 @@ __all__ = ["Run", "RunOperation", "Runner", "check_query", "limits_from"]
 
 _MAX_QUERY = 10_000
 _FIGURES_SECONDS = 5.0
+_REPLACEABLE = ("iterations", "model_calls", "tokens", "usd", "repetition")
+"""Ends of a run after which the offline model can still take over from a model whose replies did not all run."""
+
+OnText = Callable[[str], None] | None
 
 HostFunctions = Mapping[str, Callable[..., Any]]
 
@@ -120,10 +125,21 @@ class Runner:
         llm: LLM | None = None,
         limits: Limits | None = None,
         task: str = "",
+        fallback: LLM | None = None,
         on_step: Callable[[LoopStep], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
+        on_text: OnText = None,
     ) -> Run:
         """Drive one question to its end.
+
+        Args:
+            query: the question.
+            operation: ``recall`` or ``reason``.
+            llm: writes the programs instead of the runner's model.
+            limits: budgets of this run.
+            task: what kind of answer is wanted.
+            fallback: takes over from a model whose replies do not run; None: the offline model.
+            on_step: called after each turn.
+            on_text: called with each piece of the model's replies.
 
         Raises:
             InvalidQuery: the question is empty.
@@ -136,28 +152,111 @@ class Runner:
         recorded = RecordedLLM(llm, recorder)
         evidence: dict[str, None] = {}
 
-        def record(step: LoopStep) -> None:
+        def record(taken: list[LoopStep], step: LoopStep) -> None:
+            taken.append(step)
             recorder.step(step)
             evidence.update(dict.fromkeys(step.chunks_read))
             if on_step is not None:
                 on_step(step)
 
-        def answer(opening: Opening, depth: int, on_text: Callable[[str], None] | None = None) -> LoopResult:
-            session = self.session(budget, recorded, lambda question: sub_question(question, depth + 1))
+        def drive(
+            writer: LLM, opening: Opening, depth: int, account: Budget, taken: list[LoopStep], **more: Any
+        ) -> LoopResult:
+            answers = recorded if writer is llm else RecordedLLM(writer, recorder)
+            session = self.session(account, answers, lambda question: sub_question(question, depth + 1))
+            session.shown(opening.hit_ids)
             with session, session.driven() as call_apart:
-                # Where somebody may end the run, the wait for the model can be left, too.
-                writer = llm if stop_of_context() is None else StoppableModel(llm, call_apart)
                 return Loop(
                     session,
-                    writer,
+                    # Where somebody may end the run, the wait for the model can be left, too.
+                    writer if stop_of_context() is None else StoppableModel(writer, call_apart),
+                    opening,
+                    budget=account,
+                    config=self.config,
+                    system=instructions(self.functions, model=writer.name != "offline"),
+                    depth=depth,
+                    first_turn=len(taken) + 1,
+                    on_step=partial(record, taken),
+                    **more,
+                ).run()
+
+        def read(
+            opening: Opening, depth: int, taken: list[LoopStep], on_text: OnText
+        ) -> tuple[LoopResult | None, str]:
+            """The answer of a scaffolded run, or None and why there is none."""
+            from rlm_mem.recall.scaffold import Scaffold  # of use for weak models only
+
+            session = self.session(budget, recorded, lambda question: sub_question(question, depth + 1))
+            session.shown(opening.hit_ids)
+            with session, session.driven() as call_apart:
+                scaffold = Scaffold(
+                    session,
+                    llm if stop_of_context() is None else StoppableModel(llm, call_apart),
                     opening,
                     budget=budget,
                     config=self.config,
-                    system=instructions(self.functions, model=llm.name != "offline"),
                     depth=depth,
-                    on_step=record,
+                    first_turn=len(taken) + 1,
+                    on_step=partial(record, taken),
                     on_text=on_text,
-                ).run()
+                )
+                why = scaffold.run()
+                final = session.final
+                if why is not None or final is None:
+                    return None, why or "the answer was not accepted"
+                read_ids = (chunk_id for step in scaffold.steps for chunk_id in step.chunks_read)
+                return LoopResult(
+                    answer=final.answer,
+                    concluded=True,
+                    chunk_ids=tuple(final.chunk_ids),
+                    confidence=None,
+                    steps=tuple(scaffold.steps),
+                    evidence=first_ids(dict.fromkeys(read_ids)),
+                ), ""
+
+        def answer(opening: Opening, depth: int, on_text: OnText = None) -> LoopResult:
+            scaffold = self.config.recall.scaffold if llm.name != "offline" else "never"
+            taken: list[LoopStep] = []
+            loop: LoopResult | None = None
+            why = "recall.scaffold is always"
+            if scaffold != "always":
+                loop = drive(
+                    llm, opening, depth, budget, taken, on_text=on_text, hands_over=scaffold == "auto"
+                )
+                weak = loop.handed_over or (loop.not_run > 0 and loop.stopped_by in _REPLACEABLE)
+                if scaffold == "never" or not weak:
+                    return loop
+                why = "the model's programs did not run"
+            note = ""
+            if operation == "recall" and (loop is None or loop.handed_over):
+                try:
+                    budget.enter(depth)
+                    found, note = read(opening, depth, taken, on_text)
+                    if found is not None:
+                        return replace(
+                            found,
+                            detail={
+                                "method": "scaffolded",
+                                "note": f"{why}, so it only read what was found for it",
+                            },
+                        )
+                except BudgetError as error:
+                    note = str(error)
+                    loop = loop or LoopResult(None, False, (), None, (), ())
+                    loop = replace(loop, stopped_by=error.stopped_by)
+            if budget.remaining_seconds() <= 0:
+                assert loop is not None
+                return loop
+            # Nothing of this costs anything but time.
+            limits = Limits(
+                iterations=10, depth=self.limits.depth, seconds=budget.remaining_seconds(), model_calls=None
+            )
+            reader = fallback or adapt("offline")
+            held = drive(reader, opening, depth, Budget(limits), taken)
+            because = f"{why}; {note}" if note else why
+            return replace(
+                held, detail={"method": "offline", "note": f"{because}; this is what the offline model found"}
+            )
 
         def sub_question(question: str, depth: int) -> dict[str, Any]:
             question = check_query(question)

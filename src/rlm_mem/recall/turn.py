@@ -43,6 +43,7 @@ class LoopStep:
         model_seconds, program_seconds: wall clock.
         truncated: the output was cut before it went back.
         final: this turn called FINAL.
+        scaffolded: the programs are built in; the model only read what they found (:mod:`rlm_mem.recall.scaffold`).
     """
 
     turn: int
@@ -65,6 +66,14 @@ class LoopStep:
     program_seconds: float = 0.0
     truncated: bool = False
     final: bool = False
+    scaffolded: bool = False
+
+    @property
+    def ran(self) -> bool:
+        """Whether a program of the reply came to its end, or as far as a call of a function."""
+        return len(self.programs) > 1 or (
+            bool(self.programs) and (self.error is None or bool(self.host_calls))
+        )
 
 
 _HINTS: dict[str, str] = {
@@ -167,11 +176,14 @@ def make_step(
     completion: Completion | None = None,
     prompt_chars: int = 0,
     prompt_tokens: int = 0,
+    scaffolded: bool = False,
+    unusable: str | None = None,
 ) -> LoopStep:
     """Record one turn: what its programs left behind, and the completion that wrote them (None: the host did).
 
     Args:
         pages: of the session; an output of more than ``output_chars`` characters goes there.
+        unusable: why a reply without a program could not be used.
     """
     results = [result for _, result in ran.done]
     failed = ran.error
@@ -186,8 +198,8 @@ def make_step(
         reply=reply.text,
         programs=tuple(code for code, _ in ran.done),
         output=output,
-        error=str(failed) if failed is not None else None,
-        error_kind=_error_kind(failed) if failed is not None else None,
+        error=str(failed) if failed is not None else unusable,
+        error_kind=_error_kind(failed) if failed is not None else "UnusableReply" if unusable else None,
         error_line=getattr(failed, "line", None),
         host_calls=tuple(
             {"name": c.name, "args": c.args_preview, "result": c.result_preview, "seconds": c.seconds}
@@ -202,6 +214,7 @@ def make_step(
         program_seconds=sum(result.seconds for result in results),
         truncated=cut or any(result.truncated for result in results),
         final=final,
+        scaffolded=scaffolded,
     )
 
 

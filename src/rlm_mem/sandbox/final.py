@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from rlm_mem.errors import InputError
@@ -162,11 +162,12 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None) -> F
     return Final(check_answer(answer), list(named), None if confidence is None else float(confidence))
 
 
-def check_cited(final: Final, exists: Callable[[str], bool]) -> Final:
-    """Return ``final`` when each chunk it names is there.
+def check_cited(final: Final, exists: Callable[[str], bool], met: Set[str] | None = None) -> Final:
+    """Return ``final`` when each chunk it names is there, and was met in the session.
 
     Args:
         exists: tells whether the memory holds a chunk; an InputError of it means that it cannot.
+        met: ids of the chunks that the session has met: hits, lines, chunks that were read; None: not looked at.
 
     Raises:
         InputError: it names some that are not.
@@ -180,12 +181,21 @@ def check_cited(final: Final, exists: Callable[[str], bool]) -> Final:
         if not found:
             unknown.append(chunk_id)
     if unknown:
-        named = ", ".join(preview(one, 60) for one in unknown[:3]) + (", …" if len(unknown) > 3 else "")
         raise InputError(
-            f"the memory holds no chunk {named}",
+            f"the memory holds no chunk {_listed(unknown)}",
             hint="name chunks by the ids that search or read_chunk gave, or leave chunk_ids out",
         )
+    unread = [] if met is None else [chunk_id for chunk_id in final.chunk_ids if chunk_id not in met]
+    if unread:
+        raise InputError(
+            f"nothing in this session has shown or read the chunk {_listed(unread)}",
+            hint="read it in a program first, for example print(read_chunk(chunk_id)), or name what was shown",
+        )
     return final
+
+
+def _listed(chunk_ids: list[str]) -> str:
+    return ", ".join(preview(one, 60) for one in chunk_ids[:3]) + (", …" if len(chunk_ids) > 3 else "")
 
 
 def read_final(answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = None) -> Final:

@@ -6,7 +6,7 @@ import ast
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -26,7 +26,7 @@ from rlm_mem.sandbox.ready import ready_imports
 from rlm_mem.sandbox.reference import described, help_text
 from rlm_mem.sandbox.steps import Final, StepOutput, Variable, bounded_error
 from rlm_mem.sandbox.stopping import Calls, stop_of_context
-from rlm_mem.sandbox.values import Bounds, plain, well_formed
+from rlm_mem.sandbox.values import Bounds, chunk_ids_in, plain, well_formed
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -119,6 +119,8 @@ class SandboxSession:
         self._running = threading.Lock()
         self._deadline = math.inf
         self._reads: dict[str, None] = {}
+        self._met: set[str] = set()  # ids of chunks that programs came across, or their writer was shown
+        self._cites_met = False
         self._bound: set[str] = set()  # names that programs may have bound
         self._ready: set[str] = set()  # names that were brought in for them
         self._final: Final | None = None
@@ -233,7 +235,26 @@ class SandboxSession:
             self._ready.clear()
         self._final = None
         self._reads.clear()
+        self._met.clear()
+        self._cites_met = False
         self.last_step = None
+
+    def shown(self, chunk_ids: Iterable[str]) -> None:
+        """Note chunks that a model was shown which writes the programs from now on.
+
+        Its answers may name these, and those that a program met: hits, lines, chunks that were read. Whoever calls
+        :meth:`execute` without this knows ids of their own, which only have to be in the memory.
+        """
+        self._met.update(chunk_ids)
+        self._cites_met = True
+
+    def check_cited(self, final: Final) -> Final:
+        """Return ``final`` when the memory holds each chunk that it names, and :meth:`shown` allows it.
+
+        Raises:
+            InputError: it names others.
+        """
+        return check_cited(final, self.chunk_store.exists, self._met if self._cites_met else None)
 
     def close(self) -> None:
         """End a running program and give the worker back; the answer stays readable.
@@ -403,6 +424,9 @@ class SandboxSession:
         self._check_ended()
         value = self._dispatcher(name, args, keywords)
         self._check_ended()
+        if name not in MODEL_FUNCTIONS:
+            # What a model says is no evidence that a chunk was read.
+            self._met.update(chunk_ids_in(value))
         return value
 
     def _check_ended(self) -> None:
@@ -442,13 +466,14 @@ class SandboxSession:
 
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None
+        self._met.add(chunk_id)
 
     # Functions that are the session's own.
 
     def _call_final(self, *args: Any, **keywords: Any) -> None:
         final = read_final(*args, **keywords)
         try:
-            self._final = check_cited(final, self.chunk_store.exists)
+            self._final = self.check_cited(final)
         except InputError as error:
             raise final_refused(error) from None
         raise Finished
@@ -456,7 +481,10 @@ class SandboxSession:
     def _rlm_query(self, question: Any) -> Any:
         if not isinstance(question, str) or not question.strip():
             raise HostCallFailed("TypeError", "rlm_query takes a question as text")
-        return plain(self._sub_question(question))
+        outcome = plain(self._sub_question(question))
+        if isinstance(outcome, dict):
+            self._met.update(chunk_ids_in(outcome.get("chunk_ids")))
+        return outcome
 
 
 def _no_model(*_: Any) -> Any:

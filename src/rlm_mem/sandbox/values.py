@@ -8,16 +8,31 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from rlm_mem.sandbox.wire import Described, Fields, KeyLimit
 
-__all__ = ["Bounds", "Described", "Fields", "TooLarge", "clipped", "plain", "preview", "well_formed"]
+__all__ = [
+    "Bounds",
+    "Described",
+    "Fields",
+    "TooLarge",
+    "chunk_ids_in",
+    "clipped",
+    "plain",
+    "preview",
+    "well_formed",
+]
 
 MAX_NAME_CHARS = 80
 """Characters of the name of a class, a function or an error that are kept."""
+
+
+_ID_FIELDS = ("id", "ids", "superseded_by")
+"""How the names of fields end that hold ids of chunks."""
 
 
 class TooLarge(ValueError):
@@ -44,6 +59,29 @@ class Bounds:
 def clipped(text: str, limit: int) -> str:
     """The text, cut at ``limit`` characters with a note that says how many it had."""
     return text if len(text) <= limit else f"{text[:limit]} … ({len(text):,} characters, cut)"
+
+
+def chunk_ids_in(value: Any) -> Iterator[str]:
+    """The chunk ids that a result of a host function names: in lists of ids, and in fields that hold one.
+
+    Args:
+        value: plain data of bounded size, which does not hold itself.
+    """
+    stack = [value]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, str):
+            if part.startswith("chunk-"):
+                yield part
+        elif isinstance(part, list | tuple | set):
+            stack.extend(part)
+        elif isinstance(part, dict):
+            # Stored text is no id, whatever it looks like.
+            stack.extend(
+                one
+                for name, one in part.items()
+                if isinstance(one, list | dict) or (isinstance(name, str) and name.endswith(_ID_FIELDS))
+            )
 
 
 def well_formed(text: str) -> str:

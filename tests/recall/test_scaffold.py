@@ -1,0 +1,215 @@
+"""Weak models: built-in programs find passages, the model only reads them, and the offline model stands behind it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from recall_memories import block, fill
+
+from rlm_mem.config import Config
+from rlm_mem.errors import InputError, ModelRefused
+from rlm_mem.models.base import Message
+from rlm_mem.models.budget import Limits
+from rlm_mem.models.scripted import ScriptedLLM
+from rlm_mem.recall import (
+    ReasonOperation,
+    RecallOperation,
+    RecallResult,
+    load_trajectory,
+    recall_session,
+    replay,
+)
+from rlm_mem.recall.scaffold import READING_SCHEMA, read_reply
+from rlm_mem.store.core.chunk_store import ChunkStore
+
+PROSE = ["I believe it is tea.", "As I said: tea."]
+ASKED = "What does Ana drink every morning?"
+
+
+def reading(answer: str | None, *passages: int, search: str | None = None) -> str:
+    return json.dumps({"passages": list(passages), "answer": answer, "search": search})
+
+
+def first(messages: list[Message]) -> str:
+    """A reading of the first passage, in its words."""
+    passage = messages[1].content.split("[1] ")[1].split("\n")[0]
+    return reading(passage.split(": ", 1)[1], 1)
+
+
+def asked(store: ChunkStore, replies: list[Any], question: str = ASKED, **more: Any) -> RecallResult:
+    return RecallOperation(store, ScriptedLLM(replies), **more).recall(question)
+
+
+def test_after_two_replies_that_do_not_run_the_model_only_reads(store: ChunkStore) -> None:
+    ids = fill(store)
+    llm = ScriptedLLM([*PROSE, first])
+    result = RecallOperation(store, llm).recall(ASKED)
+    assert "green tea" in str(result.content)
+    assert (result.chunk_ids, result.method) == ([ids["tea"]], "scaffolded")
+    assert "did not run" in result.note and result.note in str(result)
+    assert llm.options[-1]["json_schema"] == READING_SCHEMA
+    recorded = load_trajectory(store, result.trajectory.id)
+    assert [step.scaffolded for step in recorded.steps] == [False, False, True, True]
+    assert recorded.outcome is not None and recorded.outcome.detail["method"] == "scaffolded"
+    assert replay(store, recorded).same
+
+
+def test_the_setting_makes_every_run_scaffolded_or_none(store: ChunkStore) -> None:
+    fill(store)
+    always, never = (Config.load(None, recall={"scaffold": word}) for word in ("always", "never"))
+    assert asked(store, [first], config=always).method == "scaffolded"
+    result = asked(store, [*PROSE, block("FINAL('tea')")], config=never)
+    assert (result.content, result.method, result.note) == ("tea", "programs", "")
+
+
+def test_a_model_whose_programs_run_is_not_scaffolded_for_two_failures(store: ChunkStore) -> None:
+    fill(store)
+    result = asked(store, [block("print(stats())"), *PROSE, block("FINAL('tea')")])
+    assert (result.content, result.method) == ("tea", "programs")
+
+
+def test_the_model_may_ask_for_another_search_but_not_for_ever(store: ChunkStore) -> None:
+    ids = fill(store)
+
+    def lisbon(messages: list[Message]) -> str:
+        line = next(one for one in messages[1].content.split("\n") if "lighthouse" in one)
+        return reading("lighthouse keeper", int(line.split("]")[0].strip("[")))
+
+    found = asked(store, [*PROSE, reading(None, search="Carla lighthouse"), lisbon], "What does Ana drink?")
+    assert (found.content, found.chunk_ids) == ("lighthouse keeper", [ids["job"]])
+    llm = ScriptedLLM([*PROSE, *(reading(None, search=f"word{n}") for n in range(20))])
+    assert RecallOperation(store, llm).recall(ASKED).method == "offline"
+    assert llm.calls == 5
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        [reading("tea", 99)] * 3,
+        [reading("tea")] * 3,
+        [reading("seventeen purple elephants", 1)] * 3,
+        ["no JSON at all", "[1, 2]", '{"answer": {"a": 1}}'],
+        [reading(None)],
+        [reading("The passages do not say.", 1)],
+        ["", "{" * 2_000, "\ud800"],
+    ],
+    ids=[
+        "unknown passage",
+        "no passage",
+        "other words",
+        "no reading",
+        "nothing",
+        "nothing in words",
+        "hostile",
+    ],
+)
+def test_what_does_not_hold_is_replaced_by_what_the_offline_model_finds(
+    store: ChunkStore, replies: list[str]
+) -> None:
+    fill(store)
+    result = asked(store, [*PROSE, *replies])
+    offline = RecallOperation(store, "offline").recall(ASKED)
+    assert (result.content, result.chunk_ids, result.outcome) == (
+        offline.content, offline.chunk_ids, offline.outcome,
+    )  # fmt: skip
+    assert result.method == "offline" and "offline" in result.note
+    assert replay(store, result.trajectory.id).same
+
+
+def test_a_budget_that_ends_a_model_of_prose_leaves_the_offline_answer(store: ChunkStore) -> None:
+    fill(store)
+    for limits in (Limits(iterations=1), Limits(model_calls=2), Limits(tokens=2_500)):
+        result = asked(store, ["prose"] * 9, limits=limits)
+        assert (result.method, result.concluded, result.stopped_by) == ("offline", True, None), limits
+        assert "tea" in str(result.content)
+
+
+def test_a_server_that_refuses_the_schema_is_asked_without(store: ChunkStore) -> None:
+    fill(store)
+    llm = ScriptedLLM([*PROSE, ModelRefused("response_format is not supported"), first])
+    assert RecallOperation(store, llm).recall(ASKED).method == "scaffolded"
+    assert "json_schema" in llm.options[2] and "json_schema" not in llm.options[3]
+
+
+def test_a_reasoning_falls_back_on_the_offline_reasoner(store: ChunkStore) -> None:
+    fill(store)
+    result = ReasonOperation(store, ScriptedLLM(PROSE)).reason("What does Ana drink?")
+    assert "tea" in result.conclusion
+    assert result.trajectory.outcome is not None
+    assert result.trajectory.outcome.detail["method"] == "offline"
+
+
+def test_sub_questions_of_a_weak_model_are_scaffolded_too(store: ChunkStore) -> None:
+    fill(store)
+    program = block(f"FINAL(rlm_query({ASKED!r})['answer'])")
+    assert "green tea" in str(asked(store, [program, *PROSE, first]).content)
+
+
+def test_readings_are_read_leniently_and_in_linear_time() -> None:
+    assert read_reply(
+        'Sure:\n```json\n{"answer": "tea", "passages": ["[2]", "passage 3"]}\n```'
+    ).passages == (2, 3)
+    lines = read_reply("Answer: **tea**\nPassages: 1 and 4")
+    assert (lines.answer, lines.passages) == ("tea**", (1, 4))
+    assert read_reply('{"answer": true, "passages": 1}').answer == "yes"
+    assert read_reply('{"answer": ["a", "b"], "passages": [1]}').answer == "a, b"
+    assert read_reply('{"answer": "It is not stated in the text", "passages": []}').answer is None
+    assert read_reply('{"answer": "It is not far", "passages": [1]}').answer == "It is not far"
+    assert read_reply('{"passages": [1]}').error is not None
+    began = time.process_time()
+    for text in (
+        "{" * 100_000,
+        '{"a":' * 50_000,
+        "answer:" * 20_000,
+        "* _" * 50_000 + "answer",
+        "is not " * 20_000,
+    ):
+        read_reply(text)
+        read_reply(json.dumps({"answer": text[:2_000], "passages": [1]}))
+    assert time.process_time() - began < 5
+
+
+def test_final_names_only_what_the_run_has_met(store: ChunkStore) -> None:
+    """An id that exists but was neither shown nor read comes back to the model with the reason."""
+    ids = fill(store)
+    far = store.create_chunk("Dora sings in a choir in Vienna.").id
+    llm = ScriptedLLM(
+        [
+            block(f"FINAL('tea', ['{far}'])"),
+            block(f"print(read_chunk('{far}')['content'])"),
+            block(f"FINAL('tea', ['{far}', '{ids['tea']}'])"),
+        ]
+    )
+    config = Config.load(None, recall={"first_hits": 1})
+    result = RecallOperation(store, llm, config=config).recall(ASKED)
+    assert "has shown or read the chunk" in llm.prompts[1][-1].content
+    assert result.chunk_ids == [far, ids["tea"]]
+    assert replay(store, result.trajectory.id).same
+
+
+@pytest.mark.parametrize(
+    "meets",
+    [
+        "ids = search_chunks('choir')",
+        "hits = search('choir')",
+        "lines = turns(contains='choir')",
+        "near = neighbors(IDS['city'], after=9)['after'] + get_linked_chunks(IDS['city'])",
+        "tagged = list_chunks_by_tag('song')",
+        "items = timeline()",
+    ],
+)
+def test_an_agent_names_what_its_programs_met(store: ChunkStore, meets: str) -> None:
+    ids = fill(store)
+    far = store.create_chunk(
+        "Dora sings in a choir in Vienna.", tags=["song"], conversation_id="conv-talk"
+    ).id
+    config = Config.load(None, recall={"first_hits": 1})
+    with recall_session(store, "What does Ana drink?", config=config) as session:
+        with pytest.raises(InputError, match="shown or read"):
+            session.finish("a choir", [far])
+        done = session.execute(f"IDS = {ids!r}\n{meets}")
+        assert done.error is None
+        assert session.finish("a choir", [far]).chunk_ids == [far]
