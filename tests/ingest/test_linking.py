@@ -143,7 +143,7 @@ def test_the_number_of_questions_asked_does_not_grow_with_the_store(
 ) -> None:
     """The rows that linking looks at in a store of 40 chunks and of 400 are the same number."""
     looked_at: list[int] = []
-    for method in ("list_chunks", "latest", "summaries", "find_normalised"):
+    for method in ("list_between", "latest", "summaries", "find_normalised"):
         original = getattr(ChunkStore, method)
 
         def counted(self, *args, _original=original, **named):  # type: ignore[no-untyped-def]

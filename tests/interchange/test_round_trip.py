@@ -175,7 +175,6 @@ def fill(store: ChunkStore, count: int = 60) -> None:
                 if ids and number % 3 == 0 and not other
                 else None,
                 namespace="agent/two" if other else None,
-                check_targets=False,
             )
             if not other:
                 ids.append(chunk.id)

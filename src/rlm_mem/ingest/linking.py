@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import SIMILAR_TO, Chunk, ChunkLinks, format_time, parse_time
@@ -123,9 +124,10 @@ class AutoLinker:
         """The conversation so far, newest first: as much of it as any rule looks at."""
         if conversation_id is None:
             return []
-        return self._store.list_chunks(
-            conversation_id, end_date=format_time(moment), limit=2 * limit + 1, newest_first=True
+        found = self._store.list_between(
+            None, moment, 2 * limit + 1, conversation_id=conversation_id, newest_first=True
         )
+        return [chunk_id for chunk_id, _ in found]
 
     def _context(
         self,
@@ -139,7 +141,8 @@ class AutoLinker:
             return []
         near = said_before[: limit + 1]
         if len(near) <= limit:  # said before what is there already, as in an import out of order
-            near += self._store.list_chunks(conversation_id, start_date=format_time(moment), limit=limit + 1)
+            later = self._store.list_between(moment, None, limit + 1, conversation_id=conversation_id)
+            near += [chunk_id for chunk_id, _ in later]
         targets = [chunk_id for chunk_id in dict.fromkeys(near) if chunk_id != own_id][:limit]
         return [
             ChunkLinks(target, "context_of", _rounded(_STEP**rank)) for rank, target in enumerate(targets)
@@ -158,12 +161,7 @@ class AutoLinker:
             since = moment - timedelta(seconds=window)
         except OverflowError:  # the first minutes of the year 1
             since = moment
-        recent = self._store.list_places(
-            start=format_time(since),
-            end=format_time(moment),
-            limit=2 * limit + 1,
-            newest_first=True,
-        )
+        recent = self._store.list_between(since, moment, 2 * limit + 1, newest_first=True)
         if conversation_id is None:
             alone = self._store.summaries([chunk_id for chunk_id, _ in recent])
             said_before = [summary.id for summary in alone if summary.conversation_id is None]
@@ -180,7 +178,7 @@ class AutoLinker:
             rank[same] += 1
             if strength > 0.0:
                 links.append(ChunkLinks(chunk_id, "follows", _rounded(strength)))
-        links.sort(key=lambda link: -link.strength)  # stable: equals stay newest first
+        links.sort(key=attrgetter("strength"), reverse=True)  # stable: equals stay newest first
         return links[:limit]
 
     def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rlm_mem.chunk import (
-    Chunk,
-    check_confidence,
-    check_content,
-    check_tags,
-    check_text,
-    check_time,
-    format_time,
-)
+from rlm_mem.chunk import Chunk, check_content, check_tags, check_time, format_time
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.ingest.linking import AutoLinker
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.drafts import given_fields
 from rlm_mem.telemetry import ObservedOperation, count, observed
 from rlm_mem.text.secrets import Screened, SecretsFound, screen, screen_data
-
-if TYPE_CHECKING:
-    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Progress", "RememberOperation", "RememberResult", "When", "remember"]
 
@@ -64,28 +55,6 @@ class RememberResult:
 
 def _amount(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-@dataclass
-class _Said:
-    """What one call brought, checked."""
-
-    conversation_id: str | None
-    tags: list[str]
-    confidence: float
-    chunk_type: str | None
-    source: str
-    occurred_at: When | None
-    metadata: Mapping[str, Any] | None
-    provenance: dict[str, Any]
-
-
-@dataclass
-class _Outcome:
-    chunk_ids: list[str] = field(default_factory=list)
-    duplicates: list[str] = field(default_factory=list)
-    created: int = 0
-    tokens: int = 0
 
 
 def _figures(current: ObservedOperation, result: RememberResult) -> None:
@@ -140,12 +109,70 @@ def remember(
         InputError: ``secrets`` is none of the three.
         StorageError: it could not be written; nothing was changed.
     """
-    return _Remembering(store, config or store.config, secrets).remember(
-        _checked_text(text, (config or store.config).ingest.max_content_bytes),
-        _checked(
-            store, conversation_id, tags, confidence, chunk_type, source, occurred_at, metadata, provenance
+    settings = config or store.config
+    text = _checked_text(text, settings.ingest.max_content_bytes)
+    if provenance is not None and not isinstance(provenance, Mapping):
+        raise InvalidChunk(f"provenance must be a dict, not {type(provenance).__name__}")
+    # The whole text at once, since a private key may be cut in two.
+    screened = screen(text, settings.secrets, secrets)
+    (metadata, provenance, tags), more = screen_data(
+        (metadata, provenance, check_tags(tags)),
+        settings.secrets,
+        secrets,
+        where="what is stored with the text",
+    )
+    spoken_at = occurred_at if callable(occurred_at) else None
+    fields, extra = given_fields(
+        metadata,
+        (
+            ("type", chunk_type),
+            ("conversation_id", conversation_id),
+            ("tags", tags),
+            ("confidence", confidence),
+            ("source", source),
+            ("occurred_at", None if spoken_at else occurred_at),
+            ("provenance", provenance or None),
         ),
-        progress,
+    )
+    if "type" in fields:
+        store.types.check_chunk(fields["type"], extra)
+    sizes = settings.ingest
+    engine = ChunkingEngine(
+        sizes.min_tokens,
+        sizes.max_tokens,
+        target_tokens=sizes.target_tokens,
+        overlap_tokens=sizes.overlap_tokens,
+    )
+    pieces = engine.chunk(screened.text)
+    linker = AutoLinker(store, sizes)
+    chunk_ids: list[str] = []
+    new: list[Chunk] = []
+    known: list[str] = []
+    with store.batch():
+        for piece in pieces:
+            if spoken_at is not None:
+                said_at = spoken_at(screened.original(piece.start + piece.overlap))
+                fields["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
+            same = store.find_same(piece.content, fields.get("conversation_id"))
+            if same is None:
+                new.append(_stored(store, linker, piece, len(pieces), fields, extra))
+                chunk_ids.append(new[-1].id)
+            else:
+                known.append(same)
+                chunk_ids.append(same)
+            if progress is not None:
+                progress(piece.index + 1, len(pieces))
+    for chunk_id in known:  # after the commit: a failed batch must leave no trace
+        store.note_repetition(chunk_id)
+    found = Screened("", [*screened.found, *more.found], screened.hidden or more.hidden)
+    if found.found:
+        store.on_secret(chunk_ids[0], found)
+    return RememberResult(
+        chunk_ids=list(dict.fromkeys(chunk_ids)),
+        created=len(new),
+        duplicates=list(dict.fromkeys(known)),
+        tokens=sum(chunk.tokens for chunk in new),
+        secrets=found.report(),
     )
 
 
@@ -168,127 +195,30 @@ def _checked_text(text: object, limit: int) -> str:
     return text
 
 
-def _checked(
+def _stored(
     store: ChunkStore,
-    conversation_id: object,
-    tags: object,
-    confidence: object,
-    chunk_type: str | None,
-    source: object,
-    occurred_at: Any,
-    metadata: Any,
-    provenance: Any,
-) -> _Said:
-    if metadata is not None and not isinstance(metadata, Mapping):
-        raise InvalidChunk(f"metadata must be a dict, not {type(metadata).__name__}")
-    if provenance is not None and not isinstance(provenance, Mapping):
-        raise InvalidChunk(f"provenance must be a dict, not {type(provenance).__name__}")
-    if occurred_at is not None and not callable(occurred_at):
-        occurred_at = check_time(occurred_at, "occurred_at")
-    if chunk_type is not None:
-        store.types.check_chunk(chunk_type, metadata or {})
-    return _Said(
-        conversation_id=None if conversation_id is None else check_text(conversation_id, "conversation_id"),
-        tags=check_tags(tags),
-        confidence=check_confidence(confidence),
-        chunk_type=chunk_type,
-        source=check_text(source, "source"),
-        occurred_at=occurred_at,
-        metadata=metadata,
-        provenance=dict(provenance or {}),
+    linker: AutoLinker,
+    piece: ChunkResult,
+    parts: int,
+    fields: Mapping[str, Any],
+    extra: Mapping[str, Any],
+) -> Chunk:
+    """Store one piece of a text with its automatic links."""
+    provenance = {**fields.get("provenance", {}), "span": [piece.start, piece.end]}
+    if piece.overlap:
+        provenance["overlap"] = piece.overlap
+    if parts > 1:
+        provenance["part"], provenance["parts"] = piece.index + 1, parts
+    own = {"type": piece.type, **fields, "tokens": piece.tokens, "provenance": provenance}
+    now = store.clock()
+    chunk = store.draft(piece.content, own, extra, now)
+    chunk.links = linker.links_for(
+        content=piece.content,
+        at=fields.get("occurred_at") or format_time(now),
+        conversation_id=fields.get("conversation_id"),
+        tags=chunk.tags,
     )
-
-
-class _Remembering:
-    """One call."""
-
-    def __init__(self, store: ChunkStore, config: Config, secrets: SecretAction | None) -> None:
-        self._store = store
-        self._config = config.ingest
-        self._screening = config.secrets
-        self._action = secrets
-        self._linker = AutoLinker(store, self._config)
-
-    def remember(self, text: str, said: _Said, progress: Progress | None) -> RememberResult:
-        # The whole text at once, since a private key may be cut in two.
-        screened = screen(text, self._screening, self._action)
-        fields = (said.metadata, said.provenance, said.tags)
-        (said.metadata, said.provenance, said.tags), more = screen_data(
-            fields, self._screening, self._action, where="what is stored with the text"
-        )
-        if screened.hidden and callable(said.occurred_at):
-            moment = said.occurred_at
-            said.occurred_at = lambda position: moment(screened.original(position))
-        outcome = self._store_all(self._pieces(screened.text, said), said, progress)
-        found = Screened("", [*screened.found, *more.found], screened.hidden or more.hidden)
-        if found.found:
-            self._store.on_secret(outcome.chunk_ids[0], found)
-        return RememberResult(
-            chunk_ids=list(dict.fromkeys(outcome.chunk_ids)),
-            created=outcome.created,
-            duplicates=list(dict.fromkeys(outcome.duplicates)),
-            tokens=outcome.tokens,
-            secrets=found.report(),
-        )
-
-    def _pieces(self, text: str, said: _Said) -> list[ChunkResult]:
-        engine = ChunkingEngine(
-            self._config.min_tokens,
-            self._config.max_tokens,
-            target_tokens=self._config.target_tokens,
-            overlap_tokens=self._config.overlap_tokens,
-        )
-        return engine.chunk(text, said.conversation_id, said.tags)
-
-    def _store_all(self, pieces: list[ChunkResult], said: _Said, progress: Progress | None) -> _Outcome:
-        outcome = _Outcome()
-        with self._store.batch():
-            for piece in pieces:
-                known = self._store.find_same(piece.content, said.conversation_id)
-                if known is None:
-                    chunk = self._create(piece, len(pieces), said)
-                    outcome.chunk_ids.append(chunk.id)
-                    outcome.created += 1
-                    outcome.tokens += chunk.tokens
-                else:
-                    outcome.chunk_ids.append(known)
-                    outcome.duplicates.append(known)
-                if progress is not None:
-                    progress(piece.index + 1, len(pieces))
-        for chunk_id in outcome.duplicates:  # after the commit: a failed batch must leave no trace
-            self._store.note_repetition(chunk_id)
-        return outcome
-
-    def _create(self, piece: ChunkResult, parts: int, said: _Said) -> Chunk:
-        own_start = piece.start + piece.overlap
-        moment = said.occurred_at(own_start) if callable(said.occurred_at) else said.occurred_at
-        occurred_at = None if moment is None else check_time(moment, "occurred_at")
-        provenance: dict[str, Any] = {**said.provenance, "span": [piece.start, piece.end]}
-        if piece.overlap:
-            provenance["overlap"] = piece.overlap
-        if parts > 1:
-            provenance["part"], provenance["parts"] = piece.index + 1, parts
-        links = self._linker.links_for(
-            content=piece.content,
-            at=occurred_at or format_time(self._store.clock()),
-            conversation_id=said.conversation_id,
-            tags=said.tags,
-        )
-        return self._store.create_chunk(
-            piece.content,
-            said.chunk_type or piece.type,
-            metadata=said.metadata,
-            links=links,
-            tags=said.tags,
-            confidence=said.confidence,
-            conversation_id=said.conversation_id,
-            tokens=piece.tokens,
-            source=said.source,
-            occurred_at=occurred_at,
-            provenance=provenance,
-            screened=True,  # the whole text was
-            check_targets=False,  # every target was read from the index within this very transaction
-        )
+    return store.add(chunk)
 
 
 class RememberOperation:

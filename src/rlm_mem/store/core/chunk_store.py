@@ -9,10 +9,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rlm_mem.chunk import Chunk, check_chunk_id, new_chunk_id
+from rlm_mem.chunk import Chunk, check_chunk_id, format_time
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
-from rlm_mem.store.core.drafts import Given, check_complete, draft_chunk, revise_chunk, screened_chunk
+from rlm_mem.store.core.drafts import (
+    check_complete,
+    check_links,
+    given_fields,
+    new_chunk,
+    revise_chunk,
+    screened_chunk,
+)
 from rlm_mem.store.core.reader import ChunkReader
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, log_secrets, screen, screen_data
@@ -96,10 +103,8 @@ class ChunkStore(ChunkReader):
         provenance: Mapping[str, Any] | None = None,
         chunk_id: str | None = None,
         namespace: str | None = None,
-        check_targets: bool = True,
         secrets: SecretAction | None = None,
         on_secret: Callable[[Screened], None] | None = None,
-        screened: bool = False,
     ) -> Chunk:
         """Create and store a chunk; takes every documented form of its arguments (docs/spec/decisions.md, 13).
 
@@ -108,8 +113,8 @@ class ChunkStore(ChunkReader):
             chunk_type: preference, fact, pattern, decision, note (default) or a registered type; also ``type``.
             metadata: known fields and any others, which are kept in ``metadata.extra``. A text in this
                 place is taken as the conversation id.
-            links: link objects or dicts with target_id, type, strength (0-1), reasoning. A whole number in
-                this place is taken as the number of tokens.
+            links: link objects or dicts with target_id, type, strength (0-1), reasoning, to chunks that exist. A
+                whole number in this place is taken as the number of tokens.
             tags: words; a single text is one tag.
             confidence: 0-1; default 0.7.
             tokens: o200k tokens; counted when not given.
@@ -117,11 +122,9 @@ class ChunkStore(ChunkReader):
             valid_from, valid_to: the period for which it holds.
             chunk_id: an id to keep (imports); generated when not given.
             namespace: another namespace than the store's own.
-            check_targets: refuse links to chunks that do not exist.
             secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``,
                 in content, metadata, tags and links; None: ``config.secrets.action``.
             on_secret: called with what was found, if anything.
-            screened: the caller has looked for secrets already.
 
         Returns:
             The stored chunk.
@@ -130,50 +133,65 @@ class ChunkStore(ChunkReader):
             InvalidChunk, InvalidLink, InvalidChunkId: the input is at fault (all are ValueError).
             StorageError: it could not be written; nothing was changed.
         """
-        found: list[Screened] = []
-        if not screened:
-            content, found = self._screened(content, secrets)
-            (metadata, provenance, tags, links), more = self._screened_fields(
-                (metadata, provenance, tags, links), secrets
-            )
-            found += more
-        given = Given()
-        if type is None or chunk_type != "note":  # "note" is also what stands there when nothing was said
-            given.add("type", chunk_type)
-        given.add("type", type)
-        given.add("conversation_id", conversation_id)
-        given.add("tags", tags)
-        given.add("confidence", confidence)
-        given.add("tokens", tokens)
-        given.add("source", source)
-        given.add("occurred_at", occurred_at)
-        given.add("valid_from", valid_from)
-        given.add("valid_to", valid_to)
-        given.add("provenance", provenance)
+        content, found = self._screened(content, secrets)
+        (metadata, provenance, tags, links), more = self._screened_fields(
+            (metadata, provenance, tags, links), secrets
+        )
+        given = [
+            ("type", None if chunk_type == "note" and type is not None else chunk_type),  # "note": not given
+            ("type", type),
+            ("conversation_id", conversation_id),
+            ("tags", tags),
+            ("confidence", confidence),
+            ("tokens", tokens),
+            ("source", source),
+            ("occurred_at", occurred_at),
+            ("valid_from", valid_from),
+            ("valid_to", valid_to),
+            ("provenance", provenance),
+        ]
         if isinstance(metadata, str):
-            given.add("conversation_id", metadata)
+            given.append(("conversation_id", metadata))
             metadata = None
         if isinstance(links, int) and not isinstance(links, bool):
-            given.add("tokens", links)
+            given.append(("tokens", links))
             links = None
-        place = self._other(namespace)
         # Everything is checked before the lock is taken: bad input costs nobody a wait.
-        chunk = draft_chunk(
-            chunk_id=new_chunk_id(self.clock()) if chunk_id is None else check_chunk_id(chunk_id),
-            namespace=place,
-            content=content,
-            given=given,
-            metadata=metadata,
-            links=links,
-            types=self.types,
-            now=self.clock(),
-            count_tokens=_count_tokens,
-            max_bytes=self.config.store.max_content_bytes,
-        )
+        fields, extra = given_fields(metadata, given)
+        now = self.clock()
+        chunk = self.draft(content, fields, extra, now, chunk_id=chunk_id, namespace=namespace)
+        chunk.links = check_links(links, self.types, format_time(now), chunk.id)
         self._written = True
-        made = self._writer.create(chunk, fixed_id=chunk_id is not None, check_targets=check_targets)
-        self._report_secrets(made.id, found, on_secret)
+        made = self._writer.create(chunk, fixed_id=chunk_id is not None)
+        self._report_secrets(made.id, found + more, on_secret)
         return made
+
+    def draft(
+        self,
+        content: str,
+        fields: Mapping[str, Any],
+        extra: Mapping[str, Any],
+        now: datetime,
+        *,
+        chunk_id: str | None = None,
+        namespace: str | None = None,
+    ) -> Chunk:
+        """A chunk that is not stored yet, from fields checked by ``drafts.given_fields``; raises InvalidChunk."""
+        return new_chunk(
+            content,
+            fields,
+            extra,
+            namespace=self._other(namespace),
+            types=self.types,
+            now=now,
+            max_bytes=self.config.store.max_content_bytes,
+            chunk_id=chunk_id,
+        )
+
+    def add(self, chunk: Chunk) -> Chunk:
+        """Store a draft. Its text was screened for secrets, and its links lead to chunks that exist."""
+        self._written = True
+        return self._writer.add(chunk)
 
     def _screened(self, content: Any, action: SecretAction | None) -> tuple[Any, list[Screened]]:
         """The text after secrets were dealt with; what is no text is refused later."""
@@ -207,12 +225,7 @@ class ChunkStore(ChunkReader):
         """
         self._other(chunk.namespace)
         chunk, found = screened_chunk(chunk, self.config.secrets, secrets)
-        checked = check_complete(
-            chunk,
-            content=chunk.content,
-            count_tokens=_count_tokens,
-            max_bytes=self.config.store.max_content_bytes,
-        )
+        checked = check_complete(chunk, max_bytes=self.config.store.max_content_bytes)
         self._written = True
         self._writer.adopt(checked, archived=archived)
         self._report_secrets(checked.id, [found] if found.found else [])
@@ -241,9 +254,6 @@ class ChunkStore(ChunkReader):
         Returns:
             The chunk as it is now, or None where there is none. Nothing is written if nothing differs.
         """
-        given = Given()
-        given.add("confidence", confidence)
-        given.add("type", chunk_type)
         content, found = self._screened(content, secrets)
         (metadata, tags, links), more = self._screened_fields((metadata, tags, links), secrets)
         self._written = True
@@ -252,13 +262,12 @@ class ChunkStore(ChunkReader):
             lambda chunk: revise_chunk(
                 chunk,
                 content=content,
-                given=given,
+                given=(("confidence", confidence), ("type", chunk_type)),
                 metadata=metadata,
                 links=links,
                 tags=tags,
                 types=self.types,
                 now=self.clock(),
-                count_tokens=_count_tokens,
                 max_bytes=self.config.store.max_content_bytes,
             ),
             expected_revision=expected_revision,
@@ -351,9 +360,3 @@ class ChunkStore(ChunkReader):
             self.backend.write_views(up_to=self.config.store.views_limit)
             self._written = False
         self.backend.close()
-
-
-def _count_tokens(text: str) -> int:
-    from rlm_mem.text.tokens import count_tokens  # loads its tables: the dearest part of a cold command
-
-    return count_tokens(text)

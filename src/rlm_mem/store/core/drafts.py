@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
@@ -24,47 +24,27 @@ from rlm_mem.chunk import (
     content_hash,
     format_time,
     links_from_raw,
+    new_chunk_id,
 )
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk, InvalidLink
 from rlm_mem.text.secrets import Screened, screen, screen_data
 
-__all__ = ["Given", "check_complete", "check_links", "draft_chunk", "revise_chunk", "screened_chunk"]
+__all__ = [
+    "check_complete",
+    "check_links",
+    "given_fields",
+    "new_chunk",
+    "revise_chunk",
+    "screened_chunk",
+]
 
 _TIMES = ("created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to")
 _METADATA = tuple(item.name for item in fields(ChunkMetadata))
 _OLD_NAMES = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
 
 
-class Given:
-    """Collects fields that may be named in several places; two different values for one are an error.
-
-    A field may come as a keyword, inside ``metadata`` and by an older name (docs/spec/decisions.md, 13).
-    """
-
-    def __init__(self) -> None:
-        self._values: dict[str, Any] = {}
-
-    def add(self, name: str, value: Any) -> None:
-        """Note a value; None means not given."""
-        if value is None:
-            return
-        if name in self._values and self._values[name] != value:
-            raise InvalidChunk(
-                f"{name} is given twice with different values: {self._values[name]!r:.60} and {value!r:.60}"
-            )
-        self._values[name] = value
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The value noted, or ``default``."""
-        return self._values.get(name, default)
-
-    def metadata(self) -> dict[str, Any]:
-        """Everything noted that is a metadata field."""
-        return {name: value for name, value in self._values.items() if name in _METADATA}
-
-
-def split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
     """Known fields (under their present names) and the rest; raises InvalidChunk."""
     if metadata is None:
         return {}, {}
@@ -178,58 +158,72 @@ def check_links(links: object, types: TypeRegistry, now: str, own_id: str | None
     return checked
 
 
-def draft_chunk(
-    *,
-    chunk_id: str,
-    namespace: str,
+def _merged(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Fields by name; None means not given, and two different values for one field are an error."""
+    merged: dict[str, Any] = {}
+    for name, value in given:
+        if value is not None and merged.setdefault(name, value) != value:
+            raise InvalidChunk(
+                f"{name} is given twice with different values: {merged[name]!r:.60} and {value!r:.60}"
+            )
+    return merged
+
+
+def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields of a new chunk, checked, and what goes into ``metadata.extra``; raises InvalidChunk.
+
+    A field may come as a keyword, inside ``metadata`` and by an older name (docs/spec/decisions.md, 13).
+    """
+    known, extra = _split_metadata(metadata)
+    merged = _merged((*given, *known.items()))
+    fields = check_fields(merged)
+    if "type" in merged:
+        fields["type"] = merged["type"]
+    fields["tags"] = check_tags(merged.get("tags"))
+    if "tokens" in merged:
+        fields["tokens"] = tokens = merged["tokens"]
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+            raise InvalidChunk(f"tokens must be a whole number from 0 up, not {tokens!r:.60}")
+    return fields, extra
+
+
+def new_chunk(
     content: str,
-    given: Given,
-    metadata: object,
-    links: object,
+    fields: Mapping[str, Any],
+    extra: Mapping[str, Any],
+    *,
+    namespace: str,
     types: TypeRegistry,
     now: datetime,
-    count_tokens: Callable[[str], int],
     max_bytes: int,
+    chunk_id: str | None = None,
 ) -> Chunk:
-    """A new, fully checked chunk; raises InvalidChunk or InvalidLink."""
+    """A chunk without links; its tokens are counted where they are not given. Raises InvalidChunk.
+
+    Args:
+        fields, extra: as ``given_fields`` returns them.
+        chunk_id: None: a fresh one.
+    """
+    more = dict(fields)
+    chunk_type, tags, tokens = more.pop("type", "note"), more.pop("tags"), more.pop("tokens", None)
+    more.setdefault("created_at", format_time(now))
+    more.setdefault("modified_at", more["created_at"])
+    more.setdefault("accessed_at", more["created_at"])
     text = check_content(content, max_bytes=max_bytes)
-    known, extra = split_metadata(metadata)
-    for name, value in known.items():
-        given.add(name, value)
-    stamp = format_time(now)
-    checked = check_fields(given.metadata())
-    created_at = checked.get("created_at") or stamp
-    tokens = given.get("tokens")
-    if tokens is None:
-        tokens = count_tokens(text)
-    elif isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
-        raise InvalidChunk(f"tokens must be a whole number from 0 up, not {tokens!r:.60}")
     return Chunk(
-        id=chunk_id,
+        id=new_chunk_id(now) if chunk_id is None else check_chunk_id(chunk_id),
         content=text,
-        tokens=tokens,
-        type=types.check_chunk(given.get("type", "note"), extra),
-        metadata=ChunkMetadata(
-            **{
-                **checked,
-                "created_at": created_at,
-                "modified_at": checked.get("modified_at") or created_at,
-                "accessed_at": checked.get("accessed_at") or created_at,
-                "content_hash": content_hash(text),
-                "extra": extra,
-            }
-        ),
-        links=check_links(links, types, stamp, chunk_id),
-        tags=check_tags(given.get("tags")),
+        tokens=_count_tokens(text) if tokens is None else tokens,
+        type=types.check_chunk(chunk_type, extra),
+        metadata=ChunkMetadata(**more, content_hash=content_hash(text), extra=dict(extra)),
+        tags=list(tags),
         namespace=namespace,
     )
 
 
-def check_complete(
-    chunk: Chunk, *, content: str, count_tokens: Callable[[str], int], max_bytes: int
-) -> Chunk:
-    """A copy of a complete chunk with every field checked and ``content`` in its place; raises InvalidChunk."""
-    check_content(content, max_bytes=max_bytes)
+def check_complete(chunk: Chunk, *, max_bytes: int) -> Chunk:
+    """A copy of a complete chunk with every field checked; raises InvalidChunk."""
+    content = check_content(chunk.content, max_bytes=max_bytes)
     checked = Chunk.from_dict(chunk.to_dict())
     check_fields({name: getattr(checked.metadata, name) for name in _METADATA})
     for value, where in (
@@ -238,9 +232,8 @@ def check_complete(
         *((link.extra, "link") for link in checked.links),
     ):
         _check_plain(value, where)
-    if checked.content != content or checked.metadata.content_hash != content_hash(content):
-        checked.content = content
-        checked.tokens = count_tokens(content)
+    if checked.metadata.content_hash != content_hash(content):
+        checked.tokens = _count_tokens(content)
         checked.metadata.content_hash = content_hash(content)
     return checked
 
@@ -249,23 +242,21 @@ def revise_chunk(
     chunk: Chunk,
     *,
     content: str | None,
-    given: Given,
+    given: Iterable[tuple[str, Any]],
     metadata: object,
     links: object,
     tags: Sequence[str] | str | None,
     types: TypeRegistry,
     now: datetime,
-    count_tokens: Callable[[str], int],
     max_bytes: int,
 ) -> Chunk:
     """The chunk with changes applied: metadata merges, links and tags replace. Revision is not raised here."""
-    known, extra = split_metadata(metadata)
-    # Explicit None in metadata clears an optional field; Given treats None as absent, so it is kept apart.
+    known, extra = _split_metadata(metadata)
+    # None inside metadata clears an optional field; elsewhere it means that the field is not given.
     cleared = {name: None for name, value in known.items() if value is None}
-    for name, value in known.items():
-        given.add(name, value)
+    merged = _merged((*given, *known.items()))
     stamp = format_time(now)
-    checked = {**check_fields(cleared), **check_fields(given.metadata())}
+    checked = {**check_fields(cleared), **check_fields(merged)}
     for name in (
         "created_at",
         "modified_at",
@@ -290,16 +281,16 @@ def revise_chunk(
     if content is not None and content != chunk.content:
         updated.content = check_content(content, max_bytes=max_bytes)
         updated.metadata.content_hash = content_hash(content)
-        updated.tokens = count_tokens(content)
+        updated.tokens = _count_tokens(content)
         updated.metadata.provenance.pop("overlap", None)  # the repeated prefix is not known any more
-    if given.get("type") is not None:
-        updated.type = types.check_chunk(given.get("type"), updated.metadata.extra)
+    if "type" in merged:
+        updated.type = types.check_chunk(merged["type"], updated.metadata.extra)
     if links is not None:
         updated.links = check_links(links, types, stamp, chunk.id)
     if tags is not None:
         updated.tags = check_tags(tags)
-    elif given.get("tags") is not None:
-        updated.tags = check_tags(given.get("tags"))
+    elif "tags" in merged:
+        updated.tags = check_tags(merged["tags"])
     return updated
 
 
@@ -324,8 +315,12 @@ def screened_chunk(
     for link, reasoning in zip(made.links, reasons, strict=True):
         link.reasoning = reasoning
     if seen.hidden:
-        from rlm_mem.text.tokens import count_tokens
-
-        made.content, made.tokens = seen.text, count_tokens(seen.text)
+        made.content, made.tokens = seen.text, _count_tokens(seen.text)
         made.metadata.content_hash = content_hash(seen.text)
     return made, together
+
+
+def _count_tokens(text: str) -> int:
+    from rlm_mem.text.tokens import count_tokens  # loads its tables: the dearest part of a cold command
+
+    return count_tokens(text)

@@ -251,9 +251,22 @@ class ChunkReader:
         end = None if wanted.limit is None else wanted.offset + wanted.limit
         return found[wanted.offset : end]
 
-    def list_places(self, *, limit: int, **filters: Unpack[Listing]) -> list[tuple[str, float]]:
-        """As list_chunks, each id with its time in epoch seconds."""
-        wanted = list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit"), offset=0)
+    def list_between(
+        self,
+        start: datetime | None,
+        end: datetime | None,
+        limit: int,
+        *,
+        conversation_id: str | None = None,
+        newest_first: bool = False,
+    ) -> list[tuple[str, float]]:
+        """Ids with their times in epoch seconds, from ``start`` to ``end``, both included."""
+        first = None if start is None else start.timestamp()
+        last = None if end is None else end.timestamp() + 1e-6
+        wanted = ListFilter(
+            conversation_id, first, last, (), (), None, archived=False, limit=limit, offset=0,
+            newest_first=newest_first,
+        )  # fmt: skip
         return [place[:2] for place in self.backend.queries.list_places(self.namespace, wanted)]
 
     def list_page(

@@ -67,12 +67,21 @@ class Writer:
 
     # --- create and change -----------------------------------------------------------------------------
 
-    def create(self, chunk: Chunk, *, fixed_id: bool, check_targets: bool) -> Chunk:
+    def create(self, chunk: Chunk, *, fixed_id: bool) -> Chunk:
+        """Store a checked draft whose links somebody gave: their targets must exist."""
+        with self._backend.transaction(chunk.namespace):
+            self._check_targets(chunk.links, chunk.namespace)
+            return self.add(chunk, fixed_id=fixed_id)
+
+    def add(self, chunk: Chunk, *, fixed_id: bool = False) -> Chunk:
         """Store a checked draft; a generated id that is taken is drawn anew, a given one is refused."""
         with self._backend.transaction(chunk.namespace) as transaction:
-            self._claim_id(chunk, fixed=fixed_id)
-            if check_targets:
-                self._check_targets(chunk.links, chunk.namespace)
+            while self._backend.id_taken(chunk):
+                if fixed_id:
+                    raise InvalidChunk(
+                        f"there is a chunk {chunk.id} already", hint="update it, or leave the id out"
+                    )
+                chunk.id = new_chunk_id(self._clock())
             transaction.put(chunk)
             self._log(transaction, "create", chunk)
         return chunk
@@ -86,14 +95,6 @@ class Writer:
             former = self._read(row)
             transaction.put(chunk, status=ARCHIVED if archived else ACTIVE)
             self._log(transaction, "import", chunk, former=former)
-
-    def _claim_id(self, chunk: Chunk, *, fixed: bool) -> None:
-        while self._backend.id_taken(chunk):
-            if fixed:
-                raise InvalidChunk(
-                    f"there is a chunk {chunk.id} already", hint="update it, or leave the id out"
-                )
-            chunk.id = new_chunk_id(self._clock())
 
     def _check_targets(self, links: Sequence[ChunkLinks], namespace: str) -> None:
         for link in links:
@@ -158,8 +159,9 @@ class Writer:
             for source_id in self._backend.queries.linking_to(self._namespace, chunk_id):
                 self._forget_target(transaction, source_id, chunk_id)
             transaction.erase(row)
-            self.event(
-                transaction, "erase", chunk_id=chunk_id, revision=row.revision, before=row.content_hash
+            transaction.events.append(
+                self.envelope("erase")
+                | {"chunk_id": chunk_id, "revision": row.revision, "before": row.content_hash}
             )
             return True
 
@@ -280,20 +282,18 @@ class Writer:
         former: Chunk | None = None,
         **more: Any,
     ) -> None:
-        self.event(
-            transaction,
-            op,
-            chunk_id=chunk.id,
-            revision=chunk.revision,
-            before=former.metadata.content_hash if former else None,
-            after=chunk.metadata.content_hash,
-            **more,
-        )
-
-    def event(self, transaction: WriteTransaction, op: str, **payload: Any) -> None:
         """Add a line to the audit log, written when the transaction has been committed."""
-        transaction.events.append(self.envelope(op) | payload)
+        transaction.events.append(
+            self.envelope(op)
+            | {
+                "chunk_id": chunk.id,
+                "revision": chunk.revision,
+                "before": former.metadata.content_hash if former else None,
+                "after": chunk.metadata.content_hash,
+                **more,
+            }
+        )
 
     def envelope(self, op: str) -> dict[str, Any]:
         """What every line of the audit log begins with."""
-        return {"ts": self.now(), "actor": self._actor, "op": op, "ns": self._namespace}
+        return {"ts": format_time(self._clock()), "actor": self._actor, "op": op, "ns": self._namespace}
