@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlm_mem.errors import InputError
+from rlm_mem.ingest import chunking
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.text.tokens import count_tokens
 
@@ -305,7 +306,6 @@ def test_far_apart_words_do_not_break_the_maximum() -> None:
 
 def test_the_work_grows_in_proportion_to_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted, not timed: the tokens that are counted per token of text do not grow with its length."""
-    from rlm_mem.ingest import chunking, cutting
     from rlm_mem.text import tokens
 
     counted = 0
@@ -315,8 +315,7 @@ def test_the_work_grows_in_proportion_to_the_text(monkeypatch: pytest.MonkeyPatc
         counted += sum(map(len, texts))
         return tokens.count_many(texts)
 
-    for module in (chunking, cutting):
-        monkeypatch.setattr(module, "count_many", counting)
+    monkeypatch.setattr(chunking, "count_many", counting)
     monkeypatch.setattr(chunking, "count_tokens", lambda text: counting([text])[0])
     ratios = []
     for times in (1, 16):
@@ -365,3 +364,12 @@ def test_sizes_that_make_no_sense_are_refused_with_one_sentence(sizes: dict[str,
         ChunkingEngine(**sizes)  # type: ignore[arg-type]
     assert "_tokens" in caught.value.message
     assert "\n" not in caught.value.message
+
+
+@given(st.text(alphabet="ab .\n\t-#|*`:1\r\u00a0\u2028Ω", max_size=80))
+def test_a_short_text_is_one_chunk_with_the_bounds_that_parsing_it_gives(text: str) -> None:
+    engine = ChunkingEngine(**REMEMBER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunking, "_SHORT", 0)
+        parsed = engine.chunk(text)
+    assert engine.chunk(text) == parsed

@@ -85,7 +85,12 @@ class AutoLinker:
         if limit == 0:
             return []
         moment = parse_time(at)
-        said_before = self._said_before(moment, conversation_id, limit)
+        said_before: list[str] = []
+        if conversation_id is not None:  # so far, newest first: as much of it as any rule looks at
+            found = self._store.list_between(
+                None, moment, 2 * limit + 1, conversation_id=conversation_id, newest_first=True
+            )
+            said_before = [chunk_id for chunk_id, _ in found]
         links = [
             *self._context(moment, conversation_id, said_before, own_id, limit),
             *self._follows(moment, conversation_id, said_before, own_id, limit),
@@ -119,15 +124,6 @@ class AutoLinker:
             InvalidChunkId: an id that cannot be one.
         """
         return self._store.add_link(source_id, target_id, link_type, strength, reasoning)
-
-    def _said_before(self, moment: datetime, conversation_id: str | None, limit: int) -> list[str]:
-        """The conversation so far, newest first: as much of it as any rule looks at."""
-        if conversation_id is None:
-            return []
-        found = self._store.list_between(
-            None, moment, 2 * limit + 1, conversation_id=conversation_id, newest_first=True
-        )
-        return [chunk_id for chunk_id, _ in found]
 
     def _context(
         self,

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from rlm_mem.chunk import Chunk, check_content, check_tags, check_time, format_time
+from rlm_mem.chunk import (
+    Chunk,
+    check_confidence,
+    check_content,
+    check_tags,
+    check_text,
+    check_time,
+    format_time,
+)
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
@@ -128,8 +136,8 @@ def remember(
             ("type", chunk_type),
             ("conversation_id", conversation_id),
             ("tags", tags),
-            ("confidence", confidence),
-            ("source", source),
+            ("confidence", check_confidence(confidence)),
+            ("source", check_text(source, "source")),
             ("occurred_at", None if spoken_at else occurred_at),
             ("provenance", provenance or None),
         ),
@@ -164,15 +172,17 @@ def remember(
                 progress(piece.index + 1, len(pieces))
     for chunk_id in known:  # after the commit: a failed batch must leave no trace
         store.note_repetition(chunk_id)
-    found = Screened("", [*screened.found, *more.found], screened.hidden or more.hidden)
-    if found.found:
+    report = SecretsFound()
+    if screened.found or more.found:
+        found = Screened("", [*screened.found, *more.found], screened.hidden or more.hidden)
         store.on_secret(chunk_ids[0], found)
+        report = found.report()
     return RememberResult(
         chunk_ids=list(dict.fromkeys(chunk_ids)),
         created=len(new),
         duplicates=list(dict.fromkeys(known)),
         tokens=sum(chunk.tokens for chunk in new),
-        secrets=found.report(),
+        secrets=report,
     )
 
 

@@ -7,7 +7,8 @@ together they cover every character that is not a space.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rlm_mem.text.speakers import MAX_LABEL, speaker_of
@@ -57,9 +58,24 @@ _CODE_INDENT = 4  # columns (Markdown)
 _TAB = 4
 
 
-def blocks(text: str) -> list[Block]:
-    """The blocks of `text` in order."""
-    return _inherit_authors(_Scanner(text).scan())
+_KEPT_LENGTH = 8_000  # characters: any chunk of usual settings is shorter
+
+
+def blocks(text: str) -> Sequence[Block]:
+    """The blocks of `text` in order.
+
+    Those of the last short texts are kept: cutting, type detection and the index ask for the same chunk in turn.
+    """
+    return _kept(text) if len(text) <= _KEPT_LENGTH else _parsed(text)
+
+
+def _parsed(text: str) -> tuple[Block, ...]:
+    scanner = _Scanner(text)
+    found = scanner.scan()
+    return tuple(_inherit_authors(found) if scanner.turns >= 2 else found)
+
+
+_kept = lru_cache(maxsize=128)(_parsed)
 
 
 class _Scanner:
@@ -74,10 +90,11 @@ class _Scanner:
         self.body = 0
         self.author: str | None = None
         self.line_count = 0
+        self.turns = 0
 
     def scan(self) -> list[Block]:
         lines = list(_lines(self.text))
-        closing = _fences(self.text, lines)
+        closing = _fences(self.text, lines) if "```" in self.text or "~~~" in self.text else {}
         index = 0
         while index < len(lines):
             line = lines[index]
@@ -145,6 +162,7 @@ class _Scanner:
     def _take_words(self, line: _Line, text: str) -> None:
         label = speaker_of(text) if self._may_start_turn(line) else None
         if label is not None:
+            self.turns += 1
             self.open(TURN, line, body=line.start + label.body, author=label.name)
         elif self.kind is None or self.kind == ROW:
             self.open(PARAGRAPH, line)
@@ -245,8 +263,6 @@ def _fences(text: str, lines: list[_Line]) -> dict[int, int]:
 
 def _inherit_authors(found: list[Block]) -> list[Block]:
     """In a dialogue, paragraphs, lists and code after a turn are still that speaker's, until a heading."""
-    if sum(block.kind == TURN for block in found) < 2:
-        return found
     author: str | None = None
     result: list[Block] = []
     for block in found:

@@ -58,11 +58,12 @@ def find_secrets(text: str, *, keys: bool = True, pii: bool = True) -> list[Foun
     """
     found: list[FoundSecret] = []
     if keys:
-        found += _private_keys(text)
+        if "PRIVATE KEY" in text:
+            found += _private_keys(text)
         found += _by_rules(text, KEY_RULES)
     if pii:
         found += _by_rules(text, PII_RULES)
-    return _apart(found)
+    return _apart(found) if found else found
 
 
 def _by_rules(text: str, rules: Iterable[SecretRule]) -> list[FoundSecret]:
@@ -84,8 +85,6 @@ def _by_rules(text: str, rules: Iterable[SecretRule]) -> list[FoundSecret]:
 
 def _private_keys(text: str) -> list[FoundSecret]:
     # Pairs the edges in one pass: one pattern from edge to edge would search anew from every beginning.
-    if "PRIVATE KEY" not in text:
-        return []
     found: list[FoundSecret] = []
     opened = -1
     for edge in PRIVATE_KEY_EDGE.finditer(text):

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import importlib
 import re
-import threading
 from collections.abc import Sequence
+from functools import cache
 from types import ModuleType
 
 ENCODING = "o200k_base"
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"  # what a strict encoder would write in its place; it counts as one token
-
-_lock = threading.Lock()
 
 
 def count_tokens(text: str) -> int:
@@ -50,6 +48,6 @@ def _encodable(text: str) -> str:
     return _LONE_SURROGATE.sub(_REPLACEMENT, text)
 
 
+@cache
 def _toktok() -> ModuleType:
-    with _lock:  # one thread pays for loading the tables, the others wait
-        return importlib.import_module("toktok")
+    return importlib.import_module("toktok")

@@ -254,9 +254,9 @@ def revise_chunk(
     known, extra = _split_metadata(metadata)
     # None inside metadata clears an optional field; elsewhere it means that the field is not given.
     cleared = {name: None for name, value in known.items() if value is None}
-    merged = _merged((*given, *known.items()))
+    named = _merged((*given, *known.items()))
     stamp = format_time(now)
-    checked = {**check_fields(cleared), **check_fields(merged)}
+    checked = {**check_fields(cleared), **check_fields(named)}
     for name in (
         "created_at",
         "modified_at",
@@ -283,14 +283,14 @@ def revise_chunk(
         updated.metadata.content_hash = content_hash(content)
         updated.tokens = _count_tokens(content)
         updated.metadata.provenance.pop("overlap", None)  # the repeated prefix is not known any more
-    if "type" in merged:
-        updated.type = types.check_chunk(merged["type"], updated.metadata.extra)
+    if "type" in named:
+        updated.type = types.check_chunk(named["type"], updated.metadata.extra)
     if links is not None:
         updated.links = check_links(links, types, stamp, chunk.id)
     if tags is not None:
         updated.tags = check_tags(tags)
-    elif "tags" in merged:
-        updated.tags = check_tags(merged["tags"])
+    elif "tags" in named:
+        updated.tags = check_tags(named["tags"])
     return updated
 
 
