@@ -128,7 +128,7 @@ class Memory:
     def llm(self) -> LLM:
         """The model that writes the programs, resolved when first used."""
         if self._llm is None:
-            from rlm_mem.models.base import adapt, get_llm
+            from rlm_mem.models.opening import adapt, get_llm
 
             given = self._llm_given
             self._llm = (

@@ -41,9 +41,9 @@ def client(server: HTTPServer) -> Iterator[Callable[..., ProviderLLM]]:
     """Makes a client of the real library for a provider, pointed at the server; without waits between attempts."""
     pytest.importorskip("pydantic_ai", reason="the extra llm is not installed")
     from rlm_mem.config import Config
+    from rlm_mem.models.apis import Target
     from rlm_mem.models.providers import ProviderLLM
     from rlm_mem.models.retry import RetryPolicy
-    from rlm_mem.models.targets import Target
 
     made: list[ProviderLLM] = []
 

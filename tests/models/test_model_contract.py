@@ -15,8 +15,8 @@ from werkzeug import Request, Response
 from rlm_mem.config import Config
 from rlm_mem.errors import ModelOverloaded
 from rlm_mem.models import LLM, get_llm
-from rlm_mem.models.base import adapt
 from rlm_mem.models.cli_models import CommandLLM
+from rlm_mem.models.opening import adapt
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.testing import ModelContract
 

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_mem.models.base import LLM, Message, get_llm
+from rlm_mem.models.base import LLM, Message
+from rlm_mem.models.opening import get_llm
 from rlm_mem.offline import OfflineLLM
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read

@@ -118,8 +118,9 @@ def start_server(folder: Path) -> ModelServer:
 
 def clients(server: ModelServer) -> Iterator[Callable[[str], ProviderLLM]]:
     from rlm_mem.config import Config
+    from rlm_mem.models.apis import Target
     from rlm_mem.models.providers import ProviderLLM
-    from rlm_mem.models.targets import NO_KEY, Target
+    from rlm_mem.models.targets import NO_KEY
 
     config = Config.load(None, environ={}, llm={"timeout_seconds": 240.0, "max_tokens": 64})
     made: list[ProviderLLM] = []

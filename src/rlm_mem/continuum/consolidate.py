@@ -15,7 +15,7 @@ from rlm_mem.continuum.changes import Change, Edit
 from rlm_mem.continuum.files import InvalidEntry, TieredMemory, new_text
 from rlm_mem.continuum.merging import joined_run, merged_fields, with_evidence
 from rlm_mem.continuum.mirror import MARK
-from rlm_mem.continuum.reports import ConsolidationReport, PromotionCandidate
+from rlm_mem.continuum.reports import ConsolidationReport, PromotionCandidate, Tiers
 from rlm_mem.continuum.rules import (
     Check,
     all_met,
@@ -33,10 +33,9 @@ from rlm_mem.errors import InvalidMemory, ModelError
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.continuum.system import Continuum
     from rlm_mem.models.base import LLM
 
-__all__ = ["PromotionCandidate", "ConsolidationReport", "MemoryConsolidationAgent"]
+__all__ = ["MemoryConsolidationAgent"]
 
 Progress = Callable[[int, int], None]
 _Group = tuple[str, tuple[str, ...]]
@@ -50,7 +49,7 @@ class MemoryConsolidationAgent:
         llm: words generalisations; None: rules alone.
     """
 
-    def __init__(self, continuum: Continuum, llm: LLM | None = None) -> None:
+    def __init__(self, continuum: Tiers, llm: LLM | None = None) -> None:
         self._continuum = continuum
         self._llm = llm
         self._files = continuum.files

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.continuum.schema import TIERS
 
 if TYPE_CHECKING:
-    from rlm_mem.continuum.system import Continuum
+    from rlm_mem.continuum.changes import Changes
+    from rlm_mem.continuum.files import MemoryFiles
+    from rlm_mem.continuum.review import ReviewQueue
 
 __all__ = ["health"]
 
 
-def health(continuum: Continuum) -> dict[str, Any]:
+def health(files: MemoryFiles, changes: Changes, review: ReviewQueue) -> dict[str, Any]:
     """Figures of one namespace.
 
     Returns:
@@ -23,11 +25,11 @@ def health(continuum: Continuum) -> dict[str, Any]:
     """
     problems: list[Any] = []
     tiers: Counter[str] = Counter(
-        entry.meta.tier for entry in continuum.files.entries(problems) if not entry.meta.component_of
+        entry.meta.tier for entry in files.entries(problems) if not entry.meta.component_of
     )
     consolidated = aged = uses = reused = demotions = 0
     promotions: Counter[str] = Counter()
-    for step in continuum.changes.journal():
+    for step in changes.journal():
         details = step.get("details") or {}
         op, month = step.get("op"), str(step.get("ts", ""))[:7]
         if op in ("promote", "merge"):
@@ -49,6 +51,6 @@ def health(continuum: Continuum) -> dict[str, Any]:
         "promotions_per_month": {month: count for month, count in sorted(promotions.items()) if count},
         "uses": uses,
         "demotions": demotions,
-        "open_reviews": len(continuum.review.cases("open")),
+        "open_reviews": len(review.cases("open")),
         "problems": len(problems),
     }

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from rlm_mem.continuum.runs import read_run
 
 if TYPE_CHECKING:
-    from rlm_mem.continuum.files import TieredMemory
-    from rlm_mem.continuum.system import Continuum
+    from rlm_mem.continuum.files import MemoryFiles, TieredMemory
+    from rlm_mem.continuum.query import QueryMemoryTool
 
 __all__ = ["Hint", "hints"]
 
@@ -31,15 +31,15 @@ class Hint:
     evidence: tuple[str, ...]
 
 
-def hints(continuum: Continuum, goal: str, *, limit: int = 5) -> list[Hint]:
+def hints(queries: QueryMemoryTool, files: MemoryFiles, goal: str, *, limit: int = 5) -> list[Hint]:
     """Risk warnings first, then success patterns, from the memories that match a goal."""
-    result = continuum.queries.query(
+    result = queries.query(
         goal, tier_weights={"high": 0.2, "mid": 0.5, "low": 0.3}, include_core=False, limit=limit
     )
     risks: list[Hint] = []
     successes: list[Hint] = []
     for hit in result.hits:
-        entry = continuum.files.get(hit.key)
+        entry = files.get(hit.key)
         if entry is None:
             continue
         risks += _risks(entry)

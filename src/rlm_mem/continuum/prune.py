@@ -6,50 +6,27 @@ Nothing is deleted here but what is explicitly deleted from the archive. Ultra-l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.continuum.changes import Change
-from rlm_mem.continuum.files import InvalidEntry, TieredMemory, new_text
+from rlm_mem.continuum.files import TieredMemory, new_text
+from rlm_mem.continuum.reports import PruneReport, PruneStep, Tiers
 from rlm_mem.continuum.rules import TEMPORARY_DAYS, moved, prune_action
 from rlm_mem.continuum.schema import TIERS, stamp
 from rlm_mem.errors import NotFoundError
 from rlm_mem.store.core.standing import TIER_TAG
 
-if TYPE_CHECKING:
-    from rlm_mem.continuum.system import Continuum
-
-__all__ = ["PruneReport", "PruneStep", "Pruner"]
+__all__ = ["Pruner"]
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class PruneStep:
-    """One thing that retention asks for: archive, downgrade, flag_for_review, or retire (a replaced mirror)."""
-
-    key: str
-    action: str
-    reason: str
-    tier: str
-
-
-@dataclass
-class PruneReport:
-    """What pruning did, or (dry) would do."""
-
-    dry_run: bool
-    considered: int = 0
-    steps: list[PruneStep] = field(default_factory=list)
-    problems: list[InvalidEntry] = field(default_factory=list)
 
 
 class Pruner:
     """Applies the retention rules to the memories of one namespace."""
 
-    def __init__(self, continuum: Continuum) -> None:
+    def __init__(self, continuum: Tiers) -> None:
         self._continuum = continuum
         self._files = continuum.files
         self._changes = continuum.changes

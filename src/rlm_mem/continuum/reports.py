@@ -1,13 +1,43 @@
-"""What a consolidation found and did."""
+"""What a consolidation or a run of retention found and did; and the parts of a continuum that both work on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
-from rlm_mem.continuum.files import InvalidEntry
+from rlm_mem.continuum.changes import Changes
+from rlm_mem.continuum.files import InvalidEntry, MemoryFiles
 from rlm_mem.continuum.rules import Check, all_met
+from rlm_mem.telemetry import ObservedOperation, count
 
-__all__ = ["PromotionCandidate", "ConsolidationReport"]
+if TYPE_CHECKING:
+    from rlm_mem.continuum.review import ReviewQueue
+    from rlm_mem.continuum.traces import Traces
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = [
+    "ConsolidationReport",
+    "PromotionCandidate",
+    "PruneReport",
+    "PruneStep",
+    "Tiers",
+    "count_consolidation",
+    "count_pruning",
+]
+
+
+class Tiers(Protocol):
+    """What consolidation and retention need of a ``Continuum``."""
+
+    store: ChunkStore
+    files: MemoryFiles
+    changes: Changes
+
+    @property
+    def traces(self) -> Traces: ...
+    @property
+    def review(self) -> ReviewQueue: ...
+    def sync(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -44,3 +74,38 @@ class ConsolidationReport:
     held: list[dict[str, str]] = field(default_factory=list)
     problems: list[InvalidEntry] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PruneStep:
+    """One thing that retention asks for: archive, downgrade, flag_for_review, or retire (a replaced mirror)."""
+
+    key: str
+    action: str
+    reason: str
+    tier: str
+
+
+@dataclass
+class PruneReport:
+    """What pruning did, or (dry) would do."""
+
+    dry_run: bool
+    considered: int = 0
+    steps: list[PruneStep] = field(default_factory=list)
+    problems: list[InvalidEntry] = field(default_factory=list)
+
+
+def count_consolidation(current: ObservedOperation, report: ConsolidationReport) -> None:
+    """Put the figures of a consolidation into its span, and its changes into a counter."""
+    current.label("rlm_mem.dry_run", report.dry_run)
+    if not report.dry_run:
+        count("rlm_mem.consolidation.changes", len(report.promoted), change="promoted")
+        count("rlm_mem.consolidation.changes", len(report.queued), change="queued")
+
+
+def count_pruning(current: ObservedOperation, report: PruneReport) -> None:
+    """Put the figures of a run of retention into its span, and its changes into a counter."""
+    current.label("rlm_mem.dry_run", report.dry_run)
+    if not report.dry_run:
+        count("rlm_mem.consolidation.changes", len(report.steps), change="pruned")

@@ -10,7 +10,7 @@ import msgspec
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles
 from rlm_mem.continuum.mirror import Mirror
-from rlm_mem.continuum.observing import consolidated, pruned
+from rlm_mem.continuum.reports import ConsolidationReport, PruneReport, count_consolidation, count_pruning
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.store.core.files import Signature
 from rlm_mem.telemetry import observed
@@ -18,9 +18,9 @@ from rlm_mem.telemetry import observed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlm_mem.continuum.consolidate import ConsolidationReport, MemoryConsolidationAgent
+    from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
     from rlm_mem.continuum.hints import Hint
-    from rlm_mem.continuum.prune import Pruner, PruneReport
+    from rlm_mem.continuum.prune import Pruner
     from rlm_mem.continuum.query import QueryMemoryTool
     from rlm_mem.continuum.review import ReviewQueue
     from rlm_mem.continuum.traces import Traces
@@ -93,7 +93,7 @@ class Continuum:
 
     # --- the usual calls ---------------------------------------------------------------------------------------------
 
-    @observed("consolidate", consolidated)
+    @observed("consolidate", count_consolidation)
     def consolidate(
         self,
         *,
@@ -104,7 +104,7 @@ class Continuum:
         """Promote what has proved itself."""
         return self.agent(llm).run(dry_run=dry_run, progress=progress)
 
-    @observed("prune", pruned)
+    @observed("prune", count_pruning)
     def prune(
         self, *, dry_run: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> PruneReport:
@@ -115,13 +115,13 @@ class Continuum:
         """Risk warnings and success patterns for a goal."""
         from rlm_mem.continuum.hints import hints
 
-        return hints(self, goal, limit=limit)
+        return hints(self.queries, self.files, goal, limit=limit)
 
     def health(self) -> dict[str, Any]:
         """Figures for the LIVEHUD (see ``rlm_mem.continuum.health``)."""
         from rlm_mem.continuum.health import health
 
-        return health(self)
+        return health(self.files, self.changes, self.review)
 
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
         """Put the files of a transition back as they were, byte for byte."""

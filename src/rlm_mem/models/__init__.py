@@ -1,8 +1,9 @@
 """Models: who writes the programs of a recall.
 
-``base`` has the protocol and finds a model by name; ``apis`` has a record for each provider; ``scripted`` answers
-from a queue; ``cli_models`` runs command-line agents; ``providers`` reaches APIs and local servers (extra
-``llm``); ``budget`` limits a run; ``pricing`` turns usage into cost; ``secrets`` finds keys and hides them.
+``base`` has the protocol and its types; ``opening`` finds a model by name; ``apis`` has a record for each
+provider; ``scripted`` answers from a queue; ``cli_models`` runs command-line agents; ``providers`` reaches APIs and
+local servers (extra ``llm``); ``budget`` limits a run; ``pricing`` turns usage into cost; ``secrets`` finds keys and
+hides them.
 What to ask and what to do with an answer belongs to ``sandbox`` and ``recall``.
 """
 
@@ -15,12 +16,11 @@ from rlm_mem.models.base import (
     Options,
     Prompt,
     Usage,
-    adapt,
     as_messages,
     estimate_usage,
-    get_llm,
     render_prompt,
 )
+from rlm_mem.models.opening import adapt, get_llm
 
 __all__ = [
     "LLM",

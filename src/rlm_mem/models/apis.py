@@ -14,9 +14,25 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-    from rlm_mem.models.targets import Target
+__all__ = ["APIS", "Api", "Target"]
 
-__all__ = ["APIS", "Api"]
+
+@dataclass(frozen=True)
+class Target:
+    """Where a model is and how to get in. ``key`` is left out of ``repr``."""
+
+    provider: str
+    model: str
+    base_url: str | None
+    key: str
+
+    def __repr__(self) -> str:
+        return f"Target(provider={self.provider!r}, model={self.model!r}, base_url={self.base_url!r})"
+
+    @property
+    def url(self) -> str:
+        """The address that requests go to."""
+        return self.base_url or APIS[self.provider].home
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,9 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from rlm_mem.errors import ModelRefused
-from rlm_mem.models.apis import APIS
+from rlm_mem.models.apis import APIS, Target
 from rlm_mem.models.base import Message, Usage, sendable
 from rlm_mem.models.secrets import redact
-from rlm_mem.models.targets import Target
 
 __all__ = ["ask", "ask_streaming", "close_model", "conversation", "open_model", "text_of", "usage_of"]
 

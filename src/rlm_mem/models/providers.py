@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout
-from rlm_mem.models.apis import APIS
+from rlm_mem.models.apis import APIS, Target
 from rlm_mem.models.base import (
     Completion,
     Message,
@@ -26,7 +26,7 @@ from rlm_mem.models.base import (
 from rlm_mem.models.event_loop import LoopThread
 from rlm_mem.models.pricing import price
 from rlm_mem.models.retry import RetryPolicy, TransientFailure, call_with_retries
-from rlm_mem.models.targets import NO_KEY, Target, resolve_target
+from rlm_mem.models.targets import NO_KEY, resolve_target
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse

@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rlm_mem.errors import InvalidConfig, ModelUnavailable
-from rlm_mem.models.apis import APIS, Api
+from rlm_mem.models.apis import APIS, Api, Target
 from rlm_mem.models.secrets import find_key, require_key
 
 if TYPE_CHECKING:
     from rlm_mem.config import LLMConfig
 
-__all__ = ["NO_KEY", "Target", "resolve_target"]
+__all__ = ["NO_KEY", "resolve_target"]
 
 # Servers of one's own rarely ask for a key, but the client libraries insist on sending one.
 NO_KEY = "no-key-needed"
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where a model is and how to get in. ``key`` is left out of ``repr``."""
-
-    provider: str
-    model: str
-    base_url: str | None
-    key: str
-
-    def __repr__(self) -> str:
-        return f"Target(provider={self.provider!r}, model={self.model!r}, base_url={self.base_url!r})"
-
-    @property
-    def url(self) -> str:
-        """The address that requests go to."""
-        return self.base_url or APIS[self.provider].home
 
 
 def resolve_target(provider: str, rest: str, settings: LLMConfig) -> Target:

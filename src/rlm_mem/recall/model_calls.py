@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import InputError, ModelError
-from rlm_mem.models.base import Completion, Usage, adapt, estimate_usage
+from rlm_mem.models.base import Completion, Usage, estimate_usage
+from rlm_mem.models.opening import adapt
 from rlm_mem.recall.programs import MAX_REPLY_CHARS
 from rlm_mem.recall.prompts import fenced
 from rlm_mem.sandbox.values import clipped, preview, well_formed

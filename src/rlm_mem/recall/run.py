@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import BudgetError, InvalidQuery
-from rlm_mem.models.base import LLM, adapt
+from rlm_mem.models.base import LLM
 from rlm_mem.models.budget import Budget, Limits, Spent
+from rlm_mem.models.opening import adapt
 from rlm_mem.recall.loop import Loop, LoopResult
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
 from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures

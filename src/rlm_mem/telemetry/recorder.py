@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from opentelemetry import metrics, trace
+from opentelemetry.propagate import extract
 from opentelemetry.trace import SpanKind, StatusCode
 
-from rlm_mem.telemetry import ObservedOperation
 from rlm_mem.telemetry.names import METRICS
+from rlm_mem.telemetry.observation import ObservedOperation
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from opentelemetry.trace import Span
 
-    from rlm_mem.telemetry import Completed
+    from rlm_mem.telemetry.observation import Completed
     from rlm_mem.telemetry.providers import Providers
 
 __all__ = ["Recorder"]
@@ -93,8 +94,6 @@ class Recorder:
 
     def http_request(self, method: str, headers: Mapping[str, str]) -> ObservedOperation:
         """A span of the server, below the caller's."""
-        from opentelemetry.propagate import extract
-
         return _Recorded(
             self,
             f"HTTP {method}",

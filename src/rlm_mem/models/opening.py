@@ -1,0 +1,181 @@
+"""From what a caller gives to a model: a name, a callable, or an object with ``complete``.
+
+No SDK is imported here: each kind of model lives in a module of its own, loaded when named.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Unpack
+
+from rlm_mem.config import Config, LLMConfig
+from rlm_mem.errors import InputError, InvalidConfig, ModelError, ModelUnavailable, RlmMemError
+from rlm_mem.extensions import PROVIDERS as GROUP
+from rlm_mem.extensions import described, extension
+from rlm_mem.models.apis import APIS
+from rlm_mem.models.base import LLM, Completion, Options, Prompt, estimate_usage, render_prompt
+
+__all__ = ["PROVIDERS", "adapt", "get_llm"]
+
+PROVIDERS: tuple[str, ...] = tuple(APIS)
+"""Prefixes of model names that need the extra ``llm``; other packages add more."""
+
+
+class _PlainLLM:
+    """A callable, or an object with ``complete()``, that takes one string and returns one.
+
+    It runs in the caller's thread and cannot be interrupted: ``timeout`` is handed on if it takes one.
+    """
+
+    def __init__(self, call: Callable[..., Any], name: str) -> None:
+        self._call = call
+        self.name = name
+        self._accepted = _option_names(call)
+
+    def __repr__(self) -> str:
+        return f"<LLM {self.name}>"
+
+    def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
+        """Answer by calling the object; its own exceptions pass through unchanged."""
+        prompt = render_prompt(messages)
+        given = {key: value for key, value in options.items() if key in self._accepted and value is not None}
+        began = time.monotonic()
+        result = self._call(prompt, **given)
+        seconds = time.monotonic() - began
+        if isinstance(result, Completion):
+            return result
+        text = result if isinstance(result, str) else getattr(result, "text", None)
+        if not isinstance(text, str):
+            if inspect.iscoroutine(result):
+                result.close()
+            raise ModelError(
+                f"The model {self.name} returned {type(result).__name__} instead of a text.",
+                hint="complete() must be synchronous and return a str or a Completion.",
+            )
+        on_text = options.get("on_text")
+        if on_text is not None and "on_text" not in given:
+            on_text(text)
+        return Completion(
+            text, estimate_usage(prompt, text), model=self.name, seconds=seconds, provider="callable"
+        )
+
+
+def _option_names(call: Callable[..., Any]) -> frozenset[str]:
+    """Options that ``call`` names among its parameters; ``**kwargs`` promises nothing about their meaning."""
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):  # builtins and C functions may have no signature
+        return frozenset()
+    by_name = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+    # The first parameter is the prompt, whatever it is called.
+    return frozenset(p.name for p in list(parameters)[1:] if p.kind in by_name) & set(Options.__annotations__)
+
+
+def _takes_messages(obj: object) -> bool:
+    """True for a model written for the protocol: it has a name, and its ``complete`` takes the options."""
+    if not isinstance(getattr(obj, "name", None), str):
+        return False
+    try:
+        parameters = inspect.signature(obj.complete).parameters.values()  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        return False
+    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters) or {"max_tokens", "timeout"} <= {
+        p.name for p in parameters
+    }
+
+
+def adapt(model: object, config: Config | None = None) -> LLM:
+    """Return ``model`` as an :class:`LLM`.
+
+    Args:
+        model: an LLM; a name as for :func:`get_llm`, or None for the configured one; an object whose
+            ``complete(prompt: str)`` returns a str or a Completion; or a callable that does.
+        config: settings for models given by name.
+
+    Raises:
+        InputError: nothing of the kind.
+        ModelUnavailable: the model named needs something that is missing.
+    """
+    if model is None or isinstance(model, str):
+        return get_llm(model, config)
+    complete = getattr(model, "complete", None)
+    if callable(complete):
+        if _takes_messages(model):
+            return model  # type: ignore[return-value]
+        name = getattr(model, "name", None)
+        return _PlainLLM(complete, name if isinstance(name, str) else type(model).__name__)
+    if callable(model):
+        return _PlainLLM(model, getattr(model, "__name__", type(model).__name__))
+    raise InputError(
+        f"{type(model).__name__} is not a model.",
+        hint="Pass a name such as 'openai:gpt-5', a callable, or an object with complete(prompt).",
+    )
+
+
+def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
+    """Return the model that ``spec`` names, without contacting it.
+
+    Args:
+        spec: ``offline``; ``scripted`` or ``scripted:REPLIES.json``; ``PROVIDER:MODEL`` or
+            ``PROVIDER:MODEL@URL`` with a provider of :data:`PROVIDERS`; ``cli:claude``, ``cli:codex`` or
+            ``cli:COMMAND LINE``; or the name of an installed provider (``rlm_mem.extensions.PROVIDERS``), with or
+            without ``:MODEL``. None or empty: ``config.llm.model``, and ``offline`` when that is empty too.
+        config: time-out, retries, temperature, base URL and so on; defaults when None.
+
+    Raises:
+        InvalidConfig: the name is not one of these.
+        ModelUnavailable: the extra ``llm``, a key or a command is missing.
+    """
+    settings = (config or Config()).llm
+    name = (spec or settings.model or "offline").strip()
+    kind, _, rest = name.partition(":")
+    kind = kind.strip().lower()
+    rest = rest.strip()
+    # Each kind is loaded when it is named: the command-line and API models take 45 and 60 ms.
+    if kind == "offline" and not rest:
+        # By name: offline reading rests on this package, not this package on it.
+        offline: LLM = import_module("rlm_mem.offline").OfflineLLM()
+        return offline
+    if kind == "scripted":
+        from rlm_mem.models.scripted import ScriptedLLM
+
+        return ScriptedLLM.from_file(rest) if rest else ScriptedLLM()
+    if kind == "cli":
+        from rlm_mem.models.cli_models import CommandLLM
+
+        return CommandLLM.from_spec(rest, settings)
+    if kind in PROVIDERS:
+        from rlm_mem.models.providers import provider_llm
+
+        return provider_llm(kind, rest, settings)
+    if kind and (made := _installed(kind, rest, settings)) is not None:
+        return made
+    raise InvalidConfig(
+        f"{name!r} does not name a model.",
+        hint=f"Use offline, cli:COMMAND, or PROVIDER:MODEL with one of {', '.join(PROVIDERS)}, or install a package "
+        "that provides it.",
+    )
+
+
+def _installed(kind: str, rest: str, settings: LLMConfig) -> LLM | None:
+    """The model of a provider that another package brings; None where no package does."""
+    found = extension(GROUP, kind, ModelUnavailable)
+    if found is None:
+        return None
+    provider = found.load(ModelUnavailable)
+    if not callable(provider):
+        raise ModelUnavailable(
+            f"the entry point {found} is not a provider: {type(provider).__name__} cannot be called",
+            hint="it must name a function or class that takes the model's name and the settings",
+        )
+    try:
+        return adapt(provider(rest, settings))
+    except RlmMemError:
+        raise
+    except Exception as error:  # code of another package: it may raise anything
+        raise ModelUnavailable(
+            f"{kind}:{rest} cannot be opened by the package {found.package}: {described(error)}"
+        ) from error
