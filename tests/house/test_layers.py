@@ -35,6 +35,24 @@ GROUND = set(LAYERS[-1])
 SIDEWAYS = {("offline", "models")}
 """The only imports from one package into another on the same level."""
 
+CIRCLES: dict[str, tuple[str, ...]] = {
+    "operations.runs": ("operations.shapes",),
+    "recall.observing": ("recall.reason", "recall.recall"),
+    "sandbox.engine": ("sandbox.cpython", "sandbox.monty"),
+    "store.core.backend": ("store.core.chunk_store", "store.core.integrity"),
+    "store.local.local_backend": ("store.local.backup", "store.local.integrity", "store.local.vacuum"),
+    "store.local.postings": ("store.local.local_lookup",),
+    "store.postgres.backend": (
+        "store.postgres.backup",
+        "store.postgres.files",
+        "store.postgres.integrity",
+        "store.postgres.mending",
+        "store.postgres.vacuum",
+    ),
+    "store.postgres.rows": ("store.postgres.terms",),
+}
+"""Imports that close a circle, to be taken out. None may be added; one that closes none any more is refused."""
+
 MODULES = [path for path in sources.MODULES if path.is_relative_to(SOURCE)]
 
 
@@ -49,13 +67,9 @@ def dotted_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(module: ast.AST, *, at_load_only: bool = False) -> Iterator[tuple[int, str]]:
-    """Line and full name of imports from rlm_mem; ``at_load_only`` leaves out what functions import."""
-    for node in ast.iter_child_nodes(module):
-        if at_load_only and (
-            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_type_checking(node)
-        ):
-            continue
+def imports(module: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and full name of every import from rlm_mem, at any depth."""
+    for node in ast.walk(module):
         if isinstance(node, ast.Import):
             yield from (
                 (node.lineno, name.name) for name in node.names if name.name.split(".")[0] == "rlm_mem"
@@ -66,12 +80,6 @@ def imports(module: ast.AST, *, at_load_only: bool = False) -> Iterator[tuple[in
                 for name in node.names:
                     below = f"{node.module}.{name.name}"
                     yield node.lineno, below if below in NAMES else str(node.module)
-        else:
-            yield from imports(node, at_load_only=at_load_only)
-
-
-def is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 NAMES = {dotted_name(path) for path in MODULES}
@@ -102,28 +110,62 @@ def upward(path: Path) -> Iterator[str]:
             yield f":{line} imports {name}: {own} is not above {other}"
 
 
-def test_no_import_is_circular() -> None:
-    graph = {
-        dotted_name(path): {name for _, name in imports(tree(path), at_load_only=True)} for path in MODULES
-    }
-    done: set[str] = set()
+def test_no_module_imports_in_a_circle() -> None:
+    """Imports inside functions and for types alone count: a type that two modules need belongs into a third."""
+    graph = {dotted_name(path): {name for _, name in imports(tree(path))} for path in MODULES}
+    declared = {(f"rlm_mem.{one}", f"rlm_mem.{other}") for one, others in CIRCLES.items() for other in others}
+    whole = strong_components(graph)
+    stale = [
+        f"{one} -> {other}: no circle needs it" for one, other in declared if not together(whole, one, other)
+    ]
+    for one, other in declared:
+        graph.get(one, set()).discard(other)
+    found = [" <-> ".join(sorted(component)) for component in strong_components(graph)]
+    assert not stale + found, listed(stale + found)
 
-    def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, f"circular import: {' → '.join((*trail[trail.index(name) :], name))}"
-        if name not in done:
-            for other in graph.get(name, ()):
-                visit(other, (*trail, name))
-            done.add(name)
+
+def strong_components(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Sets of modules that reach each other, of two and more (Tarjan's algorithm)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_names: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(name: str) -> None:
+        number[name] = lowest[name] = len(number)
+        open_names.append(name)
+        for other in graph[name] & graph.keys():
+            if other not in number:
+                visit(other)
+                lowest[name] = min(lowest[name], lowest[other])
+            elif other in open_names:
+                lowest[name] = min(lowest[name], number[other])
+        if lowest[name] == number[name]:
+            start = open_names.index(name)
+            component = set(open_names[start:])
+            del open_names[start:]
+            if len(component) > 1:
+                found.append(component)
 
     for name in graph:
-        visit(name, ())
+        if name not in number:
+            visit(name)
+    return found
+
+
+def together(components: list[set[str]], one: str, other: str) -> bool:
+    return any({one, other} <= component for component in components)
+
+
+def test_the_rule_itself_notices_a_circle() -> None:
+    graph = {"a": {"b", "elsewhere"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
+    assert strong_components(graph) == [{"b", "c"}]
 
 
 def test_the_rule_itself_notices_an_upward_import() -> None:
     late = ast.parse("def late():\n    from rlm_mem.store import api\n")
     assert [package_of(name) for _, name in imports(late)] == ["store"]
     assert LEVEL["store"] > LEVEL["text"]
-    assert list(imports(late, at_load_only=True)) == []
 
 
 def test_backends_share_only_the_core_of_the_store() -> None:
@@ -134,7 +176,7 @@ def test_backends_share_only_the_core_of_the_store() -> None:
         if dotted_name(path).startswith(
             ("rlm_mem.store.core", "rlm_mem.store.local", "rlm_mem.store.postgres")
         )
-        for line, name in imports(ast.parse(path.read_text(encoding="utf-8")))
+        for line, name in imports(tree(path))
         if name.startswith("rlm_mem.store.")
         and name.split(".")[2] not in ("core", dotted_name(path).split(".")[2])
     ]

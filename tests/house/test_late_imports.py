@@ -1,0 +1,235 @@
+"""Imports inside functions: only where loading a module costs start-up time or needs an extra, each with its figure."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.house.sources import MODULES, SOURCE, listed, tree
+
+LEAST = 5
+"""Milliseconds that an import has to save."""
+
+
+class Late(NamedTuple):
+    """What is imported late.
+
+    Attributes:
+        why: milliseconds of processor time that it adds to its importers (the smallest, beyond what they have loaded),
+            or the extra that installs it.
+        by: modules that import it inside a function, without ``rlm_mem.``.
+    """
+
+    why: int | str
+    by: str
+
+
+LATE = {
+    "genai_prices": Late("llm", "models.pricing"),
+    "keyring": Late("keyring", "models.secrets"),
+    "markdown_it": Late("server", "dashboard.markdown"),
+    "mcp": Late("server", "serving.run"),
+    "msgspec": Late(43, "cli.review"),
+    "numpy": Late(278, "store.core.segments"),
+    "openai": Late("llm", "models.provider_sdk"),
+    "opentelemetry": Late("telemetry", "telemetry.providers"),
+    "pydantic_ai": Late("llm", "models.apis"),
+    "re2": Late(6, "sandbox.line_functions"),
+    "rich": Late(29, "cli.ask cli.persona cli.records cli.steps cli.terminal persona.cells"),
+    "rlm_mem.chunk": Late(59, "cli.edit store.local.queries"),
+    "rlm_mem.cli.app": Late(104, "cli"),
+    "rlm_mem.cli.terminal": Late(5, "cli.app"),
+    "rlm_mem.config": Late(16, "cli.logging cli.open mcp.doctor"),
+    "rlm_mem.continuum.care": Late(6, "memory"),
+    "rlm_mem.continuum.consolidate": Late(23, "continuum.system"),
+    "rlm_mem.continuum.system": Late(42, "continuum memory"),
+    "rlm_mem.continuum.traces": Late(23, "continuum.system"),
+    "rlm_mem.dashboard.pages": Late(544, "dashboard"),
+    "rlm_mem.dashboard.rendering": Late(233, "dashboard"),
+    "rlm_mem.http.app": Late(302, "serving.app"),
+    "rlm_mem.ingest.chunking": Late(30, "interchange.formats.notes interchange.importing"),
+    "rlm_mem.ingest.remember": Late(40, "interchange.importing memory"),
+    "rlm_mem.interchange.detection": Late(117, "cli.interchange"),
+    "rlm_mem.interchange.watching": Late(123, "cli.interchange"),
+    "rlm_mem.mcp.clients": Late(8, "cli.server"),
+    "rlm_mem.mcp.hooks": Late(5, "cli.server"),
+    "rlm_mem.memory": Late(99, "cli.demo cli.open mcp.doctor operations.context"),
+    "rlm_mem.models.cli_models": Late(32, "models.opening"),
+    "rlm_mem.models.opening": Late(7, "memory"),
+    "rlm_mem.models.provider_errors": Late(1718, "models.providers"),
+    "rlm_mem.models.provider_sdk": Late(1713, "models.providers"),
+    "rlm_mem.models.providers": Late(48, "models.opening"),
+    "rlm_mem.models.secrets": Late(42, "mcp.hooks"),
+    "rlm_mem.offline": Late(113, "models.opening"),
+    "rlm_mem.operations.context": Late(9, "cli.server operations.problems"),
+    "rlm_mem.operations.personas": Late(87, "mcp.resources"),
+    "rlm_mem.operations.shapes": Late(45, "operations.runs"),
+    "rlm_mem.persona": Late(34, "memory"),
+    "rlm_mem.persona.figures": Late(37, "memory"),
+    "rlm_mem.persona.gauges": Late(55, "cli.persona"),
+    "rlm_mem.persona.library": Late(42, "cli.maintenance cli.persona"),
+    "rlm_mem.persona.session": Late(46, "cli.persona"),
+    "rlm_mem.recall.costs": Late(83, "cli.records memory"),
+    "rlm_mem.recall.host_session": Late(80, "memory"),
+    "rlm_mem.recall.reason": Late(79, "memory"),
+    "rlm_mem.recall.recall": Late(78, "memory"),
+    "rlm_mem.recall.replay": Late(102, "cli.records"),
+    "rlm_mem.recall.run": Late(110, "cli.ask"),
+    "rlm_mem.recall.trajectory": Late(88, "cli.records mcp.resources memory operations.changes"),
+    "rlm_mem.sandbox.cpython": Late(15, "sandbox.engine"),
+    "rlm_mem.sandbox.engine": Late(81, "mcp.doctor"),
+    "rlm_mem.sandbox.functions": Late(52, "persona.figures"),
+    "rlm_mem.sandbox.guarantees": Late(107, "mcp.doctor"),
+    "rlm_mem.sandbox.monty": Late(33, "sandbox.engine"),
+    "rlm_mem.sandbox.session": Late(88, "mcp.doctor"),
+    "rlm_mem.search": Late(8, "cli.read dashboard.memories mcp.hooks"),
+    "rlm_mem.search.candidates": Late(94, "search.api"),
+    "rlm_mem.search.query": Late(23, "search.api"),
+    "rlm_mem.search.ranked": Late(108, "search.api"),
+    "rlm_mem.search.snippets": Late(10, "search.api"),
+    "rlm_mem.search.spelling": Late(22, "search.api"),
+    "rlm_mem.serving.run": Late(731, "cli.server"),
+    "rlm_mem.store.backup": Late(48, "cli.backup"),
+    "rlm_mem.store.core.backup_archive": Late(14, "cli.backup"),
+    "rlm_mem.store.core.chunk_store": Late(
+        7,
+        "interchange.export interchange.importing persona.library store.postgres.shards",
+    ),
+    "rlm_mem.store.core.copying": Late(27, "cli.machines"),
+    "rlm_mem.store.local.backup": Late(23, "store.local.local_backend"),
+    "rlm_mem.store.local.local_backend": Late(35, "store.local.restore"),
+    "rlm_mem.store.local.postings": Late(125, "store.local.namespace_postings store.local.vacuum"),
+    "rlm_mem.store.local.vacuum": Late(8, "store.local.local_backend"),
+    "rlm_mem.store.postgres.backend": Late(6, "store.postgres.shards"),
+    "rlm_mem.store.postgres.backup": Late(15, "store.postgres.backend"),
+    "rlm_mem.store.postgres.lookup": Late(110, "store.postgres.backend"),
+    "rlm_mem.store.postgres.recount": Late(97, "store.postgres.integrity"),
+    "rlm_mem.store.postgres.shards": Late(102, "cli.machines"),
+    "rlm_mem.store.postgres.terms": Late(75, "store.postgres.transaction"),
+    "rlm_mem.telemetry.logs": Late(8, "cli.logging"),
+    "rlm_mem.telemetry.providers": Late(19, "telemetry"),
+    "rlm_mem.telemetry.recorder": Late(23, "telemetry"),
+    "rlm_mem.text.analysis": Late(
+        10,
+        "continuum.query continuum.traces search.api store.local.local_index store.local.prepare "
+        "store.postgres.backend",
+    ),
+    "rlm_mem.text.secrets": Late(10, "cli.remember"),
+    "ruamel": Late(86, "continuum.frontmatter text.yaml"),
+    "snowballstemmer": Late(12, "text.analysis"),
+    "uvicorn": Late("server", "serving.run"),
+}
+
+SMALL = {
+    "pydantic_monty": "sandbox.monty",
+    "rlm_mem": "http.openapi mcp.doctor operations.server",
+    "rlm_mem.chunk": "http.openapi interchange.markdown operations.shapes search.ranking",
+    "rlm_mem.cli.open": "cli.server",
+    "rlm_mem.cli.overview": "cli",
+    "rlm_mem.cli.overview_data": "cli.app",
+    "rlm_mem.cli.settings": "cli.maintenance",
+    "rlm_mem.cli.sources": "cli.server",
+    "rlm_mem.cli.terminal": "cli.server",
+    "rlm_mem.config": "cli.server cli.settings serving.run",
+    "rlm_mem.continuum.health": "continuum.system",
+    "rlm_mem.continuum.hints": "continuum.system",
+    "rlm_mem.continuum.programs": "continuum.system",
+    "rlm_mem.continuum.prune": "continuum.system",
+    "rlm_mem.continuum.query": "continuum.system",
+    "rlm_mem.continuum.review": "continuum.system",
+    "rlm_mem.continuum.schema": "http.openapi",
+    "rlm_mem.continuum.workspace": "continuum.system",
+    "rlm_mem.dashboard": "serving.app",
+    "rlm_mem.dsn": "cli.open cli.server",
+    "rlm_mem.errors": "cli.persona cli.settings dashboard.recalls",
+    "rlm_mem.http.encoding": "http.guard",
+    "rlm_mem.http.guard": "serving.run",
+    "rlm_mem.interchange": "cli.interchange http.streams operations.moving",
+    "rlm_mem.interchange.detection": "testing.importer",
+    "rlm_mem.mcp.doctor": "cli.server",
+    "rlm_mem.models.scripted": "models.opening",
+    "rlm_mem.operations.changes": "operations.state",
+    "rlm_mem.operations.problems": "operations.runs",
+    "rlm_mem.operations.state": "serving.run",
+    "rlm_mem.recall.recall": "operations.shapes",
+    "rlm_mem.recall.run": "dashboard.recalls operations.asking",
+    "rlm_mem.recall.scaffold": "recall.run",
+    "rlm_mem.recall.trajectory": "operations.records",
+    "rlm_mem.search": "memory operations.asking recall.recall",
+    "rlm_mem.search.api": "continuum.query",
+    "rlm_mem.search.relations": "search.query",
+    "rlm_mem.serving.app": "serving.run",
+    "rlm_mem.store.core.integrity": "memory",
+    "rlm_mem.store.core.lookup": "continuum.query search.api search.candidates",
+    "rlm_mem.store.core.segments": "store.local.local_index store.local.prepare",
+    "rlm_mem.store.local.integrity": "store.local.local_backend",
+    "rlm_mem.store.local.local_lookup": "store.local.postings",
+    "rlm_mem.store.local.postings_state": "store.local.namespace_postings",
+    "rlm_mem.store.postgres.files": "store.postgres.backend",
+    "rlm_mem.store.postgres.integrity": "store.postgres.backend",
+    "rlm_mem.store.postgres.mending": "store.postgres.backend",
+    "rlm_mem.store.postgres.rebuild": "store.postgres.backend",
+    "rlm_mem.telemetry": "serving.run",
+    "rlm_mem.text.segments": "text.analysis",
+    "rlm_mem.text.tokens": (
+        "dashboard.personas interchange.formats.chunk_files interchange.formats.layered "
+        "interchange.markdown operations.state store.core.chunk_store store.core.drafts "
+        "store.core.integrity store.local.prepare"
+    ),
+    "toktok": "text.tokens",
+}
+"""Imports that save less: each belongs at the top of its module. To be emptied; none may be added."""
+
+
+def test_every_import_in_a_function_is_declared_with_its_reason() -> None:
+    found = {pair for path in MODULES for pair in late_imports(path)}
+    declared = {(name, importer) for name, late in LATE.items() for importer in late.by.split()}
+    small = {(name, importer) for name, importers in SMALL.items() for importer in importers.split()}
+    wrong = [
+        f"{importer} imports {name} in a function: import it at the top, or declare its reason in LATE"
+        for name, importer in sorted(found - declared - small)
+    ]
+    wrong += [
+        f"{importer} does not import {name} in a function: remove it from the table"
+        for name, importer in sorted((declared | small) - found)
+    ]
+    wrong += [f"{name} saves less than {LEAST} ms" for name, late in LATE.items() if late.why in range(LEAST)]
+    assert not wrong, listed(wrong)
+
+
+def late_imports(path: Path) -> Iterator[tuple[str, str]]:
+    """What a module imports inside functions, but for the standard library: of others the package; and the module."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    importer = ".".join(parts[:-1] if parts[-1] == "__init__" else parts).removeprefix("rlm_mem.")
+    functions = (
+        node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    for node in (inner for function in functions for inner in ast.walk(function)):
+        for name in names(node):
+            package = name.split(".")[0]
+            if package not in sys.stdlib_module_names:
+                yield name if package == "rlm_mem" else package, importer
+
+
+def names(node: ast.AST) -> Iterator[str]:
+    """Modules that a statement imports, or a call of `import_module` by a name written out."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            below = f"{node.module}.{alias.name}"
+            place = SOURCE / below.replace(".", "/")
+            yield below if place.is_dir() or place.with_suffix(".py").exists() else str(node.module)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        yield from (str(given.value) for given in node.args[:1] if isinstance(given, ast.Constant))
+
+
+def test_the_rule_itself_notices_late_imports() -> None:
+    code = (
+        "def late():\n    import numpy.linalg\n    from rlm_mem import chunk\n    import_module('toktok')\n"
+    )
+    found = [name for node in ast.walk(ast.parse(code)) for name in names(node)]
+    assert sorted(found) == ["numpy.linalg", "rlm_mem.chunk", "toktok"]
