@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.recall import RecallResult
     from rlm_mem.recall.trajectory import TrajectoryInfo
     from rlm_mem.recall.turn import LoopStep
+    from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.search import Hit
     from rlm_mem.store.core.answers import SyncReport
     from rlm_mem.store.core.integrity import Finding, Repair
@@ -256,6 +257,52 @@ class Memory:
             engine=engine,
             functions={**self.continuum.functions(), **(functions or {})},
         )
+
+    def receipt(
+        self,
+        run: object = "last",
+        *,
+        bundle: bool = False,
+        key: str | Path | None = None,
+        password: str | None = None,
+    ) -> Receipt:
+        """Write an answer down as a receipt, which anybody can verify later (docs/spec/receipt.md).
+
+        Args:
+            run: a result of recall or reason, or the id of a recorded run; ``"last"`` names the newest.
+            bundle: also what the receipt can be verified against without this memory (``Receipt.bundle``).
+            key: the file of an Ed25519 private key to sign with (extra ``sign``); ``password`` where it has one.
+
+        Raises:
+            NotFoundError: there is no such run.
+            InputError: the run has no answer, the key cannot be used, or a bundle is asked for too late.
+        """
+        from rlm_mem.receipts import make_receipt
+
+        return make_receipt(
+            self.store, run, functions=self.continuum.functions(), bundle=bundle, key=key, password=password
+        )
+
+    def verify(
+        self,
+        receipt: Receipt | bytes | str | Path,
+        *,
+        bundle: Bundle | bytes | str | Path | None = None,
+        key: str | Path | None = None,
+    ) -> Verification:
+        """Say what still holds of a receipt, what has changed since, and what was altered.
+
+        Args:
+            receipt: the receipt, the content of its file, or the path.
+            bundle: what was written with it; its programs then run on that, else on this memory.
+            key: the public key that must have signed it: a line ``ssh-ed25519 …``, or a file.
+
+        Raises:
+            InputError: a file cannot be read, or the key is none.
+        """
+        from rlm_mem.receipts import verify
+
+        return verify(receipt, store=self.store, bundle=bundle, key=key, functions=self.continuum.functions())
 
     def search(
         self,

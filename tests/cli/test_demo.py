@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
+from rlm_mem.receipts import verify
+
 from .conftest import Run
 
 
@@ -39,6 +42,18 @@ def test_the_demo_shows_programs_answers_and_chunks_that_exist(run: Run, place: 
     assert len(ids) >= 6
     for chunk_id in ids:
         assert run("show", "--brain", str(place), chunk_id).code == 0
+
+
+def test_every_recorded_answer_of_the_demo_has_a_receipt_that_holds(run: Run, place: Path) -> None:
+    with Memory.open(place) as memory:
+        questions = {info.query: info.id for info in memory.trajectories(limit=None)}
+        assert len(questions) >= 6
+        for trajectory_id in questions.values():
+            receipt = memory.receipt(trajectory_id, bundle=True)
+            assert receipt.bundle is not None
+            found = memory.verify(receipt.to_bytes())
+            assert found.holds, str(found)
+            assert verify(receipt.to_bytes(), bundle=receipt.bundle.to_bytes()).holds
 
 
 def test_a_second_demo_on_the_same_memory_adds_nothing(run: Run, place: Path) -> None:

@@ -28,6 +28,7 @@ class Late(NamedTuple):
 
 
 LATE = {
+    "cryptography": Late("sign", "receipts.signing"),
     "genai_prices": Late("llm", "models.pricing"),
     "keyring": Late("keyring", "models.secrets"),
     "markdown_it": Late("server", "dashboard.markdown"),
@@ -78,6 +79,7 @@ LATE = {
     "rlm_mem.recall.recall": Late(78, "memory"),
     "rlm_mem.recall.replay": Late(102, "cli.records"),
     "rlm_mem.recall.run": Late(110, "cli.ask"),
+    "rlm_mem.receipts": Late(110, "cli.receipt memory"),
     "rlm_mem.recall.trajectory": Late(88, "cli.records mcp.resources memory operations.changes"),
     "rlm_mem.sandbox.cpython": Late(15, "sandbox.engine"),
     "rlm_mem.sandbox.engine": Late(81, "mcp.doctor"),

@@ -18,6 +18,7 @@ LAYERS = (
     ("mcp", "http", "dashboard"),
     ("operations",),
     ("memory",),
+    ("receipts",),
     ("recall", "continuum", "persona", "interchange"),
     ("sandbox", "models", "offline"),
     ("search", "ingest"),

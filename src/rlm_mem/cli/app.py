@@ -22,8 +22,8 @@ INTERRUPTED = 130
 
 #: Modules with commands, in the order in which the help shows them.
 GROUPS = (
-    "remember", "ask", "read", "edit", "interchange", "continuum", "review", "traces", "records", "maintenance",
-    "backup", "machines", "persona", "settings", "server", "demo",
+    "remember", "ask", "receipt", "read", "edit", "interchange", "continuum", "review", "traces", "records",
+    "maintenance", "backup", "machines", "persona", "settings", "server", "demo",
 )  # fmt: skip
 
 

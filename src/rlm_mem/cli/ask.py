@@ -9,6 +9,7 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.open import open_memory
+from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
 
@@ -97,6 +98,9 @@ def recall(
     model_calls: ModelCalls = None,
     tokens: Tokens = None,
     usd: Usd = None,
+    receipt: ReceiptFile = None,
+    bundle: BundleFile = None,
+    sign: SigningKey = None,
     as_json: options.Json = False,
     brain: options.Brain = None,
     namespace: options.Namespace = None,
@@ -104,6 +108,7 @@ def recall(
     """Answer a question from memory: programs search and read until they have the answer."""
     console = screen()
     started = time.perf_counter()
+    wanted = ReceiptWanted(receipt, bundle, sign)
     with open_memory(ctx, brain, namespace, llm=llm) as memory:
         live = explain and not as_json
         limits = _limits(
@@ -122,12 +127,15 @@ def recall(
             engine=engine,
         )
         taken = time.perf_counter() - started
+        written = wanted.write(memory, result)
         if as_json:
-            print_json(recall_json(result, trajectory=trajectory))
+            print_json(recall_json(result, trajectory=trajectory) | written)
             return
         if live:
             console.rule(style="dim")
         show_recall(console, memory, result, taken)
+        for name, path in written.items():
+            console.print(text(f"{name} written to {path}", "dim"))
 
 
 def recall_json(result: RecallResult, *, trajectory: bool = False) -> dict[str, Any]:

@@ -31,6 +31,10 @@ PANELS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
                 "Draw a conclusion from several memories, following their links; shows the path as a tree.",
             ),
             (
+                "verify",
+                "Verify a receipt by running its programs again: what holds, what has changed since, what was altered.",
+            ),
+            (
                 "demo",
                 "Show what this does: remember a team's notes of half a year, and answer questions about them.",
             ),
@@ -177,6 +181,7 @@ MODULES: dict[str, str] = {
     "remember": "remember",
     "recall": "ask",
     "reason": "ask",
+    "verify": "receipt",
     "search": "read",
     "show": "read",
     "list": "read",

@@ -27,12 +27,15 @@ from rlm_mem.sandbox.steps import Final
 from rlm_mem.text.comparing import opcodes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rlm_mem.config import Config
+    from rlm_mem.sandbox.session import SandboxSession
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-_ID = re.compile(r"chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}+")
+__all__ = ["Replay", "ReplayStep", "Replayer", "replay"]
 
-__all__ = ["Replay", "ReplayStep", "replay"]
+_ID = re.compile(r"chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}+")
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def replay(
         NotFoundError: there is no such trajectory.
     """
     recorded = load_trajectory(store, trajectory) if isinstance(trajectory, str) else trajectory
-    replayer = _Replayer(store, recorded, config, functions, engine, limits)
+    replayer = Replayer(store, recorded, config, functions, engine, limits)
     stopped_by: str | None = None
     try:
         final = replayer.play(recorded.query, 0)
@@ -128,7 +131,7 @@ def replay(
     )
 
 
-class _RecordedReplies:
+class RecordedReplies:
     """A model that answers a prompt with what was recorded for the same prompt."""
 
     name = "recorded"
@@ -155,8 +158,13 @@ class _RecordedReplies:
         return Completion(call.reply, call.usage, model=call.model, provider="recorded", cost=Decimal(0))
 
 
-class _Replayer:
-    """The state of one replay."""
+class Replayer:
+    """The state of one replay; subclasses open other sessions and look at each turn.
+
+    Attributes:
+        steps: then and now, in the order in which they ended.
+        final: what FINAL was given in the run itself, or None.
+    """
 
     def __init__(
         self,
@@ -169,7 +177,7 @@ class _Replayer:
     ) -> None:
         self.steps: list[ReplayStep] = []
         self.final: Final | None = None
-        self._llm = _RecordedReplies(recorded.calls)
+        self._llm = RecordedReplies(recorded.calls)
         self._runner = Runner(
             store, self._llm, config=config, functions=functions, engine=engine or recorded.engine
         )
@@ -191,10 +199,9 @@ class _Replayer:
         self._budget.enter(depth)
         queue = self._runs.get((question, depth))
         steps = queue.popleft() if queue else []
-        with self._runner.session(
-            self._budget, self._llm, lambda question: self._sub_question(question, depth + 1)
-        ) as session:
+        with self.open_session(lambda question: self._sub_question(question, depth + 1)) as session:
             for then in steps:
+                self.before(session, then)
                 # Ids that stand in an accepted program were taken from an opening, which is not built again.
                 session.shown(_ID.findall("\n".join(then.programs)) if then.error is None else ())
                 ran = run_programs(session, then.programs)
@@ -208,7 +215,8 @@ class _Replayer:
                     final=session.final is not None,
                 )
                 if then.programs:
-                    self.steps.append(_compare(then, now))
+                    self.steps.append(compare(then, now))
+                self.after(session, then, now)
                 if depth == 0:
                     self.final = session.final
                 if ran.ended is not None:
@@ -216,6 +224,16 @@ class _Replayer:
                 if session.final is not None:
                     break
             return session.final
+
+    def open_session(self, sub_question: Callable[[str], dict[str, Any]]) -> SandboxSession:
+        """A session for the programs of one question."""
+        return self._runner.session(self._budget, self._llm, sub_question)
+
+    def before(self, session: SandboxSession, then: LoopStep) -> None:
+        """Called before the programs of a turn run."""
+
+    def after(self, session: SandboxSession, then: LoopStep, now: LoopStep) -> None:
+        """Called when they have run."""
 
     def _sub_question(self, question: str, depth: int) -> dict[str, Any]:
         final = self.play(question.strip(), depth)
@@ -235,7 +253,8 @@ def _by_run(steps: list[LoopStep]) -> dict[tuple[str, int], deque[list[LoopStep]
     return runs
 
 
-def _compare(then: LoopStep, now: LoopStep) -> ReplayStep:
+def compare(then: LoopStep, now: LoopStep) -> ReplayStep:
+    """Compare a turn as it was recorded with the same turn today."""
     before, after = redact(then.output).splitlines(), redact(now.output).splitlines()
     diff = _differences(before, after) if before != after else []
     error = None if now.error is None else redact(now.error)

@@ -309,16 +309,21 @@ class Runner:
         return recorder
 
     def session(
-        self, budget: Budget, llm: LLM, sub_question: Callable[[str], dict[str, Any]]
+        self,
+        budget: Budget,
+        llm: LLM,
+        sub_question: Callable[[str], dict[str, Any]],
+        kind: type[SandboxSession] = SandboxSession,
     ) -> SandboxSession:
         """A sandbox session of this runner's kind that spends from ``budget``.
 
         Args:
             llm: answers ``llm_query``.
             sub_question: answers ``rlm_query``.
+            kind: its class.
         """
         calls = ModelCalls(llm, budget, self.config)
-        return SandboxSession(
+        return kind(
             self.store,
             ask=calls.ask,
             ask_all=calls.ask_all,

@@ -390,7 +390,6 @@ class StoreFunctions(LineFunctions):
                 "conversation_id": metadata.conversation_id,
                 "confidence": metadata.confidence,
                 "source": metadata.source,
-                "access_count": metadata.access_count,
             },
         }
         if len(chunk.content) > MAX_CONTENT_CHARS:

@@ -395,7 +395,7 @@ class SandboxSession:
                 deadline=self._deadline,
             )
             self._bring_in(tree, printed)
-            step.value = self._engine.run(code, tree, self._names, self._answer, printed, self._deadline)
+            step.value = self._engine.run(code, tree, self._names, self.answer_call, printed, self._deadline)
         except Finished:
             step.final = self._final
         except BudgetError:
@@ -420,7 +420,12 @@ class SandboxSession:
             self._on_event("step", step)
         return step
 
-    def _answer(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def answer_call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Answer one call of the running program; sessions that record calls, or play them back, override this.
+
+        Raises:
+            HostCallFailed: the function refused or failed; the program may go on.
+        """
         self._check_ended()
         value = self._dispatcher(name, args, keywords)
         self._check_ended()
@@ -439,7 +444,7 @@ class SandboxSession:
         wanted = ready_imports(tree, self._bound)
         if wanted:
             code = "\n".join(wanted.values())
-            self._engine.run(code, syntax_tree(code), self._names, self._answer, printed, self._deadline)
+            self._engine.run(code, syntax_tree(code), self._names, self.answer_call, printed, self._deadline)
             self._ready |= wanted.keys()
 
     def _check_time(self) -> None:

@@ -1,0 +1,171 @@
+"""Receipts: the options of `rlm-mem recall` that write one, and `rlm-mem verify`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_mem.cli import options
+from rlm_mem.cli.open import brain_place, named_brain, open_memory
+from rlm_mem.cli.terminal import long_text, one_line, print_json, screen, text
+from rlm_mem.errors import InputError
+
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+    from rlm_mem.receipts import Verification
+
+PANEL = "Remember and recall"
+RECEIPTS = "Receipt"
+PASSWORD = "RLM_MEM_KEY_PASSWORD"
+STYLES = {
+    "holds": "green",
+    "changed": "yellow",
+    "altered": "red",
+    "incomplete": "yellow",
+    "not checked": "dim",
+}
+
+ReceiptFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--receipt",
+        metavar="FILE",
+        help="Also write the answer down as a receipt, for rlm-mem verify.",
+        rich_help_panel=RECEIPTS,
+    ),
+]
+BundleFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--bundle",
+        metavar="FILE",
+        help="With --receipt: also write what it can be verified against without this memory.",
+        rich_help_panel=RECEIPTS,
+    ),
+]
+SigningKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--sign",
+        metavar="KEY",
+        help=f"With --receipt: sign it with this Ed25519 private key ({PASSWORD} holds its password).",
+        rich_help_panel=RECEIPTS,
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command("verify", rich_help_panel=PANEL)(verify)
+
+
+@dataclass(frozen=True)
+class ReceiptWanted:
+    """What a recall is to write down; files that are there already are refused before the model is asked.
+
+    Raises:
+        InputError: the options do not fit together, or a file is there already.
+    """
+
+    receipt: Path | None
+    bundle: Path | None
+    sign: Path | None
+
+    def __post_init__(self) -> None:
+        if self.receipt is None:
+            if self.bundle is not None or self.sign is not None:
+                raise InputError("--bundle and --sign belong to a receipt", hint="add --receipt FILE")
+            return
+        from rlm_mem.receipts import check_key, check_new
+
+        for path in (self.receipt, self.bundle):
+            if path is not None:
+                check_new(path)
+        if self.sign is not None:
+            check_key(self.sign, os.environ.get(PASSWORD))
+
+    def write(self, memory: Memory, result: object) -> dict[str, str]:
+        """Write the files; returns their paths by name."""
+        if self.receipt is None:
+            return {}
+        made = memory.receipt(
+            result, bundle=self.bundle is not None, key=self.sign, password=os.environ.get(PASSWORD)
+        )
+        written = {"receipt": str(made.write(self.receipt))}
+        if made.bundle is not None and self.bundle is not None:
+            written["bundle"] = str(made.bundle.write(self.bundle))
+        return written
+
+
+def verify(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The receipt.", show_default=False)],
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            "--bundle", metavar="FILE", help="Verify against this bundle; with --brain against both."
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key", metavar="KEY", help="The public key that must have signed it: a file or a line."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Verify a receipt by running its programs again: what holds, what has changed since, what was altered.
+
+    Ends with 0 when everything holds, with 1 otherwise.
+    """
+    named = named_brain(ctx, brain) is not None
+    place = brain_place(ctx, brain)
+    if bundle is not None and not named:
+        from rlm_mem.receipts import verify as check
+
+        found = check(file, bundle=bundle, key=key)
+    elif not named and isinstance(place, Path) and not (place / "memory").is_dir():
+        raise InputError(
+            "there is no memory here to verify it against",
+            hint="name one with --brain, or a bundle with --bundle",
+        )
+    else:
+        with open_memory(ctx, brain, namespace) as memory:
+            found = memory.verify(file, bundle=bundle, key=key)
+    if as_json:
+        print_json(verification_json(found))
+    else:
+        _show(found)
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+def verification_json(found: Verification) -> dict[str, Any]:
+    """A verification as ``--json`` prints it."""
+    receipt = found.receipt
+    return {
+        "verdict": found.verdict,
+        "checks": found.checks,
+        "signer": found.signer,
+        "question": None if receipt is None else receipt.question.text,
+        "answer": None if receipt is None else receipt.answer.content,
+        "run": None if receipt is None else receipt.origin.run,
+    }
+
+
+def _show(found: Verification) -> None:
+    console = screen()
+    if found.receipt is not None:
+        console.print(long_text(found.receipt.question.text, "bold"))
+        console.print(long_text(found.receipt.answer.content or found.receipt.answer.outcome))
+        console.print()
+    console.print(text(found.verdict, f"bold {STYLES[found.verdict]}"))
+    for check in found.checks:
+        line = text(f"  {check.status:<12}", STYLES[check.status]) + text(check.part, "cyan")
+        console.print(line + text(f"  {one_line(check.detail, 240)}", "dim"))

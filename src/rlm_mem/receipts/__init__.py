@@ -1,0 +1,23 @@
+"""Receipts: an answer as one file that can be verified later, against the memory or against a bundle of its chunks.
+
+``making`` turns a recorded run into a receipt, ``format`` is the file, ``verifying`` says what still holds. Programs of
+a receipt run in the sandbox only, as those of a model do.
+"""
+
+from __future__ import annotations
+
+from rlm_mem.receipts.format import Bundle, Receipt, check_new
+from rlm_mem.receipts.making import make_receipt
+from rlm_mem.receipts.signing import check_key
+from rlm_mem.receipts.verifying import PartCheck, Verification, verify
+
+__all__ = [
+    "Bundle",
+    "PartCheck",
+    "Receipt",
+    "Verification",
+    "check_key",
+    "check_new",
+    "make_receipt",
+    "verify",
+]

@@ -1,0 +1,509 @@
+"""Receipts and bundles as files: lines of canonical JSON, chained by their hashes (docs/spec/receipt.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from rlm_mem.errors import InputError
+from rlm_mem.receipts.canonical import canonical
+from rlm_mem.store.core.files import write_atomic
+
+__all__ = ["Altered", "Bundle", "ReceiptPart", "Receipt", "ReceiptSignature", "check_new", "read_bytes"]
+
+FORMAT = 1
+MAX_BYTES = 64_000_000
+"""Of a receipt, and of a bundle."""
+MAX_PARTS = 50_000
+MAX_DEPTH = 64
+"""Levels of nesting in one line; a memory may hold 32."""
+_START = "0" * 64
+
+
+class Altered(InputError):
+    """A receipt or bundle that is not as it was written: its text, its order or one of its hashes."""
+
+
+class HashedCall(Struct, forbid_unknown_fields=True, frozen=True):
+    """One call of a program: the function, and the hashes of its arguments and of what the memory answered."""
+
+    name: str
+    args: str
+    result: str
+
+
+class ReceiptOrigin(Struct, forbid_unknown_fields=True, frozen=True):
+    """Which run this is the receipt of, and what wrote it."""
+
+    format: int
+    version: str
+    written_at: str
+    run: str
+    operation: str
+    namespace: str
+
+
+class AskedQuestion(Struct, forbid_unknown_fields=True, frozen=True):
+    """What was asked, and when."""
+
+    text: str
+    asked_at: str
+
+
+class RunSettings(Struct, forbid_unknown_fields=True, frozen=True):
+    """Who wrote the programs, where they ran, and within which bounds."""
+
+    model: str
+    engine: str
+    limits: dict[str, Any]
+    output_chars: int
+    max_host_calls: int
+    timeout_seconds: float
+    language: str
+    functions: list[str]
+
+
+class MemoryState(Struct, forbid_unknown_fields=True, frozen=True):
+    """The memory when the receipt was written: the number of its last change."""
+
+    change: int
+    chunks: int
+
+
+class ReceiptStep(Struct, forbid_unknown_fields=True, frozen=True):
+    """One turn: programs, output, and the calls that they made.
+
+    ``reproduced`` is False where the programs already gave something else when the receipt was written.
+    """
+
+    turn: int
+    depth: int
+    question: str
+    programs: list[str]
+    output: str
+    error: str | None
+    error_kind: str | None
+    chunks_read: list[str]
+    final: bool
+    reproduced: bool
+    calls: list[HashedCall]
+
+
+class ModelReply(Struct, forbid_unknown_fields=True, frozen=True):
+    """What a model said to ``llm_query`` in a program."""
+
+    turn: int
+    prompt: str
+    reply: str
+    model: str
+    error: str | None
+
+
+class ChunkVersion(Struct, forbid_unknown_fields=True, frozen=True):
+    """One version of a chunk that was read or cited; without revision and hash where it was no longer to be had."""
+
+    id: str
+    revision: int | None
+    hash: str | None
+    cited: bool
+
+
+class GivenAnswer(Struct, forbid_unknown_fields=True, frozen=True):
+    """How the run ended."""
+
+    outcome: str
+    content: str | None
+    chunk_ids: list[str]
+    confidence: float
+    concluded: bool
+    stopped_by: str | None
+    by_program: bool
+    detail: dict[str, Any]
+
+
+class RunCost(Struct, forbid_unknown_fields=True, frozen=True):
+    """What the run took; money in US dollars as text, null when a call had no known price."""
+
+    turns: int
+    model_calls: int
+    seconds: float
+    usage: dict[str, int]
+    usd: str | None
+    models: list[dict[str, Any]]
+
+
+class Seal(Struct, forbid_unknown_fields=True, frozen=True):
+    """The end: how many parts stand before it."""
+
+    parts: int
+
+
+class BundleHead(Struct, forbid_unknown_fields=True, frozen=True):
+    """Which receipt a bundle belongs to."""
+
+    format: int
+    receipt: str
+
+
+class ReceiptSignature(Struct, forbid_unknown_fields=True, frozen=True):
+    """An Ed25519 signature over the last hash; key and signature in base64."""
+
+    algorithm: str
+    public_key: str
+    signature: str
+
+
+_ORDER: tuple[tuple[str, type[Struct], bool], ...] = (
+    ("receipt", ReceiptOrigin, False),
+    ("question", AskedQuestion, False),
+    ("settings", RunSettings, False),
+    ("memory", MemoryState, False),
+    ("step", ReceiptStep, True),
+    ("reply", ModelReply, True),
+    ("chunk", ChunkVersion, True),
+    ("answer", GivenAnswer, False),
+    ("cost", RunCost, False),
+    ("seal", Seal, False),
+)
+"""Kinds in their order; the last value says whether there may be any number of them."""
+
+
+@dataclass(frozen=True)
+class ReceiptPart:
+    """One line: its kind, its content, and the hash over both and everything before."""
+
+    kind: str
+    body: dict[str, Any]
+    hash: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The record of one answer as a file.
+
+    Attributes:
+        origin, question, settings, state, answer, cost: the parts of which there is one.
+        steps, replies, chunks: those of which there are several, in order.
+        head: the hash over everything, 64 hexadecimal digits; what a signature covers.
+        signature: None for an unsigned receipt.
+        bundle: the chunks and calls, where they were asked for; written by :meth:`Bundle.write`.
+    """
+
+    origin: ReceiptOrigin
+    question: AskedQuestion
+    settings: RunSettings
+    state: MemoryState
+    steps: tuple[ReceiptStep, ...]
+    replies: tuple[ModelReply, ...]
+    chunks: tuple[ChunkVersion, ...]
+    answer: GivenAnswer
+    cost: RunCost
+    signature: ReceiptSignature | None = None
+    bundle: Bundle | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def head(self) -> str:
+        """The hash over everything."""
+        return self.parts()[-1].hash
+
+    def parts(self) -> list[ReceiptPart]:
+        """The lines of the file, without the signature."""
+        bodies: list[tuple[str, Struct]] = [
+            ("receipt", self.origin),
+            ("question", self.question),
+            ("settings", self.settings),
+            ("memory", self.state),
+            *(("step", one) for one in self.steps),
+            *(("reply", one) for one in self.replies),
+            *(("chunk", one) for one in self.chunks),
+            ("answer", self.answer),
+            ("cost", self.cost),
+        ]
+        bodies.append(("seal", Seal(len(bodies))))
+        before, parts = _START, []
+        for kind, body in bodies:
+            plain = msgspec.to_builtins(body)
+            before = chained(before, kind, plain)
+            parts.append(ReceiptPart(kind, plain, before))
+        return parts
+
+    def to_bytes(self) -> bytes:
+        """The file."""
+        lines = [canonical({"kind": one.kind, "body": one.body, "hash": one.hash}) for one in self.parts()]
+        if self.signature is not None:
+            lines.append(canonical({"kind": "signature", "body": msgspec.to_builtins(self.signature)}))
+        return b"\n".join(lines) + b"\n"
+
+    def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the file, whole or not at all; returns its path.
+
+        Raises:
+            InputError: it is there already. StorageError: it cannot be written.
+        """
+        return write_file(Path(path), self.to_bytes(), overwrite=overwrite)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Receipt:
+        """Read a file, checking form, order and hashes, though not what they stand for.
+
+        Raises:
+            Altered: it is not as a receipt is written; names the line.
+        """
+        bodies: list[tuple[str, Any]] = []
+        signature: ReceiptSignature | None = None
+        before, place = _START, 0
+        for number, line in enumerate(_lines(data, "receipt"), 1):
+            where = f"line {number} of the receipt"
+            if signature is not None:
+                raise Altered(f"{where} stands after the signature")
+            kind = line.get("kind")
+            if kind == "signature" and bodies and bodies[-1][0] == "seal":
+                signature = _typed(line.get("body"), ReceiptSignature, where)
+                _only(line, {"kind", "body"}, where)
+                continue
+            while place < len(_ORDER) and _ORDER[place][0] != kind:
+                if not _ORDER[place][2] and (not bodies or bodies[-1][0] != _ORDER[place][0]):
+                    break
+                place += 1
+            if place == len(_ORDER) or _ORDER[place][0] != kind:
+                raise Altered(f"{where} is a part {str(kind)[:40]!r} that does not belong there")
+            if not _ORDER[place][2] and bodies and bodies[-1][0] == kind:
+                raise Altered(f"{where} is a second part {kind!r}")
+            _only(line, {"kind", "body", "hash"}, where)
+            body = _typed(line.get("body"), _ORDER[place][1], where)
+            before = chained(before, str(kind), line["body"])
+            if line.get("hash") != before:
+                raise Altered(f"{where} ({kind}) was altered, or one before it: its hash does not fit")
+            if canonical(msgspec.to_builtins(body)) != canonical(line["body"]):
+                raise Altered(f"{where} is not written as a receipt is")
+            bodies.append((str(kind), body))
+        if not bodies or bodies[-1][0] != "seal":
+            raise Altered("the receipt has no end: lines are missing")
+        if bodies[-1][1].parts != len(bodies) - 1:
+            raise Altered("the receipt says that it has another number of parts than it has")
+        one = {kind: body for kind, body in bodies if not _repeats(kind)}
+        if one["receipt"].format != FORMAT:
+            raise InputError(
+                f"the receipt has format {one['receipt'].format}; this version reads format {FORMAT}",
+                hint="use the version of RLM-MEM that wrote it, or a later one",
+            )
+        return cls(
+            one["receipt"], one["question"], one["settings"], one["memory"],
+            tuple(body for kind, body in bodies if kind == "step"),
+            tuple(body for kind, body in bodies if kind == "reply"),
+            tuple(body for kind, body in bodies if kind == "chunk"),
+            one["answer"], one["cost"], signature,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What a receipt is replayed against without the memory: the chunks, and what the memory answered to each call.
+
+    Attributes:
+        receipt: the head of the receipt that it belongs to.
+        chunks: documents by chunk id.
+        calls: for each step with calls, its number from 0 and its calls in order, each a mapping of ``name``, ``args``,
+            ``read`` and either ``result`` or ``error``.
+    """
+
+    receipt: str
+    chunks: dict[str, dict[str, Any]]
+    calls: dict[int, list[dict[str, Any]]]
+
+    def to_bytes(self) -> bytes:
+        """The file."""
+        lines = [{"kind": "bundle", "body": {"format": FORMAT, "receipt": self.receipt}}]
+        lines += [{"kind": "chunk", "body": one} for one in self.chunks.values()]
+        lines += [
+            {"kind": "calls", "body": {"step": step, "calls": [_written(call) for call in calls]}}
+            for step, calls in self.calls.items()
+        ]
+        return b"".join(canonical(line) + b"\n" for line in lines)
+
+    def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the file, whole or not at all; returns its path.
+
+        Raises:
+            InputError: it is there already. StorageError: it cannot be written.
+        """
+        return write_file(Path(path), self.to_bytes(), overwrite=overwrite)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Bundle:
+        """Read a file.
+
+        Raises:
+            Altered: it is not as a bundle is written; names the line.
+        """
+        head: BundleHead | None = None
+        chunks: dict[str, dict[str, Any]] = {}
+        calls: dict[int, list[dict[str, Any]]] = {}
+        for number, line in enumerate(_lines(data, "bundle"), 1):
+            where = f"line {number} of the bundle"
+            _only(line, {"kind", "body"}, where)
+            kind, body = line.get("kind"), line.get("body")
+            if (kind == "bundle") != (number == 1):
+                raise Altered(f"{where} is a part {str(kind)[:40]!r} that does not belong there")
+            if kind == "bundle":
+                head = _typed(body, BundleHead, where)
+            elif kind == "chunk" and isinstance(body, dict) and isinstance(body.get("id"), str):
+                chunks[body["id"]] = body
+            elif kind == "calls":
+                step = _typed(body, _StepCalls, where)
+                calls[step.step] = [_read_call(one, where) for one in step.calls]
+            else:
+                raise Altered(f"{where} is neither a chunk nor the calls of a step")
+        if head is None:
+            raise Altered("the bundle is empty")
+        if head.format != FORMAT:
+            raise InputError(f"the bundle has format {head.format}; this version reads format {FORMAT}")
+        return cls(head.receipt, chunks, calls)
+
+
+class CallError(Struct, forbid_unknown_fields=True, frozen=True):
+    """An error that a program got for a call."""
+
+    kind: str
+    message: str
+
+
+class TapedCall(Struct, forbid_unknown_fields=True, frozen=True):
+    """One call with what the memory answered: JSON as text, since programs see the order of keys, or an error."""
+
+    name: str
+    args: Any
+    read: list[str]
+    result: str | None
+    error: CallError | None
+
+
+class _StepCalls(Struct, forbid_unknown_fields=True, frozen=True):
+    step: int
+    calls: list[TapedCall]
+
+
+def _written(call: Mapping[str, Any]) -> dict[str, Any]:
+    """A call as the bundle has it."""
+    text = None if "error" in call else json.dumps(call["result"], ensure_ascii=False, allow_nan=False)
+    return {**call, "result": text, "error": call.get("error")}
+
+
+def _read_call(call: TapedCall, where: str) -> dict[str, Any]:
+    """A call as sessions note it."""
+    made: dict[str, Any] = {"name": call.name, "args": call.args, "read": call.read}
+    if call.error is not None:
+        return made | {"error": msgspec.to_builtins(call.error)}
+    try:
+        result = json.loads(call.result or "")
+        canonical(result)
+    except (ValueError, RecursionError):
+        raise Altered(f"{where} holds a result that is not JSON") from None
+    if _too_deep(result):
+        raise Altered(f"{where} holds a result that is nested more than {MAX_DEPTH} levels deep")
+    return made | {"result": result}
+
+
+def chained(before: str, kind: str, body: Any) -> str:
+    """The hash of a part that follows one with the hash ``before``."""
+    text = b"rlm-mem-receipt/1 part\n" + before.encode() + b"\n" + canonical({"kind": kind, "body": body})
+    return hashlib.sha256(text).hexdigest()
+
+
+def _repeats(kind: str) -> bool:
+    return any(name == kind and several for name, _, several in _ORDER)
+
+
+def _lines(data: bytes, what: str) -> Iterator[dict[str, Any]]:
+    """The lines as objects; each must be the canonical form of what it holds."""
+    if len(data) > MAX_BYTES:
+        raise InputError(f"the {what} has {len(data):,} bytes; at most {MAX_BYTES:,} are read")
+    if not data.endswith(b"\n"):
+        raise Altered(f"the {what} does not end with a line break: it is empty, cut off or something else")
+    lines = data[:-1].split(b"\n")
+    if len(lines) > MAX_PARTS:
+        raise InputError(f"the {what} has {len(lines):,} lines; at most {MAX_PARTS:,} are read")
+    for number, line in enumerate(lines, 1):
+        where = f"line {number} of the {what}"
+        try:
+            found = json.loads(line.decode("utf-8"))
+            again = canonical(found)
+        except (ValueError, RecursionError):
+            raise Altered(f"{where} is not JSON in UTF-8") from None
+        if not isinstance(found, dict) or again != line:
+            raise Altered(f"{where} is not in the canonical form: it was written by hand or altered")
+        if _too_deep(found):
+            raise Altered(f"{where} is nested more than {MAX_DEPTH} levels deep")
+        yield found
+
+
+def _too_deep(value: Any) -> bool:
+    """Whether plain data is nested further than a receipt can be."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [item for one in level for item in _items(one) if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _typed(body: object, kind: type[Any], where: str) -> Any:
+    try:
+        return msgspec.convert(body, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise Altered(f"{where} does not fit its kind: {str(error)[:200]}") from None
+
+
+def _only(line: dict[str, Any], names: Set[str], where: str) -> None:
+    if set(line) != names:
+        raise Altered(f"{where} has other fields than a part has")
+
+
+def read_bytes(path: str | Path, what: str) -> bytes:
+    """The content of a file of at most 64 MB.
+
+    Raises:
+        InputError: it is not there, larger, or no plain file.
+    """
+    place = Path(path)
+    try:
+        if not place.is_file():
+            raise InputError(f"{place} is no file", hint=f"name the {what} that was written with the answer")
+        with place.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{place} cannot be read: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{place} has more than {MAX_BYTES:,} bytes, which no {what} has")
+    return data
+
+
+def check_new(path: str | Path, *, overwrite: bool = False) -> Path:
+    """The path, where a file may be written to it.
+
+    Raises:
+        InputError: there is something already.
+    """
+    place = Path(path)
+    if place.is_dir():
+        raise InputError(f"{place} is a folder", hint="name a file")
+    if place.exists() and not overwrite:
+        raise InputError(f"{place} is there already", hint="name another file; --overwrite writes over it")
+    return place
+
+
+def write_file(path: Path, data: bytes, *, overwrite: bool) -> Path:
+    """Write a file, whole or not at all."""
+    write_atomic(check_new(path, overwrite=overwrite).absolute(), data)
+    return path

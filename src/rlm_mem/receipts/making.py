@@ -1,0 +1,320 @@
+"""Making a receipt: what a run recorded, with the versions that it rests on and what the memory answered to its calls.
+
+The programs of the run are replayed on the memory for this, and each call is noted. Where the memory has changed since
+the run, or a program depends on chance, the step says that it was not reproduced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.chunk import parse_time
+from rlm_mem.errors import BudgetError, InputError
+from rlm_mem.models.budget import Limits
+from rlm_mem.models.secrets import redact
+from rlm_mem.recall.trajectory import Trajectory, load_trajectory, stamp
+from rlm_mem.receipts.canonical import VOLATILE, digest, plain_json
+from rlm_mem.receipts.format import (
+    FORMAT,
+    AskedQuestion,
+    Bundle,
+    ChunkVersion,
+    GivenAnswer,
+    HashedCall,
+    MemoryState,
+    ModelReply,
+    Receipt,
+    ReceiptOrigin,
+    ReceiptStep,
+    RunCost,
+    RunSettings,
+)
+from rlm_mem.receipts.signing import sign
+from rlm_mem.receipts.tape import CallRecorder, args_hash, pinned, result_hash
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.recall.replay import ReplayStep
+    from rlm_mem.recall.turn import LoopStep
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["Told", "agrees", "chunk_hash", "make_receipt", "told"]
+
+REPLAY_SECONDS = 300.0
+"""Wall clock that the programs of one receipt may take, all together."""
+_CHANGING = re.compile(rf"(['\"](?:{'|'.join(sorted(VOLATILE))})['\"]: )(?:[\d.]+|'[^']*'|None)")
+
+
+def make_receipt(
+    store: ChunkStore,
+    run: object = "last",
+    *,
+    functions: Any = None,
+    bundle: bool = False,
+    key: str | Path | None = None,
+    password: str | None = None,
+) -> Receipt:
+    """Make the receipt of a run.
+
+    Args:
+        store: the memory that was asked.
+        run: a result of recall or reason, a trajectory, or the id of one; ``"last"`` names the newest.
+        functions: the further host functions that its programs used, by name.
+        bundle: also make the bundle (``Receipt.bundle``).
+        key: the file of an Ed25519 private key to sign with (extra ``sign``); ``password`` where it has one.
+
+    Raises:
+        NotFoundError: there is no such run.
+        InputError: the run has not ended or failed, the key cannot be used, or a bundle is asked for and the memory
+            no longer gives what it gave.
+    """
+    trajectory = run if isinstance(run, Trajectory) else getattr(run, "trajectory", run)
+    if not isinstance(trajectory, Trajectory):
+        trajectory = load_trajectory(store, str(trajectory))
+    outcome = trajectory.outcome
+    if outcome is None or outcome.error is not None:
+        raise InputError(
+            f"run {trajectory.id} has no outcome, so there is no answer to write down",
+            hint="ask again; rlm-mem trajectories list shows how each run ended",
+        )
+    trajectory = without_keys(trajectory)
+    settings = Limits(iterations=None, depth=50, seconds=REPLAY_SECONDS, model_calls=None)
+    recorder = CallRecorder(
+        pinned(store, parse_time(trajectory.started_at)), trajectory, functions=functions, limits=settings
+    )
+    with suppress(BudgetError):  # what was not reached counts as not reproduced
+        recorder.play(trajectory.query, 0)
+    now = {id(step.then): (step, calls) for step, calls in zip(recorder.steps, recorder.calls, strict=False)}
+    parts = told(trajectory)
+    steps = tuple(
+        _with_calls(step, *now.get(id(then), (None, [])))
+        for step, then in zip(parts.steps, trajectory.steps, strict=True)
+    )
+    chunks, documents = _chunks(store, trajectory)
+    config = recorder.config
+    receipt = Receipt(
+        origin=ReceiptOrigin(
+            FORMAT,
+            _version(),
+            stamp(store.clock()),
+            trajectory.id,
+            trajectory.operation,
+            trajectory.namespace,
+        ),
+        question=parts.question,
+        settings=RunSettings(
+            model=trajectory.model,
+            engine=trajectory.engine,
+            limits=plain_json(trajectory.limits),
+            output_chars=recorder.output_chars,
+            max_host_calls=config.sandbox.max_host_calls,
+            timeout_seconds=float(config.sandbox.timeout_seconds),
+            language=config.search.language,
+            functions=sorted(functions or {}),
+        ),
+        state=MemoryState(store.backend.version(store.namespace), int(store.get_stats()["chunk_count"])),
+        steps=steps,
+        replies=parts.replies,
+        chunks=chunks,
+        answer=parts.answer,
+        cost=parts.cost,
+    )
+    head = receipt.head
+    if bundle:
+        wrong = [number for number, step in enumerate(steps, 1) if not step.reproduced]
+        if wrong or any(one.hash is None for one in chunks):
+            raise InputError(
+                f"the memory no longer gives what it gave run {trajectory.id}, so no bundle can stand for it",
+                hint="ask again, and have the receipt and its bundle written with the answer",
+            )
+        calls = {
+            number: now[id(then)][1]
+            for number, then in enumerate(trajectory.steps)
+            if now.get(id(then), (None, []))[1]
+        }
+        receipt = replace(receipt, bundle=Bundle(head, documents, calls))
+    if key is not None:
+        receipt = replace(receipt, signature=sign(head, key, password=password))
+    return receipt
+
+
+def _version() -> str:
+    try:
+        return version("rlm-mem")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+class Told:
+    """What a trajectory says by itself, as parts of a receipt; calls and reproduction are not among it.
+
+    Attributes:
+        question, steps, replies, answer, cost: the parts.
+    """
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        outcome = trajectory.outcome
+        assert outcome is not None
+        self.question = AskedQuestion(_text(trajectory.query), trajectory.started_at)
+        self.steps = tuple(_step(step) for step in trajectory.steps)
+        self.replies = tuple(
+            ModelReply(one.turn, one.key, _text(one.reply), _text(one.model), _optional(one.error))
+            for one in trajectory.calls
+        )
+        self.answer = GivenAnswer(
+            outcome=outcome.word,
+            content=_optional(outcome.content),
+            chunk_ids=list(outcome.chunk_ids),
+            confidence=float(outcome.confidence),
+            concluded=outcome.concluded,
+            stopped_by=outcome.stopped_by,
+            by_program=any(step.final and not step.depth for step in trajectory.steps),
+            detail=plain_json(outcome.detail),
+        )
+        self.cost = RunCost(
+            turns=outcome.iterations,
+            model_calls=outcome.model_calls,
+            seconds=float(outcome.seconds),
+            usage={name: int(value) for name, value in asdict(outcome.usage).items()},
+            usd=None if outcome.cost is None else str(outcome.cost),
+            models=[plain_json(one) for one in outcome.models],
+        )
+
+
+def told(trajectory: Trajectory) -> Told:
+    """The parts of a receipt that a trajectory tells by itself."""
+    return Told(trajectory)
+
+
+def without_keys(trajectory: Trajectory) -> Trajectory:
+    """The trajectory without keys of model providers, as its file has it."""
+    return replace(
+        trajectory,
+        query=redact(trajectory.query),
+        steps=[_hidden(step) for step in trajectory.steps],
+        calls=[_hidden(call) for call in trajectory.calls],
+        outcome=_hidden(trajectory.outcome),
+    )
+
+
+def _hidden(record: Any) -> Any:
+    changed = {}
+    for name, value in vars_of(record).items():
+        hidden = _hide(value)
+        if hidden != value:
+            changed[name] = hidden
+    return replace(record, **changed) if changed else record
+
+
+def vars_of(record: Any) -> dict[str, Any]:
+    """The fields of a data class."""
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
+def _hide(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {name: _hide(item) for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(_hide(item) for item in value)
+    return value
+
+
+def agrees(step: ReplayStep) -> bool:
+    """Whether a turn gave the same again, but for what changes while no memory does."""
+    then, now = step.then, step.now
+    error = None if now.error is None else redact(now.error)
+    quoted = then.error_kind == "QuotedProgram"
+    return (
+        _masked(then.output) == _masked(redact(now.output))
+        and (quoted or _optional(then.error) == _optional(error))
+        and tuple(then.chunks_read) == tuple(now.chunks_read)
+        and then.final == now.final
+    )
+
+
+def chunk_hash(document: Mapping[str, Any]) -> str:
+    """The hash of one version of a chunk: its document without what reading it changes."""
+    metadata = document.get("metadata")
+    kept = dict(document)
+    if isinstance(metadata, Mapping):
+        kept["metadata"] = {name: value for name, value in metadata.items() if name not in VOLATILE}
+    return digest(plain_json(kept), "chunk")
+
+
+def _step(step: LoopStep) -> ReceiptStep:
+    return ReceiptStep(
+        turn=step.turn,
+        depth=step.depth,
+        question=_text(step.question),
+        programs=[_text(program) for program in step.programs],
+        output=_text(step.output),
+        error=_optional(step.error),
+        error_kind=_optional(step.error_kind),
+        chunks_read=list(step.chunks_read),
+        final=step.final,
+        reproduced=True,
+        calls=[],
+    )
+
+
+def _with_calls(step: ReceiptStep, now: ReplayStep | None, calls: list[dict[str, Any]]) -> ReceiptStep:
+    if not step.programs:
+        return step
+    hashed = [HashedCall(call["name"], args_hash(call["args"]), result_hash(call)) for call in calls]
+    return msgspec.structs.replace(step, calls=hashed, reproduced=now is not None and agrees(now))
+
+
+def _chunks(
+    store: ChunkStore, trajectory: Trajectory
+) -> tuple[tuple[ChunkVersion, ...], dict[str, dict[str, Any]]]:
+    """The versions that were read or cited, as they were when the run ended, and their documents by id."""
+    outcome = trajectory.outcome
+    assert outcome is not None
+    cited = dict.fromkeys(outcome.chunk_ids)
+    read = dict.fromkeys(one for step in trajectory.steps for one in step.chunks_read)
+    ids = list(cited | read | dict.fromkeys(outcome.evidence))
+    present = store.get_many(ids, track=False)
+    versions, documents = [], {}
+    for chunk_id in ids:
+        found = version_until(store, chunk_id, present.get(chunk_id), outcome.ended_at)
+        if found is None:
+            versions.append(ChunkVersion(chunk_id, None, None, chunk_id in cited))
+            continue
+        document = plain_json(found.to_dict())
+        documents[chunk_id] = document
+        versions.append(ChunkVersion(chunk_id, found.revision, chunk_hash(document), chunk_id in cited))
+    return tuple(versions), documents
+
+
+def version_until(store: ChunkStore, chunk_id: str, present: Chunk | None, moment: str) -> Chunk | None:
+    """The version of a chunk that held at a moment; None where it is not kept."""
+    if present is not None and present.metadata.modified_at <= moment:
+        return present
+    kept: Iterable[Chunk] = (version.chunk for version in store.history(chunk_id))
+    found = [chunk for chunk in kept if chunk.metadata.modified_at <= moment]
+    if found:
+        return max(found, key=lambda chunk: chunk.revision)
+    archived = store.get_archived(chunk_id) if present is None else None
+    return archived if archived is not None and archived.metadata.modified_at <= moment else None
+
+
+def _masked(output: str) -> str:
+    return _CHANGING.sub(r"\1…", _text(output))
+
+
+def _text(value: str) -> str:
+    return str(plain_json(value))
+
+
+def _optional(value: str | None) -> str | None:
+    return None if value is None else _text(value)

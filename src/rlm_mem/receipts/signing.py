@@ -1,0 +1,170 @@
+"""Ed25519 signatures over receipts; keys as OpenSSH writes them, or PEM (extra ``sign``)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.errors import InputError, InvalidConfig
+from rlm_mem.receipts.format import Altered, ReceiptSignature
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+__all__ = ["check_key", "fingerprint", "public_key", "sign", "signed_by"]
+
+MAX_KEY_BYTES = 100_000
+_TYPE = b"ssh-ed25519"
+_BLOB_BYTES = 4 + len(_TYPE) + 4 + 32
+
+
+def sign(head: str, key: str | Path, *, password: str | None = None) -> ReceiptSignature:
+    """Sign the head of a receipt.
+
+    Args:
+        key: the file of an Ed25519 private key (``ssh-keygen -t ed25519``, or PEM).
+        password: of the key, where it has one.
+
+    Raises:
+        InputError: the key cannot be read or used. InvalidConfig: the extra ``sign`` is not installed.
+    """
+    private = _private(Path(key), password)
+    public = private.public_key().public_bytes_raw()
+    made = private.sign(message(head))
+    return ReceiptSignature("ed25519", base64.b64encode(public).decode(), base64.b64encode(made).decode())
+
+
+def check_key(key: str | Path, password: str | None = None) -> None:
+    """Raise unless one can sign with the key, as :func:`sign` does."""
+    _private(Path(key), password)
+
+
+def signed_by(head: str, signature: ReceiptSignature) -> bytes:
+    """The public key (32 bytes) with which the head was signed.
+
+    Raises:
+        Altered: the signature is not one of this head. InvalidConfig: the extra ``sign`` is not installed.
+    """
+    crypto = _crypto()
+    try:
+        key = base64.b64decode(signature.public_key, validate=True)
+        made = base64.b64decode(signature.signature, validate=True)
+        if signature.algorithm != "ed25519":
+            raise Altered(f"the signature is of an unknown kind, {signature.algorithm[:40]!r}")
+        crypto.ed25519.Ed25519PublicKey.from_public_bytes(key).verify(made, message(head))
+    except (binascii.Error, ValueError, crypto.InvalidSignature) as error:
+        if isinstance(error, Altered):
+            raise
+        raise Altered("the signature does not fit the receipt: one of the two was altered") from None
+    return key
+
+
+def public_key(given: str | Path) -> bytes:
+    """The 32 bytes of a public key.
+
+    Args:
+        given: a line ``ssh-ed25519 AAAA… comment``, or a file with such a line or with a public key as PEM.
+
+    Raises:
+        InputError: it is none.
+    """
+    text = str(given)
+    if not text.startswith("ssh-"):
+        try:
+            with Path(given).open("rb") as file:
+                text = file.read(MAX_KEY_BYTES).decode("ascii", "replace")
+        except OSError as error:
+            raise InputError(
+                f"the public key {given} cannot be read: {error.strerror or error}",
+                hint="name the file that ends in .pub, or give its line",
+            ) from None
+    if "PRIVATE KEY" in text:
+        raise InputError(f"{given} is a private key", hint="verify with the public one, which ends in .pub")
+    if text.startswith("-----BEGIN PUBLIC KEY-----"):
+        return _from_pem(text, given)
+    words = text.split()
+    try:
+        blob = base64.b64decode(words[1], validate=True) if words[0] == _TYPE.decode() else b""
+    except (IndexError, binascii.Error, ValueError):
+        blob = b""
+    if blob != _field(_TYPE) + _field(blob[-32:]) or len(blob) != _BLOB_BYTES:
+        raise InputError(
+            f"{str(given)[:80]!r} holds no Ed25519 public key", hint="ssh-keygen -t ed25519 makes one"
+        )
+    return blob[-32:]
+
+
+def fingerprint(key: bytes) -> str:
+    """The key as ``ssh-keygen -l`` names it."""
+    made = hashlib.sha256(_field(_TYPE) + _field(key)).digest()
+    return "SHA256:" + base64.b64encode(made).decode().rstrip("=")
+
+
+def message(head: str) -> bytes:
+    """The bytes that are signed."""
+    return f"rlm-mem-receipt/1 signature\n{head}".encode()
+
+
+def _field(data: bytes) -> bytes:
+    return len(data).to_bytes(4) + data
+
+
+def _private(path: Path, password: str | None) -> Ed25519PrivateKey:
+    crypto = _crypto()
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_KEY_BYTES)
+    except OSError as error:
+        raise InputError(f"the key {path} cannot be read: {error.strerror or error}") from None
+    read = (
+        crypto.serialization.load_ssh_private_key
+        if b"OPENSSH PRIVATE KEY" in data
+        else crypto.serialization.load_pem_private_key
+    )
+    try:
+        found = read(data, None if password is None else password.encode())
+    except (ValueError, TypeError, crypto.UnsupportedAlgorithm) as error:
+        raise InputError(
+            f"the key {path} cannot be used: {str(error)[:200]}",
+            hint="ssh-keygen -t ed25519 makes one; the password of a key stands in RLM_MEM_KEY_PASSWORD",
+        ) from None
+    if not isinstance(found, crypto.ed25519.Ed25519PrivateKey):
+        raise InputError(f"the key {path} is not of the kind Ed25519", hint="ssh-keygen -t ed25519 makes one")
+    return found  # type: ignore[no-any-return]
+
+
+def _from_pem(text: str, given: object) -> bytes:
+    crypto = _crypto()
+    try:
+        found = crypto.serialization.load_pem_public_key(text.encode())
+    except (ValueError, crypto.UnsupportedAlgorithm):
+        found = None
+    if not isinstance(found, crypto.ed25519.Ed25519PublicKey):
+        raise InputError(f"{given} holds no Ed25519 public key", hint="ssh-keygen -t ed25519 makes one")
+    return bytes(found.public_bytes_raw())
+
+
+class _Crypto:
+    """The parts of the package ``cryptography`` that are used."""
+
+    def __init__(self) -> None:
+        from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+
+        self.InvalidSignature = InvalidSignature
+        self.UnsupportedAlgorithm = UnsupportedAlgorithm
+        self.serialization: Any = serialization
+        self.ed25519: Any = ed25519
+
+
+def _crypto() -> _Crypto:
+    try:
+        return _Crypto()
+    except ImportError:
+        raise InvalidConfig(
+            "signatures need the package cryptography", hint="pip install 'rlm-mem[sign]'"
+        ) from None

@@ -1,0 +1,194 @@
+"""Sessions that note every call of their programs with its answer, or play such notes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from rlm_mem.errors import BudgetError
+from rlm_mem.recall.replay import Replayer
+from rlm_mem.receipts.canonical import digest, plain_json, steady
+from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
+from rlm_mem.sandbox.session import SandboxSession
+from rlm_mem.sandbox.values import chunk_ids_in
+
+if TYPE_CHECKING:
+    from rlm_mem.config import Config
+    from rlm_mem.models.budget import Limits
+    from rlm_mem.recall.trajectory import Trajectory
+    from rlm_mem.recall.turn import LoopStep
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["CallPlayer", "CallRecorder", "TapedSession", "args_hash", "pinned", "result_hash"]
+
+_OWN = frozenset((*MODEL_FUNCTIONS, "page", "help", "FINAL"))
+"""Answered by the session itself or from recorded replies, so they need no note."""
+
+DIVERGED = "calls"
+"""What ends a replay whose programs call something else than was noted (``stopped_by``)."""
+
+
+def args_hash(args: Any) -> str:
+    """The hash of the arguments of a call."""
+    return digest(args, "arguments")
+
+
+def result_hash(call: dict[str, Any]) -> str:
+    """The hash of what the memory answered: a result without volatile keys, or an error; and the ids that were read."""
+    return digest(
+        {"read": call["read"], "error": call["error"]}
+        if call.get("error") is not None
+        else {"read": call["read"], "result": steady(call.get("result"))},
+        "result",
+    )
+
+
+class TapedSession(SandboxSession):
+    """A session whose calls of the memory are noted, or answered from notes.
+
+    Attributes:
+        made: the calls noted since the last program.
+        tape: calls to play back instead of asking the memory; None asks it.
+    """
+
+    made: list[dict[str, Any]]
+    tape: list[dict[str, Any]] | None = None
+
+    def answer_call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Answer one call, noting it or from the notes.
+
+        Raises:
+            HostCallFailed: the function failed, now or then.
+            BudgetError: the notes hold another call at this place.
+        """
+        if name in _OWN:
+            return super().answer_call(name, args, keywords)
+        given = plain_json({"args": args, "keywords": keywords})
+        if self.tape is not None:
+            return self._played(name, given)
+        before = set(self._reads)
+        call: dict[str, Any] = {"name": name, "args": given, "read": []}
+        try:
+            result = super().answer_call(name, args, keywords)
+        except HostCallFailed as error:
+            call["error"] = plain_json({"kind": error.kind, "message": error.message})
+            raise
+        else:
+            call["result"] = plain_json(result)
+            return result
+        finally:
+            if "error" in call or "result" in call:
+                call["read"] = [one for one in self._reads if one not in before]
+                self.made.append(call)
+
+    def _played(self, name: str, given: Any) -> Any:
+        assert self.tape is not None
+        self._check_time()
+        call = self.tape.pop(0) if self.tape else None
+        if call is None or call["name"] != name or args_hash(call["args"]) != args_hash(given):
+            raise BudgetError(f"the program calls {name} otherwise than was noted", stopped_by=DIVERGED)
+        for chunk_id in call["read"]:
+            self._note_read(chunk_id)
+        self.made.append(call)
+        if call.get("error") is not None:
+            raise HostCallFailed(call["error"]["kind"], call["error"]["message"])
+        result = call.get("result")
+        self.shown(chunk_ids_in(result))
+        return result
+
+
+class CallRecorder(Replayer):
+    """Replays a run on a memory at the time when it was asked, and notes every call.
+
+    Attributes:
+        calls: the calls of each step that had programs, in the order in which these ended.
+    """
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        recorded: Trajectory,
+        *,
+        config: Config | None = None,
+        functions: Any = None,
+        limits: Limits | None = None,
+        output_chars: int | None = None,
+    ) -> None:
+        super().__init__(store, recorded, config, functions, None, limits)
+        if output_chars is not None:
+            self._output_chars = output_chars
+        self.calls: list[list[dict[str, Any]]] = []
+
+    @property
+    def output_chars(self) -> int:
+        """Characters of output of one turn."""
+        return self._output_chars
+
+    @property
+    def config(self) -> Config:
+        """The settings of the replay."""
+        return self._runner.config
+
+    def open_session(self, sub_question: Callable[[str], dict[str, Any]]) -> SandboxSession:
+        """A session that notes its calls."""
+        return self._runner.session(self._budget, self._llm, sub_question, TapedSession)
+
+    def before(self, session: SandboxSession, then: LoopStep) -> None:  # noqa: ARG002 - as overridden
+        """Begin the notes of a turn."""
+        cast("TapedSession", session).made = []
+
+    def after(self, session: SandboxSession, then: LoopStep, now: LoopStep) -> None:  # noqa: ARG002 - as overridden
+        """Keep the notes of a turn."""
+        if then.programs:
+            self.calls.append(cast("TapedSession", session).made)
+
+
+class CallPlayer(CallRecorder):
+    """Replays a run from notes, without its memory.
+
+    Args:
+        tapes: the calls of each step of the trajectory, in its order.
+    """
+
+    def __init__(
+        self,
+        store: Any,
+        recorded: Trajectory,
+        tapes: Sequence[list[dict[str, Any]]],
+        *,
+        config: Config,
+        functions: Any,
+        limits: Limits,
+        output_chars: int,
+    ) -> None:
+        super().__init__(
+            store, recorded, config=config, functions=functions, limits=limits, output_chars=output_chars
+        )
+        self._tapes = {id(step): list(tape) for step, tape in zip(recorded.steps, tapes, strict=True)}
+
+    def before(self, session: SandboxSession, then: LoopStep) -> None:
+        """Put the notes of the turn in."""
+        super().before(session, then)
+        cast("TapedSession", session).tape = self._tapes[id(then)]
+
+
+class _Pinned:
+    """A store whose clock stands still."""
+
+    def __init__(self, store: ChunkStore, moment: datetime) -> None:
+        self._store = store
+        self._moment = moment
+
+    def clock(self) -> datetime:
+        """The moment."""
+        return self._moment
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def pinned(store: ChunkStore, moment: datetime) -> ChunkStore:
+    """The store at another time of day: what ``last week`` means depends on when it was said."""
+    return cast("ChunkStore", _Pinned(store, moment))

@@ -1,0 +1,595 @@
+"""Verifying a receipt: its form and signature, the record of its run, its chunks, and a replay of its programs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import msgspec
+
+from rlm_mem.chunk import Chunk, parse_time
+from rlm_mem.config import Config
+from rlm_mem.errors import BudgetError, InputError, InvalidQuery, NotFoundError, RlmMemError
+from rlm_mem.models.base import Usage
+from rlm_mem.models.budget import Limits
+from rlm_mem.models.secrets import redact
+from rlm_mem.recall.grounding import answer_text, existing, supporting
+from rlm_mem.recall.outcome import outcome_word
+from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory
+from rlm_mem.recall.turn import LoopStep, first_ids
+from rlm_mem.receipts.canonical import canonical, plain_json
+from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, read_bytes
+from rlm_mem.receipts.making import REPLAY_SECONDS, Told, agrees, chunk_hash, without_keys
+from rlm_mem.receipts.signing import fingerprint, public_key, signed_by
+from rlm_mem.receipts.tape import DIVERGED, CallPlayer, CallRecorder, args_hash, pinned, result_hash
+
+if TYPE_CHECKING:
+    from rlm_mem.recall.replay import ReplayStep
+    from rlm_mem.sandbox.steps import Final
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["PartCheck", "Status", "Verdict", "Verification", "verify"]
+
+Status = Literal["holds", "changed", "altered", "not checked"]
+Verdict = Literal["holds", "changed", "incomplete", "altered"]
+
+_CHANCE = frozenset(
+    (
+        *("now", "today", "utcnow", "time", "time_ns", "monotonic", "perf_counter"),
+        *("random", "randint", "uniform", "shuffle", "choice", "choices", "sample", "uuid4"),
+    )
+)
+"""Names of functions that give something else each time."""
+
+
+@dataclass(frozen=True)
+class PartCheck:
+    """What was found about one part.
+
+    Attributes:
+        part: ``file``, ``signature``, ``record``, ``settings``, ``chunk ID``, ``step N``, ``answer``, ``cost``.
+        status: ``holds``; ``changed``: the memory has gone on since; ``altered``: this is not what was written;
+            ``not checked``, with the reason.
+        detail: in words.
+    """
+
+    part: str
+    status: Status
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.status}, {self.detail}" if self.detail else f"{self.part}: {self.status}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What holds of a receipt, what has changed since, and what was altered.
+
+    Attributes:
+        verdict: ``altered`` where any part is; else ``changed`` where any part is; else ``incomplete`` where a chunk, a
+            step or the answer could not be checked; else ``holds``.
+        checks: part by part.
+        receipt: None where the file is none.
+        signer: the fingerprint of the key that signed it, or None. Only a check ``signature`` that holds says that it
+            is the key you trust.
+    """
+
+    verdict: Verdict
+    checks: tuple[PartCheck, ...]
+    receipt: Receipt | None
+    signer: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Nothing was altered, nothing has changed, and everything could be checked."""
+        return self.verdict == "holds"
+
+    def __str__(self) -> str:
+        return "\n".join([self.verdict, *(f"  {check}" for check in self.checks)])
+
+
+def verify(
+    receipt: Receipt | bytes | str | Path,
+    *,
+    store: ChunkStore | None = None,
+    bundle: Bundle | bytes | str | Path | None = None,
+    key: str | Path | None = None,
+    functions: Any = None,
+) -> Verification:
+    """Verify a receipt, replaying its programs in the sandbox.
+
+    Args:
+        receipt: the receipt, the content of its file, or the path.
+        store: the memory that was asked; its chunks and its record of the run are looked at, and without a bundle the
+            programs run on it.
+        bundle: what was written together with the receipt; the programs run on it.
+        key: the public key that must have signed it: a line ``ssh-ed25519 …``, or a file.
+        functions: the further host functions of the memory, by name.
+
+    Raises:
+        InputError: a file cannot be read, is too large or of a later format; the key is none.
+    """
+    trusted = None if key is None else public_key(key)
+    data = receipt if isinstance(receipt, bytes) else None
+    if isinstance(receipt, str | Path):
+        data = read_bytes(receipt, "receipt")
+    try:
+        found = receipt if isinstance(receipt, Receipt) else Receipt.from_bytes(cast("bytes", data))
+    except Altered as error:
+        return _verdict([PartCheck("file", "altered", str(error))], None, None)
+    checks = [PartCheck("file", "holds", f"{len(found.parts())} parts, their order and their hashes")]
+    signature, signer = _signature(found, trusted)
+    checks += [signature, *_consistency(found)]
+    record = _record(found, store)
+    checks.append(record)
+    if isinstance(bundle, str | Path):
+        bundle = read_bytes(bundle, "bundle")
+    try:
+        notes = Bundle.from_bytes(bundle) if isinstance(bundle, bytes) else bundle
+        if notes is not None:
+            checks += _bundle(found, notes)
+    except Altered as error:
+        return _verdict([*checks, PartCheck("bundle", "altered", str(error))], found, signer)
+    chunks = [] if store is None else _chunks(found, store)
+    checks += chunks
+    if notes is not None and any(check.status == "altered" for check in checks):
+        # Its notes cannot be relied on any more.
+        return _verdict(checks, found, signer)
+    if notes is not None:
+        replayed = _Replayed(found, _BundleStore(notes, found), notes, {}, unchanged=True)
+    elif store is not None:
+        unchanged = (
+            found.state.change == store.backend.version(store.namespace)
+            and found.origin.namespace == store.namespace
+            and all(check.status == "holds" for check in chunks)
+        )
+        replayed = _Replayed(found, store, None, functions or {}, unchanged=unchanged)
+    else:
+        checks.append(
+            PartCheck("steps", "not checked", "there is neither a memory nor a bundle to replay them on")
+        )
+        return _verdict(checks, found, signer)
+    checks += replayed.checks()
+    checks.append(replayed.answer(record.status == "holds"))
+    return _verdict(checks, found, signer)
+
+
+def _verdict(checks: list[PartCheck], receipt: Receipt | None, signer: str | None) -> Verification:
+    states = {check.status for check in checks}
+    open_ends = [
+        check
+        for check in checks
+        if check.status == "not checked" and check.part not in ("signature", "record")
+    ]
+    verdict: Verdict = (
+        "altered"
+        if "altered" in states
+        else "changed"
+        if "changed" in states
+        else "incomplete"
+        if open_ends
+        else "holds"
+    )
+    return Verification(verdict, tuple(checks), receipt, signer)
+
+
+# --- form, signature and record ---------------------------------------------------------------------------
+
+
+def _signature(receipt: Receipt, trusted: bytes | None) -> tuple[PartCheck, str | None]:
+    if receipt.signature is None:
+        if trusted is not None:
+            return PartCheck("signature", "altered", "it is not signed, though a key was named"), None
+        return PartCheck("signature", "not checked", "it is not signed"), None
+    try:
+        key = signed_by(receipt.head, receipt.signature)
+    except Altered as error:
+        return PartCheck("signature", "altered", str(error)), None
+    name = fingerprint(key)
+    if trusted is None:
+        return PartCheck(
+            "signature", "not checked", f"it fits the key {name}; name the key that you trust"
+        ), name
+    if key != trusted:
+        return PartCheck("signature", "altered", f"it was made with another key, {name}"), name
+    return PartCheck("signature", "holds", f"made with the key {name}"), name
+
+
+def _consistency(receipt: Receipt) -> list[PartCheck]:
+    """What the parts say of each other."""
+    wrong: list[PartCheck] = []
+    answer, known = receipt.answer, {one.id for one in receipt.chunks}
+    word = outcome_word(content=answer.content, chunk_ids=answer.chunk_ids, concluded=answer.concluded)
+    if answer.outcome != word:
+        wrong.append(PartCheck("answer", "altered", f"its outcome is {word!r}, not {answer.outcome[:40]!r}"))
+    if answer.by_program != any(step.final and not step.depth for step in receipt.steps):
+        wrong.append(
+            PartCheck("answer", "altered", "it disagrees with the steps on whether a program gave it")
+        )
+    if [one.id for one in receipt.chunks if one.cited] != answer.chunk_ids:
+        wrong.append(PartCheck("answer", "altered", "the chunks that it names are not those that are marked"))
+    missing = [one for step in receipt.steps for one in step.chunks_read if one not in known]
+    if missing or len(known) != len(receipt.chunks):
+        wrong.append(PartCheck("chunks", "altered", "they are not the ones that the steps read"))
+    turns: dict[tuple[str, int], int] = {}
+    for number, step in enumerate(receipt.steps, 1):
+        run = (step.question, step.depth)
+        if step.turn not in (1, turns.get(run, 0) + 1):
+            wrong.append(PartCheck(f"step {number}", "altered", "it is not at its place"))
+        turns[run] = step.turn
+        if not step.depth and step.question != receipt.question.text:
+            wrong.append(PartCheck(f"step {number}", "altered", "it is about another question"))
+    return wrong
+
+
+def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
+    """Compare with what the memory itself recorded of the run."""
+    if store is None:
+        return PartCheck("record", "not checked", "no memory was given that could have one")
+    try:
+        trajectory = without_keys(load_trajectory(store, receipt.origin.run))
+    except NotFoundError:
+        return PartCheck(
+            "record", "not checked", "this memory has no record of the run, or keeps it no longer"
+        )
+    except InvalidQuery as error:
+        return PartCheck("record", "altered", str(error))
+    if trajectory.outcome is None:
+        return PartCheck("record", "not checked", "the record of the run has no end")
+    told = Told(trajectory)
+    settings = receipt.settings
+    pairs: list[tuple[str, Any, Any]] = [
+        ("the question", receipt.question, told.question),
+        ("the kind of run", receipt.origin.operation, trajectory.operation),
+        ("the model", settings.model, trajectory.model),
+        ("the engine", settings.engine, trajectory.engine),
+        ("the limits", settings.limits, plain_json(trajectory.limits)),
+        ("the steps", [_bare(step) for step in receipt.steps], list(told.steps)),
+        ("the replies of models", list(receipt.replies), list(told.replies)),
+        ("the answer", receipt.answer, told.answer),
+        ("the cost", receipt.cost, told.cost),
+    ]
+    other = [name for name, here, there in pairs if _bytes(here) != _bytes(there)]
+    if other:
+        return PartCheck(
+            "record", "altered", f"the memory's own record of the run has otherwise: {', '.join(other)}"
+        )
+    return PartCheck("record", "holds", "the memory's own record of the run says the same")
+
+
+def _bare(step: ReceiptStep) -> ReceiptStep:
+    return msgspec.structs.replace(step, calls=[], reproduced=True)
+
+
+def _bytes(value: Any) -> bytes:
+    return canonical(msgspec.to_builtins(value))
+
+
+# --- chunks -------------------------------------------------------------------------------------------------
+
+
+def _chunks(receipt: Receipt, store: ChunkStore) -> list[PartCheck]:
+    ids = [one.id for one in receipt.chunks]
+    try:
+        present = store.get_many(ids, track=False)
+    except InputError as error:
+        return [PartCheck("chunks", "altered", str(error))]
+    found = []
+    for one in receipt.chunks:
+        part = f"chunk {one.id}"
+        if one.hash is None:
+            detail = "its version was not to be had when the receipt was written"
+            found.append(PartCheck(part, "not checked", detail))
+            continue
+        now = present.get(one.id)
+        if now is not None and now.revision == one.revision:
+            same = _hash_of(now) == one.hash
+            found.append(
+                PartCheck(part, "holds", f"revision {one.revision}")
+                if same
+                else PartCheck(part, "altered", f"revision {one.revision} of the memory has another hash")
+            )
+            continue
+        found.append(_former(part, one.revision, one.hash, now, store, one.id))
+    return found
+
+
+def _former(
+    part: str, revision: int | None, wanted: str, now: Chunk | None, store: ChunkStore, chunk_id: str
+) -> PartCheck:
+    """A chunk that is no longer at the version that was read."""
+    archived = store.get_archived(chunk_id) if now is None else None
+    state = (
+        f"it is at revision {now.revision} by now"
+        if now is not None
+        else "it was deleted since"
+        if archived is not None
+        else "the memory has no such chunk"
+    )
+    kept = [version.chunk for version in store.history(chunk_id)] + ([archived] if archived else [])
+    for version in kept:
+        if version.revision == revision:
+            if _hash_of(version) == wanted:
+                return PartCheck(part, "changed", f"{state}; revision {revision} is kept, and is as it was")
+            return PartCheck(part, "altered", f"revision {revision}, which is kept, has another hash")
+    if now is not None and revision is not None and now.revision < revision:
+        return PartCheck(part, "altered", f"the memory is only at revision {now.revision}, not {revision}")
+    return PartCheck(part, "changed", f"{state}; revision {revision} is not kept")
+
+
+def _hash_of(chunk: Chunk) -> str:
+    return chunk_hash(plain_json(chunk.to_dict()))
+
+
+def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
+    """Compare the bundle with the hashes of the receipt."""
+    wrong = []
+    if bundle.receipt != receipt.head:
+        wrong.append(
+            PartCheck("bundle", "altered", "it belongs to another receipt, or one of the two was altered")
+        )
+    wanted = {one.id: one for one in receipt.chunks}
+    for chunk_id in {**wanted, **bundle.chunks}:
+        version, document = wanted.get(chunk_id), bundle.chunks.get(chunk_id)
+        if version is None or document is None or chunk_hash(document) != version.hash:
+            wrong.append(
+                PartCheck(
+                    f"chunk {chunk_id[:140]}", "altered", "the bundle does not hold the version that was read"
+                )
+            )
+    for number in range(max(len(receipt.steps), *(step + 1 for step in bundle.calls), 0)):
+        step = receipt.steps[number] if number < len(receipt.steps) else None
+        noted = bundle.calls.get(number, [])
+        made = [(call["name"], args_hash(call["args"]), result_hash(call)) for call in noted]
+        if step is None or made != [(call.name, call.args, call.result) for call in step.calls]:
+            wrong.append(
+                PartCheck(f"step {number + 1}", "altered", "the bundle holds other calls than it made")
+            )
+        wrong += [
+            PartCheck(f"step {number + 1}", "altered", f"the bundle quotes {one} otherwise than its text is")
+            for one in dict.fromkeys(_misquoted([call.get("result") for call in noted], bundle.chunks))
+        ]
+    return wrong or [
+        PartCheck("bundle", "holds", f"{len(bundle.chunks)} chunks and the calls of the programs")
+    ]
+
+
+def _misquoted(value: Any, documents: dict[str, dict[str, Any]]) -> list[str]:
+    """Chunks of which a result hands out another content than they have."""
+    if isinstance(value, list):
+        return [one for item in value for one in _misquoted(item, documents)]
+    if not isinstance(value, dict):
+        return []
+    found = [one for item in value.values() for one in _misquoted(item, documents)]
+    chunk_id, content = value.get("id") or value.get("chunk_id"), value.get("content")
+    if isinstance(chunk_id, str) and isinstance(content, str) and chunk_id in documents:
+        whole = str(documents[chunk_id].get("content"))
+        if not whole.startswith(content.removesuffix("…")):
+            found.append(chunk_id)
+    return found
+
+
+# --- replay -------------------------------------------------------------------------------------------------
+
+
+class _BundleStore:
+    """As much of a store as a replay from notes asks for."""
+
+    namespace = "bundle"
+
+    def __init__(self, bundle: Bundle, receipt: Receipt) -> None:
+        self.config = Config()
+        self._moment = parse_time(receipt.question.asked_at)
+        self._documents = bundle.chunks
+
+    def clock(self) -> datetime:
+        """When the question was asked."""
+        return self._moment
+
+    def exists(self, chunk_id: str) -> bool:
+        """Whether the bundle has the chunk."""
+        return chunk_id in self._documents
+
+    def get_many(self, chunk_ids: Sequence[str], *, track: bool = False) -> dict[str, Chunk]:  # noqa: ARG002
+        """The chunks of the bundle by id."""
+        return {one: Chunk.from_dict(self._documents[one]) for one in chunk_ids if one in self._documents}
+
+
+class _Replayed:
+    """A replay of a receipt's programs, and what it says of each step and of the answer.
+
+    Args:
+        notes: the bundle; None replays on the memory.
+        unchanged: nothing was written since the receipt, so whatever comes out otherwise was altered.
+    """
+
+    def __init__(
+        self, receipt: Receipt, store: Any, notes: Bundle | None, functions: Any, *, unchanged: bool
+    ) -> None:
+        self._receipt = receipt
+        self._store = store
+        self._unchanged = unchanged
+        trajectory = _trajectory(receipt)
+        limits = Limits(iterations=None, depth=50, seconds=REPLAY_SECONDS, model_calls=None)
+        settings = receipt.settings
+        config: Config = store.config
+        config = replace(
+            config,
+            sandbox=replace(
+                config.sandbox,
+                engine=settings.engine if settings.engine in ("monty", "cpython") else config.sandbox.engine,
+                timeout_seconds=min(max(settings.timeout_seconds, 0.01), config.sandbox.timeout_seconds),
+                max_host_calls=min(max(settings.max_host_calls, 1), config.sandbox.max_host_calls),
+            ),
+        )
+        output_chars = min(max(settings.output_chars, 1), 400_000)
+        self._player: CallRecorder
+        if notes is None:
+            self._player = CallRecorder(
+                pinned(store, parse_time(receipt.question.asked_at)), trajectory, config=config,
+                functions=functions, limits=limits, output_chars=output_chars,
+            )  # fmt: skip
+        else:
+            self._player = CallPlayer(
+                store, trajectory, [notes.calls.get(number, []) for number in range(len(receipt.steps))],
+                config=config, functions=dict.fromkeys(settings.functions, _noted), limits=limits,
+                output_chars=output_chars,
+            )  # fmt: skip
+        self._stopped_by: str | None = None
+        self._final: Final | None = None
+        try:
+            self._final = self._player.play(receipt.question.text, 0)
+        except BudgetError as error:
+            self._final, self._stopped_by = self._player.final, error.stopped_by
+        made = zip(self._player.steps, self._player.calls, strict=False)
+        self._now = {id(step.then): (step, calls) for step, calls in made}
+        self._then = trajectory.steps
+        self._checks: list[PartCheck] = []
+
+    def checks(self) -> list[PartCheck]:
+        """What is found of each step with programs."""
+        for number, (step, then) in enumerate(zip(self._receipt.steps, self._then, strict=True), 1):
+            if step.programs:
+                status, detail = self._step(step, *self._now.get(id(then), (None, [])))
+                self._checks.append(PartCheck(f"step {number}", status, detail))
+        return self._checks
+
+    def _step(
+        self, step: ReceiptStep, now: ReplayStep | None, calls: list[dict[str, Any]]
+    ) -> tuple[Status, str]:
+        if now is None:
+            if self._stopped_by == DIVERGED:
+                return "altered", "its programs, or those before it, call something else than was noted"
+            if not step.reproduced or self._stopped_by:
+                return (
+                    "not checked",
+                    f"the replay ended before it ({self._stopped_by or 'it was not reached'})",
+                )
+            return "altered", "no program leads to it"
+        noted = [(call.name, call.args, call.result) for call in step.calls]
+        made = [(call["name"], args_hash(call["args"]), result_hash(call)) for call in calls]
+        differs = next(
+            (k for k, pair in enumerate(zip(noted, made, strict=False)) if pair[0] != pair[1]), None
+        )
+        if differs is None and len(noted) != len(made):
+            differs = min(len(noted), len(made))
+        same = agrees(now)
+        if same and differs is None:
+            return "holds", "the same output"
+        if not step.reproduced:
+            return "not checked", "the memory gave something else already when the receipt was written"
+        if differs is None and _takes_chances(step.programs):
+            return "not checked", "its programs read the clock or draw random numbers"
+        if self._unchanged:
+            what = "output" if not same else "calls"
+            return "altered", f"its programs give another {what}, though the memory has not changed"
+        if any(check.status != "holds" for check in self._checks):
+            return "changed", "it builds on steps that came out otherwise"
+        if differs is None:
+            return "altered", "its programs give another output, though the memory answers the same"
+        other_call = differs >= len(noted) or differs >= len(made) or noted[differs][:2] != made[differs][:2]
+        if other_call:
+            return "altered", "its programs call something else than was noted"
+        what = "with the same output" if same else "so the output is another"
+        return "changed", f"the memory answers {noted[differs][0]} otherwise by now, {what}"
+
+    def answer(self, recorded: bool) -> PartCheck:
+        """What is found of the answer; ``recorded``: the memory's own record has the same."""
+        answer = self._receipt.answer
+        if not answer.concluded:
+            read = first_ids(dict.fromkeys(one for step in self._receipt.steps for one in step.chunks_read))
+            if read and list(read) != answer.chunk_ids:
+                return PartCheck("answer", "altered", "it does not name the chunks that were read")
+            return PartCheck("answer", "holds", "the run ended without one")
+        if not answer.by_program:
+            if recorded:
+                return PartCheck(
+                    "answer", "holds", "whoever drove the run gave it, as the memory's record says"
+                )
+            return PartCheck("answer", "not checked", "whoever drove the run gave it: no program leads to it")
+        if self._final is None:
+            return self._other_answer("the replay ended without an answer")
+        content, chunk_ids = self._expected(self._final)
+        if content != answer.content:
+            return self._other_answer(f"the programs give {_short(content)}")
+        if chunk_ids != answer.chunk_ids:
+            return self._other_answer("the programs lead to other chunks")
+        if self._final.confidence is not None and self._final.confidence != answer.confidence:
+            return self._other_answer(f"the programs give the confidence {self._final.confidence}")
+        return PartCheck("answer", "holds", "the programs give the same")
+
+    def _other_answer(self, detail: str) -> PartCheck:
+        states = {check.status for check in self._checks}
+        if "altered" in states or states <= {"holds"}:
+            return PartCheck("answer", "altered", detail)
+        return PartCheck("answer", "changed" if "changed" in states else "not checked", detail)
+
+    def _expected(self, final: Final) -> tuple[str | None, list[str]]:
+        """Answer and citations as the operation makes them of what FINAL was given."""
+        store = cast("ChunkStore", self._store)
+        given = final.answer
+        named: list[Any] = list(final.chunk_ids)
+        if self._receipt.origin.operation == "reason" and isinstance(given, dict):
+            supports = given.get("supports")
+            named += [one for one in supports if isinstance(one, str)] if isinstance(supports, list) else []
+            given = given.get("conclusion", given)
+        text, inside = answer_text(given)
+        text = None if text is None else str(plain_json(redact(text)))
+        chunks = existing(store, [*named, *inside])
+        if text and not chunks:
+            read = first_ids(dict.fromkeys(one for step in self._receipt.steps for one in step.chunks_read))
+            chunks = supporting(store, text, read)
+        return text, list(chunks)
+
+
+def _trajectory(receipt: Receipt) -> Trajectory:
+    """The run as the replay takes it."""
+    return Trajectory(
+        id=receipt.origin.run,
+        operation=receipt.origin.operation,
+        query=receipt.question.text,
+        namespace=receipt.origin.namespace,
+        started_at=receipt.question.asked_at,
+        model=receipt.settings.model,
+        engine=receipt.settings.engine if receipt.settings.engine in ("monty", "cpython") else "monty",
+        steps=[
+            LoopStep(
+                turn=step.turn, depth=step.depth, question=step.question, prompt_chars=0, prompt_tokens=0, reply="",
+                programs=tuple(step.programs), output=step.output, error=step.error, error_kind=step.error_kind,
+                chunks_read=tuple(step.chunks_read), final=step.final,
+            )
+            for step in receipt.steps
+        ],
+        calls=[
+            SubCall(one.turn, one.prompt, "", 0, one.reply, one.model, Usage(), error=one.error)
+            for one in receipt.replies
+        ],
+    )  # fmt: skip
+
+
+def _noted(*_arguments: Any, **_keywords: Any) -> Any:
+    raise RlmMemError("calls are answered from the bundle")
+
+
+def _takes_chances(programs: Sequence[str]) -> bool:
+    """Whether a program names what gives something else each time."""
+    for program in programs:
+        try:
+            names = {
+                node.attr if isinstance(node, ast.Attribute) else node.id
+                for node in ast.walk(ast.parse(program))
+                if isinstance(node, ast.Attribute | ast.Name)
+            }
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        if names & _CHANCE:
+            return True
+    return False
+
+
+def _short(text: str | None) -> str:
+    return "no answer" if text is None else f"{text[:117]!r}{'…' if len(text) > 117 else ''}"
