@@ -178,7 +178,7 @@ SMALL = {
     "rlm_mem.text.segments": "text.analysis",
     "rlm_mem.text.tokens": (
         "dashboard.personas interchange.formats.chunk_files interchange.formats.layered "
-        "interchange.markdown operations.state store.core.chunk_store store.core.drafts "
+        "interchange.markdown operations.state store.core.drafts "
         "store.core.integrity store.local.prepare"
     ),
     "toktok": "text.tokens",
