@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.results import Checkpoint, Event, Hud, Stats
 from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
+from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -198,6 +200,7 @@ class Memory:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: Callable[[str], None] | None = None,
+        max_tokens: int | None = None,
     ) -> RecallResult:
         """Answer a question by a program that the model writes.
 
@@ -206,6 +209,7 @@ class Memory:
             engine: ``monty`` or ``cpython``; None: the configured one.
             functions: further read-only functions for the program, by name.
             on_step: called after each turn. ``on_text``: called with the model's words as they arrive.
+            max_tokens: of the excerpts in ``sources`` together; ``limits`` bounds what the run itself may spend.
 
         Returns:
             The result; ``content`` is None when nothing was concluded or the memory does not hold the answer.
@@ -218,7 +222,13 @@ class Memory:
         operation = RecallOperation(
             self.store, self.llm, engine=engine, functions={**self.continuum.functions(), **(functions or {})}
         )
-        return operation.recall(question, limits=limits, on_step=on_step, on_text=on_text)
+        result = operation.recall(question, limits=limits, on_step=on_step, on_text=on_text)
+        if max_tokens is not None:
+            texts = texts_within([source.excerpt for source in result.sources], max_tokens)
+            result.sources = [
+                replace(source, excerpt=text) for source, text in zip(result.sources, texts, strict=False)
+            ]
+        return result
 
     def reason(
         self,
@@ -313,6 +323,7 @@ class Memory:
         by: str = "chunk",
         as_of: str | datetime | None = None,
         explain: bool = False,
+        max_tokens: int | None = None,
     ) -> list[Hit]:
         """Rank memories against words, deterministically and without a model.
 
@@ -322,10 +333,15 @@ class Memory:
             by: ``chunk``, ``segment`` (the sentence or turn) or ``conversation``.
             as_of: rank as things held at that time.
             explain: give each hit the parts of its score.
+            max_tokens: of all snippets together: the best hits that fit, of the last of them its beginning.
         """
         from rlm_mem.search import search
 
-        return search(self.store, query, limit=limit, filters=filters, by=by, as_of=as_of, explain=explain)
+        found = search(self.store, query, limit=limit, filters=filters, by=by, as_of=as_of, explain=explain)
+        if max_tokens is None:
+            return found
+        texts = texts_within([hit.snippet for hit in found], max_tokens)
+        return [replace(hit, snippet=text) for hit, text in zip(found, texts, strict=False)]
 
     # --- single memories -------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from rlm_mem.http.encoding import encode, problem_response
 from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.http.streams import SERVED, Exchange
 from rlm_mem.operations.decoding import from_json, from_parameters, part, unknown_parameter
+from rlm_mem.operations.fitting import answered
 from rlm_mem.operations.operation import Context, Operation, Reply
 from rlm_mem.operations.problems import Problem, Refused, problem, problem_of
 from rlm_mem.operations.traits import PreconditionFailed, next_link
@@ -90,13 +91,14 @@ class Resource:
         run = operation.run
 
         def carry_out() -> tuple[Reply, bytes]:
-            answer = run(context, given)
+            answer = answered(lambda request: run(context, request), given)
             reply = answer if isinstance(answer, Reply) else Reply(answer)
             return reply, b"" if reply.data is None else encode(reply.data)
 
         reply, content = await state.run_in_worker(carry_out)
         more = dict(reply.headers)
-        cursor = getattr(reply.data, "next_cursor", None)
+        data = reply.data
+        cursor = data.get("next_cursor") if isinstance(data, dict) else getattr(data, "next_cursor", None)
         if cursor:
             more["Link"] = next_link(request.url.path, request.query_params.multi_items(), cursor)
         return Response(

@@ -19,6 +19,7 @@ from rlm_mem.http.encoding import encode
 from rlm_mem.http.limits import BodyTooLarge
 from rlm_mem.http.openapi import document
 from rlm_mem.operations.asking import AskRequest, RunEventOut, RunEvents, limits_of, run_out
+from rlm_mem.operations.fitting import fitted
 from rlm_mem.operations.moving import MOST_UPLOAD_BYTES, ExportQuery, Imported, ImportQuery, import_file
 from rlm_mem.operations.operation import EVENT_STREAM
 from rlm_mem.operations.problems import Problem, Refused
@@ -91,16 +92,20 @@ async def _with_comments(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             await close()
 
 
-async def run_events(run: LiveRun, after: int = 0, *, owned: bool) -> AsyncIterator[bytes]:
+async def run_events(
+    run: LiveRun, after: int = 0, *, owned: bool, max_tokens: int | None = None
+) -> AsyncIterator[bytes]:
     """The events of a run.
 
     Args:
         after: number of the last event that the client has.
         owned: the run was begun for this client alone: when it leaves, the run ends.
+        max_tokens: of the answer in the last one; None: all of it.
     """
     try:
         async for one in run.follow(after):
-            yield event(one.kind, one.data, one.seq)
+            data = fitted(one.data, max_tokens) if one.kind == "result" else one.data
+            yield event(one.kind, data, one.seq)
     finally:
         if owned and run.state == "running":
             run.cancel()
@@ -161,12 +166,12 @@ async def _ask(exchange: Exchange, operation: RunKind) -> Response:
             media_type="application/json",
         )
     if wants_events(exchange.request):
-        return stream(run_events(run, owned=True))
+        return stream(run_events(run, owned=True, max_tokens=given.max_tokens))
     if not await finished(run, exchange.request):
         raise ClientDisconnect
     if run.result is None:
         raise Refused(Problem(**{**(run.error or {}), "errors": []}))
-    return Response(encode(answer_of(run.result)), media_type="application/json")
+    return Response(encode(fitted(answer_of(run.result), given.max_tokens)), media_type="application/json")
 
 
 async def _events(exchange: Exchange) -> Response:
@@ -174,9 +179,11 @@ async def _events(exchange: Exchange) -> Response:
     last = exchange.request.headers.get("last-event-id", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else exchange.given.after
     if wants_events(exchange.request):
-        return stream(run_events(run, after, owned=False))
+        return stream(run_events(run, after, owned=False, max_tokens=exchange.given.max_tokens))
     events = [RunEventOut(one.seq, one.kind, one.data) for one in run.events[after:]]
-    return Response(encode(RunEvents(events)), media_type="application/json")
+    return Response(
+        encode(fitted(RunEvents(events), exchange.given.max_tokens)), media_type="application/json"
+    )
 
 
 async def _changes(exchange: Exchange) -> Response:

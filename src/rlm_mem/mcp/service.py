@@ -15,6 +15,7 @@ import msgspec
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.context import OpenMemory, storable
 from rlm_mem.operations.decoding import from_agent
+from rlm_mem.operations.fitting import answered
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool, no_progress, parts_of
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.operations.registry import OPERATIONS
@@ -106,6 +107,8 @@ def input_schema(tool: OfferedTool) -> dict[str, Any]:
     schema: dict[str, Any] = _without_patterns(object_schema(tool.request))
     schema["additionalProperties"] = False
     schema.pop("description", None)
+    if "max_tokens" in schema.get("properties", ()):  # of the base, so it came first
+        schema["properties"]["max_tokens"] = schema["properties"].pop("max_tokens")
     return schema
 
 
@@ -203,7 +206,7 @@ class Service:
                 given_up=given_up,
             )
             with stopped_by(given_up) if isinstance(given_up, Stop) else nullcontext():
-                result = tool.run(context, request)
+                result = answered(lambda given: tool.run(context, given), request)
             data = plain(result.data if isinstance(result, Reply) else result)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end the server: log it and answer
             why = problem_of(error)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, to_builtins
 
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.problems import Problem
 from rlm_mem.operations.runs import Kind, LiveRun, RunKind, State
@@ -56,6 +57,9 @@ _GROUP = "asking"
 _STREAM: Mapping[str, Mapping[str, Any]] = {EVENT_STREAM: {"type": "string"}}
 
 
+SearchOutcome = Literal["found", "nothing relevant is remembered"]
+
+
 class SearchFilters(Request):
     """Which chunks a search may give."""
 
@@ -73,7 +77,7 @@ class SearchFilters(Request):
     ] = False
 
 
-class SearchRequest(Request):
+class SearchRequest(Bounded, kw_only=True):
     """What to look for."""
 
     query: Annotated[Question, Meta(description="Words, names, dates or a question.")]
@@ -104,9 +108,10 @@ class HitOut(Struct):
     parts: dict[str, float] | None
 
 
-class Hits(Struct):
-    """Hits, best first."""
+class Hits(MayBeCut):
+    """Hits, best first; ``outcome`` says in words when there are none."""
 
+    outcome: SearchOutcome
     items: list[HitOut]
 
 
@@ -120,7 +125,7 @@ class Budgets(Request):
     tokens: Annotated[int, Meta(ge=1, le=100_000_000)] | None = None
 
 
-class AskRequest(Request):
+class AskRequest(Bounded, kw_only=True):
     """A question to the memory."""
 
     question: Annotated[Question, Meta(description="In words, with the names and dates it is about.")]
@@ -130,7 +135,7 @@ class AskRequest(Request):
     ] = False
 
 
-class RunOut(Struct):
+class RunOut(MayBeCut):
     """A run of this server: its state, and how it ended."""
 
     id: str
@@ -160,13 +165,13 @@ class RunEventOut(Struct):
     data: dict[str, Any]
 
 
-class RunEvents(Struct):
+class RunEvents(MayBeCut):
     """Events so far, in order."""
 
     items: list[RunEventOut]
 
 
-class EventQuery(Request):
+class EventQuery(Bounded, kw_only=True):
     """From where on."""
 
     after: Annotated[int, Meta(ge=0, le=2**31, description="Number of the last event that is known.")] = 0
@@ -185,13 +190,14 @@ class SearchHit(Struct):
     author: str | None
 
 
-class SearchResponse(Struct):
-    """Hits, best first."""
+class SearchResponse(MayBeCut):
+    """Hits, best first; `outcome` says in words when there are none."""
 
+    outcome: SearchOutcome
     hits: list[SearchHit]
 
 
-class SearchArguments(Request):
+class SearchArguments(Bounded, kw_only=True):
     """As an agent gives it."""
 
     query: Annotated[
@@ -206,7 +212,7 @@ class SearchArguments(Request):
     speaker: Annotated[Line, Meta(description="Only where this person speaks.")] | None = None
 
 
-class RecallArguments(Request):
+class RecallArguments(Bounded, kw_only=True):
     """As an agent gives it."""
 
     question: Annotated[
@@ -220,7 +226,7 @@ class RecallArguments(Request):
     ) = None
 
 
-class ReasonArguments(Request):
+class ReasonArguments(Bounded, kw_only=True):
     """As an agent gives it."""
 
     question: Annotated[Question, Meta(description="What to conclude, in words.")]
@@ -248,7 +254,11 @@ def _search(context: Context, request: SearchRequest) -> Hits:
         as_of=request.as_of,
         explain=request.explain,
     )
-    return Hits([_hit(hit) for hit in found])
+    return Hits(_outcome(found), [_hit(hit) for hit in found])
+
+
+def _outcome(found: Sequence[object]) -> SearchOutcome:
+    return "found" if found else "nothing relevant is remembered"
 
 
 def _hit(hit: Hit) -> HitOut:
@@ -326,8 +336,11 @@ def _find(context: Context, request: SearchArguments) -> SearchResponse:
             context.memory.store.get_chunk(one.id, track=False)
             for one in context.memory.store.latest(request.limit)
         ]
-        return SearchResponse([_newest(chunk) for chunk in chunks if chunk is not None])
+        newest = [_newest(chunk) for chunk in chunks if chunk is not None]
+        return SearchResponse(_outcome(newest), newest)
+    found = context.memory.search(request.query, limit=request.limit, filters=filters)
     return SearchResponse(
+        _outcome(found),
         [
             SearchHit(
                 id=hit.chunk_id,
@@ -339,8 +352,8 @@ def _find(context: Context, request: SearchArguments) -> SearchResponse:
                 conversation_id=hit.conversation_id,
                 author=hit.author,
             )
-            for hit in context.memory.search(request.query, limit=request.limit, filters=filters)
-        ]
+            for hit in found
+        ],
     )
 
 
@@ -445,7 +458,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/runs", "listRuns", "Runs of this server, newest first.", _GROUP, run=_runs, response=KeptRuns),
     Operation(
         "GET", "/runs/{run_id}", "getRun", "One run: its state, and how it ended.", _GROUP,
-        run=_run, response=RunOut,
+        run=_run, request=Bounded, response=RunOut,
     ),
     Operation(
         "GET", "/runs/{run_id}/events", "getRunEvents", "What happened in a run, so far or as it happens.", _GROUP,

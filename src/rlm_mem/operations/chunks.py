@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import ChunkOut, ChunkSummary, chunk_out, summary_of
@@ -49,6 +50,9 @@ _GROUP = "chunks"
 #: Most characters of a chunk as tools give it.
 _MAX_CONTENT = 20_000
 _Place = tuple[float, int]
+Ids = Annotated[
+    list[ChunkId], Meta(min_length=1, max_length=20, description="Ids of memories (chunk-…), at most 20.")
+]
 
 
 class RememberArguments(Request):
@@ -122,7 +126,7 @@ class NewChunk(Request):
     secrets: Secrets | None = None
 
 
-class ChunkFields(Request):
+class ChunkFields(Bounded, kw_only=True):
     """What of a memory is to change; what is left out or null stays as it is."""
 
     content: (
@@ -160,7 +164,7 @@ class UndoRequest(Request):
     to_revision: Annotated[Revision, Meta(description="By default the one before the present.")] | None = None
 
 
-class ReadQuery(Request):
+class ReadQuery(Bounded, kw_only=True):
     """How to read a chunk."""
 
     track: Annotated[bool, Meta(description="Count this read.")] = True
@@ -172,7 +176,7 @@ class DeleteQuery(Request):
     permanent: Annotated[bool, Meta(description="Remove it for good, with its versions.")] = False
 
 
-class ListQuery(Request):
+class ListQuery(Bounded, kw_only=True):
     """Which chunks to list."""
 
     conversation_id: Line | None = None
@@ -188,7 +192,7 @@ class ListQuery(Request):
     cursor: Cursor | None = None
 
 
-class ArchiveQuery(Request):
+class ArchiveQuery(Bounded, kw_only=True):
     """Which deleted chunks to list."""
 
     conversation_id: Line | None = None
@@ -200,7 +204,7 @@ class ArchiveQuery(Request):
     cursor: Cursor | None = None
 
 
-class ChunkPage(Struct):
+class ChunkPage(MayBeCut):
     """A page of summaries; ``next_cursor`` is null on the last one."""
 
     items: list[ChunkSummary]
@@ -216,7 +220,7 @@ class VersionOut(Struct):
     chunk: ChunkOut
 
 
-class Versions(Struct):
+class Versions(MayBeCut):
     """Every kept version, the oldest first."""
 
     items: list[VersionOut]
@@ -258,7 +262,7 @@ class ChunkView(Struct):
     note: str | None = None
 
 
-class ChunkViews(Struct):
+class ChunkViews(MayBeCut):
     """The memories that are there, and the ids for which there is none."""
 
     memories: list[ChunkView]
@@ -272,12 +276,16 @@ class Forgotten(Struct):
     missing: list[str]
 
 
+class GetArguments(Bounded, kw_only=True):
+    """As an agent gives it."""
+
+    ids: Ids
+
+
 class IdsArguments(Request):
     """As an agent gives it."""
 
-    ids: Annotated[
-        list[ChunkId], Meta(min_length=1, max_length=20, description="Ids of memories (chunk-…), at most 20.")
-    ]
+    ids: Ids
 
 
 class RestoreResponse(Struct):
@@ -521,7 +529,7 @@ def chunk_view(context: Context, chunk: Chunk) -> ChunkView:
     )
 
 
-def _get_several(context: Context, request: IdsArguments) -> ChunkViews:
+def _get_several(context: Context, request: GetArguments) -> ChunkViews:
     found = ChunkViews([], [])
     for chunk_id in dict.fromkeys(request.ids):
         chunk = context.memory.get(chunk_id)
@@ -631,7 +639,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/chunks/{chunk_id}/history", "getHistory", "Every kept version of a chunk.", _GROUP,
-        run=_history, response=Versions,
+        run=_history, request=Bounded, response=Versions,
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/undo", "undoChunk", "Bring back a former version as a new revision.",
@@ -647,11 +655,11 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", _GROUP,
-        run=_archived, response=ChunkOut, tagged=True,
+        run=_archived, request=Bounded, response=ChunkOut, tagged=True,
     ),
     Operation(
         "", "", "getChunks", "Read chunks whole with their links, by ids.", _GROUP,
-        run=_get_several, request=IdsArguments, response=ChunkViews,
+        run=_get_several, request=GetArguments, response=ChunkViews,
         tool=Tool(
             name="get",
             title="Read memories",

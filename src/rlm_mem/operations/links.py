@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from rlm_mem.chunk import STATED_LINK_TYPES
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import Neighbour, iso, neighbour, summary_of
@@ -32,7 +33,7 @@ _STATED = ", ".join(STATED_LINK_TYPES)
 _Place = tuple[float, int]
 
 
-class LinkQuery(Request):
+class LinkQuery(Bounded, kw_only=True):
     """Which links to list."""
 
     type: TypeFilter | None = None
@@ -55,7 +56,7 @@ class UnlinkQuery(Request):
     type: Annotated[TypeFilter, Meta(description="By default links of every type.")] | None = None
 
 
-class Links(Struct):
+class Links(MayBeCut):
     """Linked chunks, the strongest first."""
 
     items: list[Neighbour]
@@ -128,7 +129,7 @@ class ConversationPage(Struct):
     next_cursor: str | None
 
 
-class TimelineQuery(Request):
+class TimelineQuery(Bounded, kw_only=True):
     """Which period."""
 
     start: Annotated[Time, Meta(description="Only from this time on.")] | None = None

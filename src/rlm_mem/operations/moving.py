@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.types import Content, Request
 
@@ -47,7 +48,7 @@ class UploadNotice(Struct):
     reason: str
 
 
-class Imported(Struct):
+class Imported(MayBeCut):
     """What an import did, or with ``dry_run`` would do; counts are of chunks, lists hold the first 200 entries.
 
     ``created`` are new, ``updated`` replaced what was there, ``known`` were there already, ``kept`` differ from what is
@@ -161,14 +162,14 @@ class ExportQuery(Request):
     archive: Annotated[bool, Meta(description="With what was deleted.")] = True
 
 
-class MarkdownOut(Struct):
+class MarkdownOut(MayBeCut):
     """A chunk as Markdown with YAML frontmatter."""
 
     name: str
     markdown: str
 
 
-class ImportArguments(Request):
+class ImportArguments(Bounded, kw_only=True):
     """As an agent gives it."""
 
     content: Annotated[Content, Meta(description="The content of the file, as text.")]
@@ -229,6 +230,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/chunks/{chunk_id}/markdown", "getMarkdown", "A chunk, deleted ones too, as Markdown.", _GROUP,
-        run=_markdown, response=MarkdownOut,
+        run=_markdown, request=Bounded, response=MarkdownOut,
     ),
 )  # fmt: skip

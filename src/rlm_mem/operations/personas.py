@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.types import LongText, Request
 
@@ -58,7 +59,7 @@ class PersonaReply(Struct):
     persona: PersonaOut
 
 
-class Prompt(Struct):
+class Prompt(MayBeCut):
     """The composed system prompt."""
 
     prompt: str
@@ -90,7 +91,7 @@ class HudResponse(Struct):
     figures: dict[str, Any]
 
 
-class PersonaState(Struct):
+class PersonaState(MayBeCut):
     """How to speak: the mode, the sliders, what the message changed, and the system prompt that follows."""
 
     mode: str
@@ -99,7 +100,7 @@ class PersonaState(Struct):
     prompt: str
 
 
-class PersonaArguments(Request):
+class PersonaArguments(Bounded, kw_only=True):
     """As an agent gives it."""
 
     message: (
@@ -216,7 +217,8 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "GET", "/persona/prompt", "getPrompt", "The composed system prompt.", _GROUP, run=_prompt, response=Prompt,
+        "GET", "/persona/prompt", "getPrompt", "The composed system prompt.", _GROUP,
+        run=_prompt, request=Bounded, response=Prompt,
     ),
     Operation(
         "GET", "/persona/library", "getLibrary", "Every mode and slider there is.", _GROUP,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
@@ -21,7 +22,7 @@ _GROUP = "records"
 _ANSWER = 500
 
 
-class RunsArguments(Request):
+class RunsArguments(Bounded, kw_only=True):
     """Which recorded runs."""
 
     operation: (
@@ -59,14 +60,14 @@ class TrajectorySummary(Struct):
     answer: str | None
 
 
-class TrajectoryPage(Struct):
+class TrajectoryPage(MayBeCut):
     """Recorded runs, the newest first; ``next_cursor`` is null on the last page."""
 
     items: list[TrajectorySummary]
     next_cursor: str | None
 
 
-class TrajectoryOut(Struct):
+class TrajectoryOut(MayBeCut):
     """A recorded run step by step: programs, output, sub-calls, outcome."""
 
     id: str
@@ -111,7 +112,7 @@ class Costs(Struct):
     unpriced_calls: int
 
 
-class EventsQuery(Request):
+class EventsQuery(Bounded, kw_only=True):
     """Which lines of the audit log."""
 
     since: Annotated[Time, Meta(description="Only from this time on.")] | None = None
@@ -121,7 +122,7 @@ class EventsQuery(Request):
     cursor: Cursor | None = None
 
 
-class EventPage(Struct):
+class EventPage(MayBeCut):
     """Lines of the audit log, the oldest first; ``next_cursor`` is null on the last page."""
 
     items: list[dict[str, Any]]
@@ -143,7 +144,7 @@ class RunSummary(Struct):
     answer: str | None
 
 
-class RunList(Struct):
+class RunList(MayBeCut):
     """Recorded recalls, newest first."""
 
     trajectories: list[RunSummary]
@@ -187,7 +188,7 @@ def _trajectory(context: Context, _: object) -> TrajectoryOut:
     plain = to_builtins(asdict(found), enc_hook=str)
     if found.outcome is not None:
         plain["outcome"]["word"] = found.outcome.word
-    return TrajectoryOut(**{name: plain[name] for name in TrajectoryOut.__struct_fields__})
+    return TrajectoryOut(**{name: plain[name] for name in TrajectoryOut.__struct_fields__ if name in plain})
 
 
 def _costs(context: Context, request: PeriodQuery) -> Costs:
@@ -269,7 +270,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/trajectories/{trajectory_id}", "getTrajectory", "One recorded run step by step.", _GROUP,
-        run=_trajectory, response=TrajectoryOut,
+        run=_trajectory, request=Bounded, response=TrajectoryOut,
     ),
     Operation(
         "GET", "/costs", "getCosts", "What runs cost, by day, model and operation.", _GROUP,

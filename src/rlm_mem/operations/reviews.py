@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.traits import page_of
 from rlm_mem.operations.types import CaseId, Cursor, Limit, Line, Request
@@ -20,7 +21,7 @@ _GROUP = "review"
 _LISTED = 50
 
 
-class ReviewArguments(Request):
+class ReviewArguments(Bounded, kw_only=True):
     """Which cases."""
 
     status: Annotated[
@@ -44,7 +45,7 @@ class DecisionOut(Struct):
     at: str
 
 
-class CaseOut(Struct):
+class CaseOut(MayBeCut):
     """One question to a reviewer: shall a memory become part of the core (promote), does it still hold (retain)?"""
 
     id: str
@@ -62,7 +63,7 @@ class CaseOut(Struct):
     defer_until: str | None
 
 
-class CasePage(Struct):
+class CasePage(MayBeCut):
     """Cases, the oldest first; ``next_cursor`` is null on the last page."""
 
     items: list[CaseOut]
@@ -117,7 +118,7 @@ class ReviewCase(Struct):
     counter_evidence: list[str]
 
 
-class ReviewCases(Struct):
+class ReviewCases(MayBeCut):
     """Cases, the oldest first."""
 
     cases: list[ReviewCase]
@@ -233,7 +234,8 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "GET", "/review/{case_id}", "getCase", "One case with its evidence.", _GROUP, run=_one, response=CaseOut
+        "GET", "/review/{case_id}", "getCase", "One case with its evidence.", _GROUP,
+        run=_one, request=Bounded, response=CaseOut,
     ),
     Operation(
         "POST", "/review/{case_id}/approve", "approveCase",

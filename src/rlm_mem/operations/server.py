@@ -7,9 +7,10 @@ from typing import Any
 from msgspec import Struct
 
 from rlm_mem.errors import RlmMemError
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.links import TagCount
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.types import DryRun, Request
+from rlm_mem.operations.types import DryRun
 
 __all__ = [
     "OPERATIONS",
@@ -29,7 +30,7 @@ class About(Struct):
     link_types: list[str]
 
 
-class Status(Struct):
+class Status(MayBeCut):
     """How much is remembered here, and how questions are answered."""
 
     namespace: str
@@ -185,7 +186,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "How much is remembered, and what answers.",
         _GROUP,
         run=_status,
-        request=Request,
+        request=Bounded,
         response=Status,
         tool=Tool(
             name="status",

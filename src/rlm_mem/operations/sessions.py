@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from msgspec import Meta, Struct, field
 
 from rlm_mem.operations.asking import Budgets, limits_of
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, answer_of, cited_answer
-from rlm_mem.operations.types import QUESTION_NAMES, Confidence, Handle, LongText, ManyIds, Question, Request
+from rlm_mem.operations.types import QUESTION_NAMES, Confidence, Handle, LongText, ManyIds, Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ A = TypeVar("A")
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
-class OpenArguments(Request):
+class OpenArguments(Bounded, kw_only=True):
     """A question that an agent's own programs will answer."""
 
     question: Annotated[Question, Meta(description="The question, in words.")]
@@ -37,7 +38,7 @@ class OpenRequest(OpenArguments):
     limits: Budgets = field(default_factory=Budgets)
 
 
-class SessionOut(Struct):
+class SessionOut(MayBeCut):
     """An open recall: how to write programs, and what is known before the first one."""
 
     handle: str
@@ -47,7 +48,7 @@ class SessionOut(Struct):
     idle_seconds: float
 
 
-class ProgramRequest(Request):
+class ProgramRequest(Bounded, kw_only=True):
     """A program over the memory."""
 
     code: Annotated[str, Meta(min_length=1, max_length=100_000, description="The program, in Python.")]
@@ -68,7 +69,7 @@ class ExecutionResponse(Struct, Generic[A]):
     result: A | None
 
 
-class FinishRequest(Request):
+class FinishRequest(Bounded, kw_only=True):
     """How the caller answers."""
 
     answer: (
@@ -79,7 +80,7 @@ class FinishRequest(Request):
     confidence: Annotated[Confidence, Meta(description="How sure you are, 0 to 1.")] | None = None
 
 
-class ExecArguments(ProgramRequest):
+class ExecArguments(ProgramRequest, kw_only=True):
     """As an agent gives it."""
 
     handle: Handle

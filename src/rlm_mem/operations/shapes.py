@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rlm_mem.chunk import format_time
+from rlm_mem.operations.fitting import MayBeCut
 from rlm_mem.recall.outcome import Method, OutcomeWord
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class LinkOut(Struct):
     reasoning: str | None
 
 
-class ChunkOut(Struct):
+class ChunkOut(MayBeCut):
     """One chunk; reads do not change it, so its revision names this content.
 
     Attributes:
@@ -184,7 +185,7 @@ class TokenUsage(Struct):
     reasoning_tokens: int
 
 
-class RecallAnswer(Struct):
+class RecallAnswer(MayBeCut):
     """The answer to a question.
 
     Attributes:
@@ -223,7 +224,7 @@ class PathStep(Struct):
     reasoning: str
 
 
-class Conclusion(Struct):
+class Conclusion(MayBeCut):
     """A conclusion from several memories and the way to it; empty when there is none."""
 
     conclusion: str
@@ -298,7 +299,7 @@ class CitedMemory(Struct):
     excerpt: str
 
 
-class CitedAnswer(Struct):
+class CitedAnswer(MayBeCut):
     """An answer; null when there is none, and `outcome` says why: closest only, not held, or stopped."""
 
     answer: str | None
@@ -314,7 +315,7 @@ class CitedAnswer(Struct):
     note: str = ""
 
 
-class CitedConclusion(Struct):
+class CitedConclusion(MayBeCut):
     """A conclusion from several memories and the way to it; empty when there is none."""
 
     conclusion: str

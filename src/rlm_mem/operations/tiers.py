@@ -10,6 +10,7 @@ from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.continuum.hints import Hint
 from rlm_mem.continuum.query import MemoryHit
 from rlm_mem.errors import InvalidMemory, NotFoundError
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import (
@@ -83,7 +84,7 @@ class UseRequest(Request):
     step: Annotated[int, Meta(ge=1, le=10_000)] | None = None
 
 
-class MemoryOut(Struct):
+class MemoryOut(MayBeCut):
     """A tiered memory as its file holds it; ``fields`` are those of its frontmatter."""
 
     key: str
@@ -104,20 +105,20 @@ class Used(Struct):
     success_rate: float | None
 
 
-class MemoryQuery(Request):
+class MemoryQuery(Bounded, kw_only=True):
     """Which tiered memories."""
 
     tier: _Tier | None = None
     limit: Limit = 100
 
 
-class KeyQuery(Request):
+class KeyQuery(Bounded, kw_only=True):
     """Which memory."""
 
     key: _Key
 
 
-class MemoryHits(Struct):
+class MemoryHits(MayBeCut):
     """Tiered memories, the best first, and the core that is always included."""
 
     items: list[MemoryHit]
@@ -133,7 +134,7 @@ class TierWeights(Request):
     ultra_low: Annotated[float, Meta(ge=0, le=1000)] = 0.0
 
 
-class TierQuery(Request):
+class TierQuery(Bounded, kw_only=True):
     """What is to be done, in any words."""
 
     goal: Question
@@ -236,7 +237,7 @@ class MemoryProblem(Struct):
     message: str
 
 
-class ConsolidationResponse(Struct):
+class ConsolidationResponse(MayBeCut):
     """What was, or would be, promoted, merged, put before a reviewer and held back; each step with its reason."""
 
     dry_run: bool
@@ -280,20 +281,20 @@ class Health(Struct):
     problems: int
 
 
-class HintQuery(Request):
+class HintQuery(Bounded, kw_only=True):
     """For what."""
 
     goal: Question
     limit: Annotated[int, Meta(ge=1, le=50)] = 5
 
 
-class Hints(Struct):
+class Hints(MayBeCut):
     """Risk warnings, then success patterns."""
 
     items: list[Hint]
 
 
-class StateOut(Struct):
+class StateOut(MayBeCut):
     """Working state of the execution that is going on; empty where there is none."""
 
     plan: str
@@ -317,7 +318,7 @@ class Cleared(Struct):
     removed: list[str]
 
 
-class JournalQuery(Request):
+class JournalQuery(Bounded, kw_only=True):
     """Which steps."""
 
     op: Annotated[str, Meta(max_length=40)] | None = None
@@ -325,7 +326,7 @@ class JournalQuery(Request):
     cursor: Cursor | None = None
 
 
-class JournalPage(Struct):
+class JournalPage(MayBeCut):
     """Steps of the tiers with their reasons, the oldest first; ``next_cursor`` is null on the last page."""
 
     items: list[dict[str, Any]]
@@ -360,7 +361,7 @@ class Problems(Struct):
     items: list[MemoryProblem]
 
 
-class ConsolidateArguments(Request):
+class ConsolidateArguments(Bounded, kw_only=True):
     """As an agent gives it."""
 
     dry_run: Annotated[bool, Meta(description="Only say what would be done.")] = False
@@ -495,7 +496,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/continuum/state", "getState", "Working state of the execution that is going on.", _GROUP,
-        run=_state, response=StateOut,
+        run=_state, request=Bounded, response=StateOut,
     ),
     Operation(
         "PUT", "/continuum/state", "putState", "Begin an execution: new plan, context and constraints.", _GROUP,

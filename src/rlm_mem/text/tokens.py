@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 
+from rlm_mem.errors import InputError
+
 ENCODING = "o200k_base"
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -42,6 +44,24 @@ def truncate_tokens(text: str, limit: int) -> str:
     # A lone surrogate and its replacement are one character each: the kept length is the same in both.
     kept, _ = _toktok().truncate(_encodable(text), limit, ENCODING)
     return text[: len(kept)]
+
+
+def texts_within(texts: Sequence[str], limit: int) -> list[str]:
+    """The first texts that together have at most `limit` tokens (0 or more); of the last of them its beginning.
+
+    Raises:
+        InputError: the limit is negative.
+    """
+    if limit < 0:
+        raise InputError(f"max_tokens must be 0 or more, not {limit}")
+    kept: list[str] = []
+    for text, cost in zip(texts, count_many(texts), strict=True):
+        if cost > limit:
+            beginning = truncate_tokens(text, limit)
+            return [*kept, beginning] if beginning.strip() else kept
+        kept.append(text)
+        limit -= cost
+    return kept
 
 
 def _encodable(text: str) -> str:

@@ -1,0 +1,137 @@
+"""Answers within a number of tokens: the best of them that a caller has room for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rlm_mem.operations.operation import Reply
+from rlm_mem.operations.types import Request
+from rlm_mem.text.tokens import count_tokens, truncate_tokens
+
+__all__ = ["Bounded", "MayBeCut", "answered", "fitted"]
+
+_WORD_CHARS, _NAME_CHARS = 40, 120
+"""Up to so many characters, a text is a word or (without a space) an id, a time or an address: never shortened."""
+_CUT_MARK = " …"
+_TRIES = 8
+
+
+class Bounded(Request):
+    """Base of requests whose answer holds text."""
+
+    max_tokens: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=1_000_000,
+                description="Most tokens of the answer; what was left out shows in `truncated`.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class MayBeCut(Struct, kw_only=True):
+    """Base of the answers to them; ``truncated``: texts or items were left out to keep ``max_tokens``."""
+
+    truncated: bool = False
+
+
+def answered(run: Callable[[Any], Any], request: Any) -> Any:
+    """What an operation returns to a request, no longer than the request allows.
+
+    Lists lose items from their end and texts their end; names and figures stay, even where they alone are too many. A
+    page ends earlier, with the cursor of what follows, but holds one item at least.
+
+    Args:
+        run: the operation, given the request; called again with a smaller limit where a page does not fit.
+    """
+    result = run(request)
+    room = getattr(request, "max_tokens", None)
+    data = result.data if isinstance(result, Reply) else result
+    if room is None or data is None:
+        return result
+    cut = fitted(data, room)
+    if hasattr(data, "next_cursor"):
+        while len(cut["items"]) < len(data.items) > 1:
+            data = run(msgspec.structs.replace(request, limit=max(1, len(cut["items"]))))
+            cut = fitted(data, room)
+        cut["items"] = cut["items"] or msgspec.to_builtins(data.items, enc_hook=str)
+    return dataclasses.replace(result, data=cut) if isinstance(result, Reply) else cut
+
+
+def fitted(data: Any, room: int | None) -> Any:
+    """Data of at most so many tokens as JSON: as it is where it fits, else plain data that is marked as truncated."""
+    if room is None:
+        return data
+    plain = msgspec.to_builtins(data, enc_hook=str)
+    if _cost(plain) <= room:
+        return plain
+    aim = room
+    for _ in range(_TRIES):
+        cut: dict[str, Any] = {**_cut(plain, aim), "truncated": True}
+        excess = _cost(cut) - room
+        if excess <= 0 or aim <= 0:
+            break
+        aim -= excess  # parts are counted one by one: as a whole they may have a few tokens more
+    return cut
+
+
+def _cost(data: Any) -> int:
+    return count_tokens(json.dumps(data, ensure_ascii=False))
+
+
+def _cut(data: Any, room: int) -> Any:
+    if isinstance(data, str):
+        return f"{kept}{_CUT_MARK}" if (kept := truncate_tokens(data, room - 4).rstrip()) else ""
+    if isinstance(data, list):
+        return _cut_list(data, room)
+    if not isinstance(data, dict):
+        return data
+    rest = sorted((name for name in data if _can_be_cut(data[name])), key=lambda name: _rank(data[name]))
+    made = {
+        name: ("" if isinstance(data[name], str) else []) if name in rest else data[name] for name in data
+    }
+    if "truncated" in made:
+        made["truncated"] = True
+    room -= _cost(made)
+    for name in rest:
+        cost = _cost(data[name])
+        made[name] = data[name] if cost <= room else _cut(data[name], room)
+        room -= min(cost, _cost(made[name]))
+    return made
+
+
+def _cut_list(items: list[Any], room: int) -> list[Any]:
+    """The first items that fit; of the very first its beginning."""
+    kept: list[Any] = []
+    for item in items:
+        cost = _cost(item) + 1
+        if cost > room and not kept and _can_be_cut(item):
+            item = _cut(item, room)
+            cost = _cost(item) + 1
+        if cost > room:
+            break
+        kept.append(item)
+        room -= cost
+    return kept
+
+
+def _can_be_cut(data: Any) -> bool:
+    if isinstance(data, str):
+        return len(data) > _NAME_CHARS or (len(data) > _WORD_CHARS and len(data.split()) > 1)
+    return isinstance(data, list) or (isinstance(data, dict) and any(map(_can_be_cut, data.values())))
+
+
+def _rank(data: Any) -> int:
+    """Texts before lists of what holds text, and those before lists of names and figures."""
+    if isinstance(data, str):
+        return 0
+    return 1 if any(_can_be_cut(one) for one in (data if isinstance(data, list) else data.values())) else 2
