@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 from rlm_mem.dashboard.words import visible
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.persona import render_gauge
+from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -111,8 +112,6 @@ def _shown(prompt: str, before: str) -> Markup:
 
 
 def _tokens(prompt: str) -> int:
-    from rlm_mem.text.tokens import count_tokens
-
     return count_tokens(prompt)
 
 

@@ -14,7 +14,8 @@ from markupsafe import Markup, escape
 from rlm_mem.chunk import parse_time
 from rlm_mem.dashboard.memories import figures
 from rlm_mem.dashboard.words import address, first_line, visible, without_marks
-from rlm_mem.errors import InputError
+from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.recall.run import check_query
 from rlm_mem.recall.trajectory import load_trajectory
 
 if TYPE_CHECKING:
@@ -113,8 +114,6 @@ def recall_page(visit: Visit) -> Response:
 
 def ask(visit: Visit) -> Response:
     """Start a recall or a reasoning in this process, and go to where it can be watched."""
-    from rlm_mem.recall.run import check_query
-
     question = check_query(visit.text("question", 0))
     operation: RunKind = "reason" if visit.text("operation", 20) == "reason" else "recall"
     if visit.state.read_only and visit.memory.store.backend.read_only:
@@ -166,8 +165,6 @@ def _live(visit: Visit, run: Trajectory) -> Any:
 
 
 def _model(memory: Memory) -> str:
-    from rlm_mem.errors import RlmMemError
-
     try:
         return memory.llm.name
     except RlmMemError as error:

@@ -13,6 +13,7 @@ from starlette.requests import Request, cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from rlm_mem.http.encoding import encode
 from rlm_mem.operations.problems import MEDIA_TYPE, problem
 
 if TYPE_CHECKING:
@@ -215,6 +216,4 @@ def _refused(scope: Scope, status: int, why: str, headers: dict[str, str] | None
     more = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})}
     if not scope["path"].startswith(API):
         return PlainTextResponse(why, status, headers=more)
-    from rlm_mem.http.encoding import encode
-
     return Response(encode(problem(status, why)), status, headers=more, media_type=MEDIA_TYPE)

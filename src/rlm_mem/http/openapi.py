@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem import __version__
+from rlm_mem.chunk import ALL_LINK_TYPES, CHUNK_TYPES
+from rlm_mem.continuum.schema import TASK_TYPES
 from rlm_mem.operations.operation import Operation, parts_of
 from rlm_mem.operations.problems import MEDIA_TYPE, Problem
 from rlm_mem.operations.registry import ROUTES
@@ -49,10 +52,6 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
         types: the chunk and link types that a memory knows; None: those that are built in.
         task_types: further types of tasks that its settings register.
     """
-    from rlm_mem import __version__
-    from rlm_mem.chunk import ALL_LINK_TYPES, CHUNK_TYPES
-    from rlm_mem.continuum.schema import TASK_TYPES
-
     names = {
         "chunk-types": list(types.chunk_types if types else CHUNK_TYPES),
         "link-types": list(types.link_types if types else ALL_LINK_TYPES),

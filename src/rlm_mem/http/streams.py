@@ -18,6 +18,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from rlm_mem.http.encoding import encode
 from rlm_mem.http.limits import BodyTooLarge
 from rlm_mem.http.openapi import document
+from rlm_mem.interchange import export_store
 from rlm_mem.operations.asking import AskRequest, RunEventOut, RunEvents, limits_of, run_out
 from rlm_mem.operations.fitting import fitted
 from rlm_mem.operations.moving import MOST_UPLOAD_BYTES, ExportQuery, Imported, ImportQuery, import_file
@@ -243,8 +244,6 @@ async def _export(exchange: Exchange) -> Response:
             shutil.rmtree(folder)
 
     try:
-        from rlm_mem.interchange import export_store
-
         await exchange.state.work(
             lambda memory: export_store(
                 memory.store,

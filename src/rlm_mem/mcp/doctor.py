@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlm_mem import __version__
 from rlm_mem.errors import RlmMemError
 
 if TYPE_CHECKING:
@@ -113,8 +114,6 @@ def _failed(subject: str, error: RlmMemError) -> Diagnosis:
 
 
 def _python() -> Diagnosis:
-    from rlm_mem import __version__
-
     version = ".".join(map(str, sys.version_info[:3]))
     return Diagnosis("installation", OK, f"rlm-mem {__version__} on Python {version}, {sys.platform}")
 

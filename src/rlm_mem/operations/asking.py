@@ -35,6 +35,8 @@ from rlm_mem.operations.types import (
     Time,
     TypeFilter,
 )
+from rlm_mem.recall.run import limits_from
+from rlm_mem.search import Filters
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -233,8 +235,6 @@ class ReasonArguments(Bounded, kw_only=True):
 
 
 def _search(context: Context, request: SearchRequest) -> Hits:
-    from rlm_mem.search import Filters
-
     wanted = request.filters
     filters = Filters(
         tags_all=tuple(wanted.tags_all),
@@ -271,8 +271,6 @@ def _hit(hit: Hit) -> HitOut:
 
 def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
     """The configured budgets with those that were given in their places; None: as configured."""
-    from rlm_mem.recall.run import limits_from
-
     given = {name: value for name, value in to_builtins(wanted).items() if value is not None}
     return replace(limits_from(memory.config.recall), **given) if given else None
 
@@ -321,8 +319,6 @@ _BEGUN = {
 
 
 def _find(context: Context, request: SearchArguments) -> SearchResponse:
-    from rlm_mem.search import Filters
-
     filters = Filters(
         tags_all=tuple(request.tags or ()),
         chunk_type=request.type,

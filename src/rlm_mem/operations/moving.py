@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from rlm_mem.interchange import export_to_markdown, import_source
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.types import Content, Request
@@ -86,8 +87,6 @@ def import_file(
     Raises:
         InputError: it is no sound archive, or the format is unknown.
     """
-    from rlm_mem.interchange import import_source
-
     report = import_source(
         memory.store,
         path,
@@ -182,8 +181,6 @@ class ImportArguments(Bounded, kw_only=True):
 
 
 def _markdown(context: Context, _: object) -> MarkdownOut:
-    from rlm_mem.interchange import export_to_markdown
-
     chunk_id = context.path["chunk_id"]
     return MarkdownOut(f"{chunk_id}.md", export_to_markdown(chunk_id, store=context.memory.store))
 

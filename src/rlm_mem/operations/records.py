@@ -14,6 +14,7 @@ from rlm_mem.operations.shapes import TokenUsage
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Time, utc
 from rlm_mem.recall.outcome import OutcomeWord
+from rlm_mem.recall.trajectory import load_trajectory
 
 __all__ = ["OPERATIONS"]
 
@@ -182,8 +183,6 @@ def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
 
 
 def _trajectory(context: Context, _: object) -> TrajectoryOut:
-    from rlm_mem.recall.trajectory import load_trajectory
-
     found = load_trajectory(context.memory.store, context.path["trajectory_id"])
     plain = to_builtins(asdict(found), enc_hook=str)
     if found.outcome is not None:

@@ -18,6 +18,7 @@ import msgspec
 
 from rlm_mem.errors import ConflictError, NotFoundError, RlmMemError, SessionCancelled
 from rlm_mem.operations.context import CallCancelled, storable
+from rlm_mem.operations.problems import problem_of
 from rlm_mem.sandbox.stopping import Stop, stopped_by
 
 if TYPE_CHECKING:
@@ -183,7 +184,6 @@ class LiveRun:
             wake()
 
     def _end(self, state: State, failure: BaseException | None) -> None:
-        from rlm_mem.operations.problems import problem_of
         from rlm_mem.operations.shapes import answer_of
 
         self._flush_text()

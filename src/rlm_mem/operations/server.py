@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from rlm_mem import __version__
 from rlm_mem.errors import RlmMemError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.links import TagCount
@@ -50,8 +51,6 @@ class Status(MayBeCut):
 
 
 def _about(context: Context, _: object) -> About:
-    from rlm_mem import __version__
-
     store = context.memory.store
     try:
         model = context.memory.llm.name
@@ -64,8 +63,6 @@ def _about(context: Context, _: object) -> About:
 
 
 def _status(context: Context, _: object) -> Status:
-    from rlm_mem import __version__
-
     figures: dict[str, Any] = context.memory.store.get_stats()
     try:
         model = context.memory.llm.name

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rlm_mem.chunk import format_time
+from rlm_mem.chunk import Chunk, format_time
 from rlm_mem.operations.fitting import MayBeCut
 from rlm_mem.recall.outcome import Method, OutcomeWord
+from rlm_mem.recall.recall import RecallResult
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -148,8 +149,6 @@ def chunk_out(chunk: Chunk, *, archived: bool = False) -> ChunkOut:
 
 def summary_of(one: Summary | Chunk) -> ChunkSummary:
     """A summary of the index, or a chunk without its content, as it goes out."""
-    from rlm_mem.chunk import Chunk
-
     if isinstance(one, Chunk):
         about = one.metadata
         return ChunkSummary(
@@ -247,8 +246,6 @@ class Conclusion(MayBeCut):
 
 def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusion:
     """The result of a run as it goes out."""
-    from rlm_mem.recall.recall import RecallResult
-
     used = result.usage
     tokens = TokenUsage(used.input_tokens, used.output_tokens, used.cached_tokens, used.reasoning_tokens)
     if isinstance(result, RecallResult):

@@ -11,8 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from rlm_mem.errors import RlmMemError
+from rlm_mem.operations.changes import ChangeFeed
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.runs import RunRegistry
+from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -69,8 +71,6 @@ class ServerState:
     @cached_property
     def changes(self) -> ChangeFeed:
         """Tells listeners what changed, also where another process did it."""
-        from rlm_mem.operations.changes import ChangeFeed
-
         return ChangeFeed(lambda: self.memory)
 
     async def work(self, task: Callable[[Memory], _T]) -> _T:
@@ -89,8 +89,6 @@ class ServerState:
 
     def _prepare(self) -> None:
         # The tables of the tokenizer hold the interpreter for a third of a second while they load.
-        from rlm_mem.text.tokens import count_tokens
-
         count_tokens("")
         for prepare in self.at_start:
             prepare()

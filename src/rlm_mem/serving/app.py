@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
 
+from rlm_mem import dashboard as pages
 from rlm_mem.http.guard import API, LOOPBACK, Guard, Keys, login_routes
 from rlm_mem.http.observed import Observed
 
@@ -62,7 +63,6 @@ def create_app(
         routes.append(Mount("/api/v1", app=api_app(state, rate=rate, burst=burst)))
     login_page = None
     if dashboard:
-        from rlm_mem import dashboard as pages
 
         def login_page(request: Request, error: str | None) -> Response:
             return pages.login_page(request, error=error)

@@ -13,10 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlm_mem import telemetry
+from rlm_mem.config import Config, locate
 from rlm_mem.errors import InvalidConfig, StorageError
+from rlm_mem.http.guard import LOOPBACK, Keys
 from rlm_mem.mcp.server import McpServer
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
+from rlm_mem.operations.state import ServerState
+from rlm_mem.serving.app import create_app
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -62,10 +67,6 @@ def serve_http(settings: Settings, port: int) -> None:
         InvalidConfig: the token in the environment is too short to protect anything.
         StorageError: the port is taken.
     """
-    from rlm_mem.http.guard import Keys
-    from rlm_mem.operations.state import ServerState
-    from rlm_mem.serving.app import LOOPBACK, create_app
-
     _log_to_stderr()
     _watch(settings)
     token, said = token_from(None)
@@ -98,10 +99,6 @@ def serve_all(
     Raises:
         InvalidConfig: the token is too short to protect anything. StorageError: the port is taken.
     """
-    from rlm_mem.http.guard import Keys
-    from rlm_mem.operations.state import ServerState
-    from rlm_mem.serving.app import LOOPBACK, create_app
-
     _log_to_stderr()
     _watch(settings)
     token, said = token_from(token_file)
@@ -181,8 +178,6 @@ def _long_enough(token: str, where: str) -> str:
 @contextlib.contextmanager
 def _listening(port: int) -> Iterator[socket.socket]:
     """A socket that listens on the loopback interface: from here on clients may connect, and wait."""
-    from rlm_mem.http.guard import LOOPBACK
-
     # The protocol is named, since asyncio sets TCP_NODELAY only then: without it each answer waits 40 ms for the
     # client's acknowledgement of its headers.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
@@ -214,9 +209,6 @@ def _run(app: Starlette, listening: socket.socket, server: McpServer, state: Ser
 
 def _watch(settings: Settings) -> None:
     """Switch telemetry on before the first request: opening the memory does it as well, but comes later."""
-    from rlm_mem import telemetry
-    from rlm_mem.config import Config, locate
-
     telemetry.start(Config.load(locate(settings.brain)).telemetry)
 
 
