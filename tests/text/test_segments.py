@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_mem.text.blocks import blocks
+from rlm_mem.text.blocks import blocks, speaker_of
 from rlm_mem.text.segments import LARGEST, LONG_CODE, Segment, split_segments
 from rlm_mem.text.sentences import pieces, sentences
-from rlm_mem.text.speakers import speaker_of
 
 LINE_KINDS = """
 # Heading

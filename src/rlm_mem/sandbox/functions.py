@@ -19,8 +19,8 @@ from rlm_mem.sandbox.line_functions import MAX_OFFSET, LineFunctions
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.search import keyword_ids, search
 from rlm_mem.store.core.standing import standing
+from rlm_mem.text.blocks import said_in
 from rlm_mem.text.dates import find_dates
-from rlm_mem.text.dialogue import said_in
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.text.blocks import Said, said_in
 from rlm_mem.text.dates import find_dates
-from rlm_mem.text.dialogue import Said, said_in
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

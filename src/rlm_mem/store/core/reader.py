@@ -22,8 +22,17 @@ from rlm_mem.chunk.fields import several
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
-from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, ListFilter, Summary, Version
-from rlm_mem.store.core.arguments import after, list_filter, page, query_time
+from rlm_mem.store.core.answers import (
+    ConversationInfo,
+    LinkedChunk,
+    ListFilter,
+    Summary,
+    Version,
+    after,
+    list_filter,
+    page,
+    query_time,
+)
 from rlm_mem.store.core.backends import open_backend
 from rlm_mem.store.core.rows import ARCHIVED
 from rlm_mem.store.core.writer import Writer

@@ -1,15 +1,24 @@
-"""Former versions of a chunk, kept by every update under ``archive/versions/{id}/{revision}.json``."""
+"""What happened to chunks: their former versions, and the audit log (docs/spec/store-layout.md, Audit log)."""
 
 from __future__ import annotations
 
 import logging
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.answers import Version
+from rlm_mem.store.core.brain_files import parse_event
+from rlm_mem.store.core.files import make_folder
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.sync import read_version_file
 
-__all__ = ["former_versions"]
+__all__ = ["EventLog", "former_versions"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
@@ -30,3 +39,108 @@ def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Versio
             continue
         found.append(Version(int(path.stem), chunk.metadata.modified_at, chunk))
     return sorted(found, key=lambda version: version.revision)
+
+
+_audit_logger = logging.getLogger("rlm_mem.audit")
+_TAIL_BYTES = 262_144
+"""Of a month's file that ``latest`` looks at: some thousand lines."""
+
+
+class EventLog:
+    """Appends and reads ``log/YYYY-MM.jsonl``.
+
+    A line is written with one ``write`` call on a file opened for appending, so lines of several processes do not
+    mix. A torn last line (power cut) is skipped by the reader.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def append(self, events: Sequence[dict[str, Any]]) -> None:
+        """Write events, each with at least ``ts`` and ``op``; failures are logged, not raised.
+
+        The operation itself is done by then: refusing to return would report a failure that did not happen.
+        """
+        if not events:
+            return
+        by_month: dict[str, list[bytes]] = {}
+        for event in events:
+            _audit_logger.info(
+                "%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or ""
+            )
+            by_month.setdefault(str(event["ts"])[:7], []).append(msgspec.json.encode(event) + b"\n")
+        for month, lines in by_month.items():
+            try:
+                self._append(self._folder / f"{month}.jsonl", b"".join(lines))
+            except OSError as error:
+                _audit_logger.error("audit log %s: %s", month, error)
+
+    def _append(self, path: Path, data: bytes) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        try:
+            descriptor = os.open(path, flags, 0o644)
+        except FileNotFoundError:
+            make_folder(path.parent)
+            descriptor = os.open(path, flags, 0o644)
+        try:
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def read(
+        self,
+        *,
+        since: str | None = None,
+        op: str | None = None,
+        chunk_id: str | None = None,
+        namespace: str | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Events in the order they were written; ``since`` is an ISO time or a prefix of one."""
+        if not self._folder.is_dir():
+            return
+        for path in sorted(self._folder.glob("????-??.jsonl")):
+            if since is not None and path.stem < since[:7]:
+                continue
+            with path.open("rb") as lines:
+                for line in lines:
+                    event = parse_event(line)
+                    if event is None or (since is not None and str(event.get("ts", "")) < since):
+                        continue
+                    if op is not None and event.get("op") != op:
+                        continue
+                    if namespace is not None and event.get("ns") != namespace:
+                        continue
+                    if chunk_id is not None and not _mentions(event, chunk_id):
+                        continue
+                    yield event
+
+    def latest(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
+        """The newest line of these operations at the end of the last two months; None where there is none."""
+        months = sorted(self._folder.glob("????-??.jsonl"), reverse=True)[:2] if self._folder.is_dir() else []
+        for path in months:
+            for line in reversed(_tail(path)):
+                event = parse_event(line)
+                if (
+                    event is not None
+                    and event.get("op") in operations
+                    and event.get("ns", namespace) == namespace
+                ):
+                    return event
+        return None
+
+
+def _tail(path: Path) -> deque[bytes]:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _TAIL_BYTES))
+            lines = deque(file.read().splitlines())
+    except OSError:  # rotated away, or not ours to read: no event is known then
+        return deque()
+    if size > _TAIL_BYTES and lines:
+        lines.popleft()  # the tail begins in the middle of a line
+    return lines
+
+
+def _mentions(event: dict[str, Any], chunk_id: str) -> bool:
+    return event.get("chunk_id") == chunk_id or chunk_id in (event.get("chunk_ids") or ())

@@ -20,16 +20,14 @@ from rlm_mem.store.core.read_counts import ReadBuffer
 from rlm_mem.store.core.rows import ACTIVE, ChunkRow
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.connections import healed
-from rlm_mem.store.local.events import EventLog
-from rlm_mem.store.local.history import former_versions
+from rlm_mem.store.local.history import EventLog, former_versions
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.local_files import LocalBrainFiles
 from rlm_mem.store.local.local_index import LocalIndex
-from rlm_mem.store.local.reads import fold_reads, unsaved_reads
 from rlm_mem.store.local.row_writer import find_row
-from rlm_mem.store.local.status import status_of
+from rlm_mem.store.local.sync import fold_reads, unsaved_reads
 from rlm_mem.store.local.transaction import Transaction
-from rlm_mem.store.local.views import write_views
+from rlm_mem.store.local.views import status_of, write_views
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from rlm_mem.store.local.journal import UnsyncedMark
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.namespace_postings import NamespacePostings
 from rlm_mem.store.local.queries import Queries
-from rlm_mem.store.local.rebuild import emptied, holds_nothing_of
-from rlm_mem.store.local.sync import changed_folders, sync_folders
+from rlm_mem.store.local.sync import changed_folders, emptied, holds_nothing_of, sync_folders
 from rlm_mem.store.local.transaction import RACY_NS
 
 if TYPE_CHECKING:

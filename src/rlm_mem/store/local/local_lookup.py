@@ -7,23 +7,29 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.core.arrays import contained, union
-from rlm_mem.store.core.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood, has_surrogate
+from rlm_mem.store.core.arrays import contained, distinct, union
+from rlm_mem.store.core.conversation_order import walked
+from rlm_mem.store.core.lookup import (
+    ChunkRows,
+    CorpusStatistics,
+    Filters,
+    Neighbourhood,
+    has_surrogate,
+    time_range,
+)
 from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments, spans
-from rlm_mem.store.local.conversation_order import around, in_order
 from rlm_mem.store.local.delta import select_docs
-from rlm_mem.store.local.filtering import admitted_slots
 from rlm_mem.store.local.local_match import LocalTermPostings, best_match, term_lists
 from rlm_mem.store.local.postings import View
 from rlm_mem.store.local.snapshot import NO_CONVERSATION
 
-__all__ = ["LocalSource"]
+__all__ = ["LocalSource", "admitted_slots", "around", "in_order"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -306,3 +312,169 @@ def _sums(where: Ints, values: npt.NDArray[Any] | None, count: int) -> Ints:
     """Add `values` (None: one each) up by `where`."""
     summed = np.bincount(where, None if values is None else values.astype(np.float64), count)
     return summed.astype(np.int64)
+
+
+# --- filters ----------------------------------------------------------------------------------------------
+
+
+def admitted_slots(
+    connection: sqlite3.Connection,
+    ns: int,
+    view: View,
+    filters: Filters,
+    speaker_slots: Callable[[str], npt.NDArray[np.int64]],
+) -> Bools | None:
+    """Mask over the slots of `view` of the chunks that pass; None when nothing restricts.
+
+    Chunks that are gone are not masked here. `speaker_slots` gives the slots in which a person speaks.
+    """
+    size = view.snapshot.size + view.delta.size
+    mask = np.ones(size, np.bool_)
+    open_ = True
+    if filters.valid_at is not None:
+        # What says nothing about its validity holds from when it happened.
+        start = view.column("valid_from")
+        mask &= np.where(np.isinf(start), view.column("at"), start) <= filters.valid_at
+        mask &= view.column("valid_to") > filters.valid_at
+        open_ = False
+    first, last = time_range(filters.start, filters.end)
+    if first != -np.inf or last != np.inf:
+        at = view.column("at")
+        mask &= (at >= first) & (at < last)
+        open_ = False
+    if filters.chunk_type is not None:
+        wanted = (filters.chunk_type,) if isinstance(filters.chunk_type, str) else filters.chunk_type
+        mask &= _of_type(view, wanted)
+        open_ = False
+    if filters.conversation_id is not None:
+        row = None
+        if not has_surrogate(filters.conversation_id):
+            row = connection.execute(
+                "SELECT conversation FROM conversations WHERE ns = ? AND id = ?",
+                (ns, filters.conversation_id),
+            ).fetchone()
+        mask &= np.zeros(size, np.bool_) if row is None else view.column("conversation") == row[0]
+        open_ = False
+    if filters.speaker is not None:
+        mask &= _of_slots(speaker_slots(filters.speaker), size)
+        open_ = False
+    for tag in filters.tags_all:
+        mask &= _tagged(connection, ns, view, (tag,))
+        open_ = False
+    if filters.tags_any:
+        mask &= _tagged(connection, ns, view, filters.tags_any)
+        open_ = False
+    return None if open_ else mask
+
+
+def _of_type(view: View, wanted: tuple[str, ...]) -> Bools:
+    snap = view.snapshot
+    codes = [code for code, name in enumerate(snap.types) if name in wanted]
+    old = contained(snap.type_code, np.array(codes, np.uint16))
+    new = np.array([name in wanted for name in view.delta.columns.type_name], np.bool_)
+    return np.concatenate([old, new])
+
+
+def _tagged(connection: sqlite3.Connection, ns: int, view: View, tags: tuple[str, ...]) -> Bools:
+    tags = tuple(tag for tag in tags if not has_surrogate(tag))
+    marks = ",".join("?" * len(tags))
+    rows = connection.execute(
+        f"SELECT doc FROM tags WHERE ns = ? AND tag IN ({marks})", (ns, *tags)
+    ).fetchall()
+    docs = distinct(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+    old = np.zeros(view.snapshot.size, np.bool_)
+    ordinals = view.snapshot.ordinals_of(docs)
+    old[ordinals[ordinals >= 0]] = True
+    return np.concatenate([old, contained(view.delta.columns.doc, docs)])
+
+
+def _of_slots(slots: npt.NDArray[np.int64], size: int) -> Bools:
+    mask = np.zeros(size, np.bool_)
+    mask[slots] = True
+    return mask
+
+
+# --- order in time and in conversations ---------------------------------------------------------------------
+
+
+def in_order(view: View, first: float, last: float) -> Ints:
+    """The slots with `first <= at < last`, in the order (at, doc)."""
+    snap, new = view.snapshot, view.delta.columns
+    order = snap.time_order
+    lo, hi = (int(np.searchsorted(snap.at, moment, sorter=order)) for moment in (first, last))
+    old = order[lo:hi].astype(np.int64)
+    if len(view.gone_ordinals):
+        old = old[~view.gone[old]]
+    fresh = np.flatnonzero((new.at >= first) & (new.at < last))
+    if not len(fresh):
+        return old
+    slots = np.concatenate([old, fresh + snap.size])
+    return slots[np.lexsort((view.take("doc", slots), view.take("at", slots)))]
+
+
+def around(view: View, slots: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
+    """Neighbours of `slots` on both sides until they cover `near` and `reach` segments (`doc` holds slots).
+
+    A chunk without a conversation has no neighbours; those `alone` come as they are.
+    """
+    line = _Line(view, union(slots, alone))
+    return walked(line, np.flatnonzero(contained(line.asked, slots)), near, reach)[0]
+
+
+class _Line:
+    """The asked chunks on one line on which every conversation is an unbroken stretch.
+
+    The snapshot's ordinals are such a line. Conversations that the delta or the mask touches are laid out anew
+    behind its end.
+    """
+
+    def __init__(self, view: View, slots: Ints) -> None:
+        self._view = view
+        self.asked = slots
+        size = view.snapshot.size
+        conversation = view.take("conversation", slots)
+        self.place = slots.copy()
+        self.first, self.last = slots.copy(), slots + 1
+        touched = contained(conversation, view.touched)
+        plain = np.flatnonzero(~touched & (conversation != NO_CONVERSATION))
+        self.first[plain], self.last[plain] = view.snapshot.range_of(conversation[plain])
+        # Chunks of the delta without a conversation keep their slot, so the new stretches begin behind the delta.
+        self._base = size + view.delta.size
+        stretches: list[Ints] = [np.zeros(0, np.int64)]
+        end = self._base
+        for number in distinct(conversation[touched]).tolist():
+            members = _members(view, number)
+            mine = np.flatnonzero(conversation == number)
+            order = np.argsort(members)
+            self.place[mine] = order[np.searchsorted(members, slots[mine], sorter=order)] + end
+            self.first[mine], self.last[mine] = end, end + len(members)
+            stretches.append(members)
+            end += len(members)
+        self._laid_out = np.concatenate(stretches)
+
+    def slots(self, place: Ints) -> Ints:
+        """What stands at these places."""
+        slots = place.copy()
+        moved = place >= self._base
+        slots[moved] = self._laid_out[place[moved] - self._base]
+        return slots
+
+    def segment_count(self, place: Ints) -> Ints:
+        """Segments of the chunks at these places."""
+        counts: Ints = self._view.take("segment_count", self.slots(place)).astype(np.int64)
+        return counts
+
+
+def _members(view: View, conversation: int) -> Ints:
+    """The slots of one conversation in order (at, doc)."""
+    known: Ints | None = view.members.get(conversation)
+    if known is not None:
+        return known
+    first, last = (int(edge[0]) for edge in view.snapshot.range_of(np.array([conversation])))
+    old = np.arange(first, last, dtype=np.int64)
+    old = old[~view.gone[first:last]]
+    new = np.flatnonzero(view.delta.columns.conversation == conversation) + view.snapshot.size
+    slots = np.concatenate([old, new])
+    members: Ints = slots[np.lexsort((view.take("doc", slots), view.take("at", slots)))]
+    view.members[conversation] = members
+    return members

@@ -1,4 +1,4 @@
-"""Noticing what changed behind the index's back: edits by hand or by git, and files of a killed process.
+"""Keeping index and files in step: edits by hand or by git, files of a killed process, an emptied index, read counts.
 
 Folders whose time changed are scanned; in them a file is read only if its size, time or inode differ from what the
 index recorded. Runs under the write lock.
@@ -18,15 +18,26 @@ from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import SyncReport
+from rlm_mem.store.core.read_counts import Reads
 from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.prepare import Prepared
 from rlm_mem.store.local.row_writer import LocalRowWriter, find_row, row_at_path
-from rlm_mem.store.local.transaction import RACY_NS
+from rlm_mem.store.local.schema import SUMS
+from rlm_mem.store.local.transaction import RACY_NS, Transaction
 from rlm_mem.store.local.workers import in_order_of_making, prepared
 
-__all__ = ["changed_folders", "read_chunk_file", "read_version_file", "sync_folders"]
+__all__ = [
+    "changed_folders",
+    "emptied",
+    "fold_reads",
+    "holds_nothing_of",
+    "read_chunk_file",
+    "read_version_file",
+    "sync_folders",
+    "unsaved_reads",
+]
 
 _logger = logging.getLogger("rlm_mem.store")
 
@@ -233,3 +244,99 @@ def _finish_interrupted(connection: sqlite3.Connection, layout: Layout) -> None:
                 files.publish(leftover, layout.absolute(row.path))
                 continue
         files.remove(leftover)
+
+
+# --- filling an emptied index ----------------------------------------------------------------------------
+# Its secondary indexes and sums are made at the end, in one go, all inside the caller's transaction: readers of other
+# connections see the former index until it is committed, and a failure leaves that one as it was.
+
+_TABLES = (
+    "chunks",
+    "tags",
+    "links",
+    "segments",
+    "folders",
+    "unreadable",
+    "conversations",
+    "totals",
+    "tag_totals",
+)
+_CACHE_KIB = 64_000
+_MANY = 500
+
+
+def holds_nothing_of(connection: sqlite3.Connection, layout: Layout) -> bool:
+    """Whether the index is empty though there are many files: a copied or cloned store, or its index was removed."""
+    if connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is not None:
+        return False
+    count = 0
+    for folder in layout.folders():
+        with contextlib.suppress(FileNotFoundError), os.scandir(layout.absolute(folder)) as entries:
+            for _ in entries:
+                count += 1
+                if count >= _MANY:
+                    return True
+    return False
+
+
+@contextlib.contextmanager
+def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
+    """Empty the index; inside the block there are only its tables and their keys, after it everything again.
+
+    Args:
+        connection: inside BEGIN IMMEDIATE.
+        analysis: what the terms will be made by, recorded in ``meta``.
+    """
+    # Searchers that hold postings of the former rows must learn that these are gone.
+    connection.execute("INSERT INTO changes(ns, doc) SELECT ns, doc FROM chunks")
+    marks = ",".join("?" * (len(_TABLES) + 1))
+    made = connection.execute(
+        f"SELECT type, name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql IS NOT NULL"
+        f" AND tbl_name IN ({marks}) ORDER BY rowid",
+        (*_TABLES, "changes"),
+    ).fetchall()
+    for kind, name, _ in made:
+        connection.execute(f"DROP {kind} {name}")
+    for table in _TABLES:
+        connection.execute(f"DELETE FROM {table}")  # without triggers this takes no time, whatever the size
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('analysis', ?)", (analysis,))
+    (cache,) = connection.execute("PRAGMA cache_size").fetchone()
+    connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+    try:
+        yield
+        for statement in (*SUMS, *(statement for _, _, statement in made)):
+            connection.execute(statement)
+    finally:
+        connection.execute(f"PRAGMA cache_size={cache}")
+
+
+# --- read counts -----------------------------------------------------------------------------------------
+
+
+def fold_reads(transaction: Transaction, read: Callable[[ChunkRow], Chunk | None]) -> int:
+    """Write the counts that the index alone knows into the chunks' files; how many files were written."""
+    folded = 0
+    for chunk_id, count, when in transaction.connection.execute(
+        "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1 AND status = 0"
+    ).fetchall():
+        row = find_row(transaction.connection, chunk_id)
+        chunk = read(row) if row else None
+        if chunk is not None:
+            chunk.metadata.access_count, chunk.metadata.accessed_at = count, when
+            transaction.put(chunk, keep_version=False)
+            folded += 1
+    return folded
+
+
+def unsaved_reads(connection: sqlite3.Connection, layout: Layout) -> Reads:
+    """Reads that are in the index but not yet in the files: what a rebuilt index would lose."""
+    reads: Reads = {}
+    for chunk_id, path, count, when in connection.execute(
+        "SELECT id, path, access_count, accessed_at FROM chunks WHERE access_unsaved = 1"
+    ).fetchall():
+        try:
+            chunk, _ = read_chunk_file(layout.absolute(path))
+        except (InvalidChunk, OSError):
+            continue  # the rebuild reports it
+        reads[chunk_id] = (max(0, count - chunk.metadata.access_count), when)
+    return reads

@@ -1,4 +1,4 @@
-"""The three JSON views, written at checkpoint and never per insert: for people and older tools."""
+"""The three JSON views, written at checkpoint and never per insert, for people and older tools; and a quick status."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from heapq import merge
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rlm_mem.store.core import files
+from rlm_mem.store.core.answers import StoreStatus
 from rlm_mem.store.local.layout import Layout
 
-__all__ = ["write_views"]
+if TYPE_CHECKING:
+    import sqlite3
+
+    from rlm_mem.store.local.layout import Layout
+
+__all__ = ["status_of", "write_views"]
 
 _BLOCK = 1 << 18
 
@@ -97,3 +103,14 @@ def _write(target: Path, entries: Iterable[tuple[str, Any]]) -> None:
     except BaseException:
         files.remove(temp)
         raise
+
+
+def status_of(index: sqlite3.Connection, layout: Layout) -> StoreStatus:
+    """Look at the state of a local store; the whole check is ``rlm_mem.store.local.integrity.check``."""
+    unreadable = index.execute("SELECT count(*) FROM unreadable").fetchone()[0]
+    unsaved = index.execute("SELECT count(*) FROM chunks WHERE access_unsaved = 1").fetchone()[0]
+    try:
+        unfinished = sum(1 for _ in layout.unfinished.iterdir())
+    except OSError:  # no such folder, or somebody else's: nothing that could be unfinished here
+        unfinished = 0
+    return StoreStatus(unreadable, unfinished, unsaved)
