@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.config import Config, SecretAction, locate
-from rlm_mem.results import Checkpoint, Event, Hud, Stats
+from rlm_mem.results import Checkpoint, Event, Hud, Progress, Stats
 from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
 from rlm_mem.text.tokens import texts_within
 
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import Filters
 
 __all__ = ["Memory"]
-
-Progress = Callable[[int, int], None]
 
 
 class Memory:

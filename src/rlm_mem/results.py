@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 
-__all__ = ["Checkpoint", "Event", "Hud", "Stats"]
+__all__ = ["Checkpoint", "Event", "Hud", "Progress", "Stats"]
+
+Progress = Callable[[int, int], None]
+"""Called now and then during long work, with (done, in all)."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ beside its words. A run ends at a fixed point: running it again, or after a kill
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.continuum import places
@@ -30,6 +30,7 @@ from rlm_mem.continuum.runs import read_run, write_run
 from rlm_mem.continuum.schema import FIELD_ORDER, TIERS, stamp, tier_fields
 from rlm_mem.continuum.traces import chunk_meta, goal_signature
 from rlm_mem.errors import InvalidMemory, ModelError
+from rlm_mem.results import Progress
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryConsolidationAgent"]
 
-Progress = Callable[[int, int], None]
 _Group = tuple[str, tuple[str, ...]]
 
 

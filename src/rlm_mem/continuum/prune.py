@@ -5,7 +5,6 @@ Nothing is deleted here but what is explicitly deleted from the archive. Ultra-l
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,11 +15,10 @@ from rlm_mem.continuum.reports import PruneReport, PruneStep, Tiers
 from rlm_mem.continuum.rules import TEMPORARY_DAYS, moved, prune_action
 from rlm_mem.continuum.schema import TIERS, stamp
 from rlm_mem.errors import NotFoundError
+from rlm_mem.results import Progress
 from rlm_mem.store.core.standing import TIER_TAG
 
 __all__ = ["Pruner"]
-
-Progress = Callable[[int, int], None]
 
 
 class Pruner:

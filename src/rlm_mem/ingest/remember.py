@@ -20,6 +20,7 @@ from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.ingest.linking import AutoLinker
+from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.drafts import given_fields
 from rlm_mem.telemetry import ObservedOperation, count, observed
@@ -27,8 +28,6 @@ from rlm_mem.text.secrets import Screened, SecretsFound, screen, screen_data
 
 __all__ = ["Progress", "RememberOperation", "RememberResult", "When", "remember"]
 
-Progress = Callable[[int, int], None]
-"""Called with (chunks done, chunks in all)."""
 
 When = str | datetime | Callable[[int], "str | datetime | None"]
 """A time, or a function from a character position of the text to the time when that was said."""

@@ -31,6 +31,7 @@ from rlm_mem.interchange.records import (
 )
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.interchange.source_file import SourceFile
+from rlm_mem.results import Progress
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, screen
 
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "import_from_markdown", "import_source"]
 
-Progress = Callable[[int, int], None]
-"""Called with (bytes of the source read, bytes in all)."""
 
 _RECORDS_PER_COMMIT = 500
 _CHARS_PER_COMMIT = 250_000

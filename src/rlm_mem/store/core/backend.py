@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from rlm_mem.results import Progress
 from rlm_mem.store.core.rows import ACTIVE
 
 if TYPE_CHECKING:
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["Backend", "IndexQueries", "Progress", "WriteTransaction"]
 
 _T = TypeVar("_T")
-
-Progress = Callable[[int, int], None]
-"""Called with (done, in all)."""
 
 
 class WriteTransaction(Protocol):

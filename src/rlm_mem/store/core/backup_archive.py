@@ -21,6 +21,7 @@ from typing import IO, Any
 import msgspec
 
 from rlm_mem.errors import CorruptStore, InputError, StorageError
+from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 
 __all__ = ["FORMAT", "BackupInfo", "Packer", "packing", "read_backup"]
@@ -33,8 +34,6 @@ _BLOCK = 1 << 20
 _MOST_HEAD = 1 << 20
 _DAMAGE = (tarfile.TarError, zlib.error, msgspec.MsgspecError, EOFError, ValueError, RecursionError)
 _SAFE = re.compile(r"(?!/)(?!.*(?:^|/)\.\.?(?:/|$))(?!.*//)[^\\\x00-\x1f]+\Z")
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass

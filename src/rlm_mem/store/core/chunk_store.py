@@ -11,6 +11,7 @@ from typing import Any
 
 from rlm_mem.chunk import Chunk, check_chunk_id, format_time
 from rlm_mem.config import Config, SecretAction
+from rlm_mem.results import Progress
 from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
 from rlm_mem.store.core.drafts import (
     check_complete,
@@ -350,7 +351,7 @@ class ChunkStore(ChunkReader):
         return self.backend.sync(full=full)
 
     @observed("rebuild")
-    def rebuild_index(self, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+    def rebuild_index(self, progress: Progress | None = None) -> SyncReport:
         """Build the index anew from the files; ``progress`` is called with (done, total)."""
         return self.backend.rebuild(self.namespace, progress)
 

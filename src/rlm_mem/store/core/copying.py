@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import msgspec
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InputError
+from rlm_mem.results import Progress
 from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CopyReport", "Difference", "compare", "copy_namespace", "store_within"]
 
-Progress = Callable[[int, int], None]
 
 _PAGE = 500
 _EVENTS = 1_000

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import RlmMemError
+from rlm_mem.results import Progress
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Finding:
 
 
 @observed("check")
-def check(store: ChunkStore, *, progress: Callable[[int, int], None] | None = None) -> list[Finding]:
+def check(store: ChunkStore, *, progress: Progress | None = None) -> list[Finding]:
     """Look at every chunk, every link and the whole index.
 
     Args:
@@ -183,9 +184,7 @@ class Repair:
     error: str | None = None
 
 
-def repair(
-    store: ChunkStore, *, dry_run: bool = True, progress: Callable[[int, int], None] | None = None
-) -> list[Repair]:
+def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
     """Mend what can be mended; every changed chunk keeps its former version.
 
     Args:

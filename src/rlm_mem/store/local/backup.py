@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import format_time
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
+from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, packing, read_backup
 from rlm_mem.store.core.brain_files import OF_BRAIN
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["STAGING", "back_up_folder"]
 
-Progress = Callable[[int, int], None]
 
 STAGING = ".backup-"
 """How the names of the folders begin that hold the links of a backup being made."""

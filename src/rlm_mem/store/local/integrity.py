@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk
+from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_values
 from rlm_mem.store.core.rows import ACTIVE, ARCHIVED
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["check_folder", "mend_folder"]
 
 
-def check_folder(
-    store: ChunkStore, backend: LocalBackend, progress: Callable[[int, int], None] | None
-) -> list[Finding]:
+def check_folder(store: ChunkStore, backend: LocalBackend, progress: Progress | None) -> list[Finding]:
     """Look at every file, every link and the whole index; ``progress`` is called with (files looked at, in all)."""
     try:
         findings = list(_findings(store, backend, backend.connection, progress))
@@ -76,7 +75,7 @@ def _findings(
     store: ChunkStore,
     backend: LocalBackend,
     connection: sqlite3.Connection,
-    progress: Callable[[int, int], None] | None,
+    progress: Progress | None,
 ) -> Iterator[Finding]:
     damage = connection.execute("PRAGMA quick_check(1)").fetchone()
     if damage[0] != "ok":

@@ -7,13 +7,14 @@ import logging
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StorageError, StoreReadOnly
+from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
 from rlm_mem.store.core.read_counts import ReadBuffer
@@ -31,7 +32,6 @@ from rlm_mem.store.local.views import status_of, write_views
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.backend import Progress
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.integrity import Finding
@@ -261,7 +261,7 @@ class LocalBackend(LocalIndex):
     def rebuild(
         self,
         namespace: str,  # noqa: ARG002 - the index is of the whole store
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> SyncReport:
         """Build the index anew from the files, in one commit: readers see the old one until then."""
         self.flush_reads(wait=True)

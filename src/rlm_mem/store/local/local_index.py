@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, StorageError
+from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import SyncReport
 from rlm_mem.store.local import redo, schema
@@ -235,7 +236,7 @@ class LocalIndex:
         *,
         full: bool = False,
         folders: list[str] | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> SyncReport:
         """Notice changes made behind the index's back; ``full`` looks at every file, not only in changed folders."""
         if self.read_only:
@@ -284,7 +285,7 @@ class LocalIndex:
         self,
         connection: sqlite3.Connection,
         folders: list[str],
-        progress: Callable[[int, int], None] | None,
+        progress: Progress | None,
         *,
         fresh: bool = False,
     ) -> SyncReport:
@@ -307,9 +308,7 @@ class LocalIndex:
 
         return f"{ANALYSIS_VERSION}:{self.config.search.language}"
 
-    def _reindex(
-        self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None
-    ) -> SyncReport:
+    def _reindex(self, connection: sqlite3.Connection, progress: Progress | None) -> SyncReport:
         """Fill the index anew inside the caller's transaction (files stay the truth)."""
         self._connections.rows.forget()
         with emptied(connection, self._analysis_name()):

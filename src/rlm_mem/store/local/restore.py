@@ -11,18 +11,17 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InputError, StorageError
+from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
 
 __all__ = ["RestoreReport", "restore_folder"]
 
-Progress = Callable[[int, int], None]
 
 _BLOCK = 1 << 20
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
+from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import SyncReport
 from rlm_mem.store.core.read_counts import Reads
@@ -41,7 +42,6 @@ __all__ = [
 
 _logger = logging.getLogger("rlm_mem.store")
 
-Progress = Callable[[int, int], None]
 
 _TELL = 20  # progress is told once in so many files
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from rlm_mem.errors import StoreReadOnly
+from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import Vacuumed
 from rlm_mem.store.local import schema
@@ -14,8 +15,6 @@ from rlm_mem.store.local.local_backend import LocalBackend
 from rlm_mem.store.local.postings_state import read_state
 
 __all__ = ["vacuum_folder"]
-
-Progress = Callable[[int, int], None]
 
 
 def vacuum_folder(backend: LocalBackend, *, progress: Progress | None = None) -> Vacuumed:

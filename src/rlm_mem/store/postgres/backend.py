@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
+from rlm_mem.results import Progress
 from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
 from rlm_mem.store.core.rows import ACTIVE, ChunkRow
 from rlm_mem.store.postgres import audit
@@ -26,7 +27,6 @@ from rlm_mem.telemetry import operation, waiting
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rlm_mem.store.core.backend import Progress
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.brain_files import BrainFiles
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -391,7 +391,7 @@ class PostgresBackend:
         """Nothing to do: nobody changes rows behind the index's back."""
         return SyncReport()
 
-    def rebuild(self, namespace: str, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+    def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
         """Make everything that is derived of a namespace anew from its chunks, in one commit."""
         from rlm_mem.store.postgres.rebuild import rebuild
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.errors import InputError
+from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.backend import PostgresBackend
 
 __all__ = ["back_up_namespaces"]
-
-Progress = Callable[[int, int], None]
 
 
 def back_up_namespaces(

@@ -10,6 +10,7 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
+from rlm_mem.results import Progress
 from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_fields
 from rlm_mem.store.core.rows import ACTIVE, entry_of
 from rlm_mem.store.postgres.files import damaged_files
@@ -41,7 +42,7 @@ _CHUNKS = (
 
 
 def check_database(
-    store: ChunkStore, backend: PostgresBackend, progress: Callable[[int, int], None] | None = None
+    store: ChunkStore, backend: PostgresBackend, progress: Progress | None = None
 ) -> list[Finding]:
     """Look at every chunk, link and count of the store's namespace, all as of one moment."""
     ns = namespace_key(store.namespace)
@@ -91,9 +92,7 @@ def _begin(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
 # --- chunks ------------------------------------------------------------------------------------------------
 
 
-def _chunks(
-    store: ChunkStore, rows: Rows, ns: int, progress: Callable[[int, int], None] | None
-) -> Iterator[Finding]:
+def _chunks(store: ChunkStore, rows: Rows, ns: int, progress: Progress | None) -> Iterator[Finding]:
     total = int(rows("SELECT count(*) FROM rlm_mem.chunks WHERE ns = %s", (ns,))[0][0])
     last = done = 0
     while page := rows(_CHUNKS, (ns, last)):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk
+from rlm_mem.results import Progress
 from rlm_mem.store.core.answers import SyncReport
 from rlm_mem.store.postgres.schema import namespace_key
 
@@ -24,7 +25,7 @@ def rebuild(
     transaction: PostgresTransaction,
     namespace: str,
     analysis: str,
-    progress: Callable[[int, int], None] | None,
+    progress: Progress | None,
 ) -> SyncReport:
     """Rebuild under the lock; readers see the old state until the commit.
 

@@ -6,7 +6,7 @@ one begins; postings are compared at once where they fit into memory, else term 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import psycopg
 
 from rlm_mem.errors import CorruptStore
+from rlm_mem.results import Progress
 from rlm_mem.store.core.segments import decode_many, encode_segments
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
@@ -27,7 +28,6 @@ __all__ = ["Recount", "recount"]
 
 Ints = npt.NDArray[np.int64]
 Figures = npt.NDArray[np.uint32]
-Progress = Callable[[int, int], None]
 
 #: Chunks decoded at a time, and postings held in memory at a time.
 _LOT = 5_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from rlm_mem.chunk import check_namespace
 from rlm_mem.config import Config
 from rlm_mem.dsn import is_dsn, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, StorageError
+from rlm_mem.results import Progress
 from rlm_mem.store.core.copying import CopyReport, compare, copy_namespace
 from rlm_mem.store.postgres.files import TRAJECTORIES
 from rlm_mem.store.postgres.migrate import prepare
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MoveReport", "Shard", "assign", "move_namespace", "purge_moved", "shards"]
 
-Progress = Callable[[int, int], None]
 
 #: Passes of a move before its writers are held up: each carries what was written during the one before.
 _PASSES = 5

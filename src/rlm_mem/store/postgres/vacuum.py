@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import psycopg
 
 from rlm_mem.errors import RlmMemError
+from rlm_mem.results import Progress
 from rlm_mem.store.core.answers import Vacuumed
 from rlm_mem.store.postgres.failures import translated
 
@@ -32,9 +32,7 @@ _SIZES = (
 )
 
 
-def vacuum_tables(
-    backend: PostgresBackend, namespace: str, progress: Callable[[int, int], None] | None = None
-) -> Vacuumed:
+def vacuum_tables(backend: PostgresBackend, namespace: str, progress: Progress | None = None) -> Vacuumed:
     """Mark dead rows as free and refresh the planner's statistics in the database that holds a namespace.
 
     Plain VACUUM: readers and writers go on. It frees room for new rows; files rarely become smaller.
