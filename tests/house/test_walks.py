@@ -23,7 +23,7 @@ REMEMBER_FUNCTIONS = 157
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed."""
 
 RECALL_FILES = 93
-RECALL_FUNCTIONS = 681
+RECALL_FUNCTIONS = 690
 """One question, answered by the embedded offline model in its first program."""
 
 ROW_CALLS = 5

@@ -16,7 +16,7 @@ import pytest
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
-from rlm_mem.store.local import journal
+from rlm_mem.store.local import connections
 from rlm_mem.store.local import postings as postings_module
 
 pytestmark = pytest.mark.local_only("damage the files of the index")
@@ -156,7 +156,7 @@ def test_an_index_that_may_be_half_written_since_the_system_went_down_is_built_a
         assert len(store.list_chunks()) == 3
         assert store.list_chunks(tags=["t"]) == []
         store.create_chunk("herons go on")
-        monkeypatch.setattr(journal, "_boot_id", lambda: "the-next-boot")
+        monkeypatch.setattr(connections, "_boot_id", lambda: "the-next-boot")
         with ChunkStore(base, read_only=True) as reader:
             assert len(reader.list_chunks(tags=["t"])) == 3
         with ChunkStore(base) as after:
@@ -170,7 +170,7 @@ def test_an_index_that_may_be_half_written_since_the_system_went_down_is_built_a
 def test_without_a_name_of_the_boot_every_commit_is_synced(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "_boot_id", str)
+    monkeypatch.setattr(connections, "_boot_id", str)
     with ChunkStore(base) as store:
         with store.batch():
             store.create_chunk("a heron")

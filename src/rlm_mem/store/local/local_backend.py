@@ -89,7 +89,7 @@ class LocalBackend(LocalIndex):
         """Hold the write lock; what is written inside appears at the end, or not at all. Nests."""
         if self.read_only:
             raise StoreReadOnly(f"the store {self.layout.base} was opened read-only")
-        outer = self._connections.thread.transaction
+        outer = self._thread.transaction
         if outer is not None:
             yield outer
             return
@@ -100,13 +100,13 @@ class LocalBackend(LocalIndex):
             raise schema.sqlite_error(error, str(self.layout.base)) from error
         rows, known = self._connections.rows, self._connections.generation
         current = Transaction(
-            self.connection,
+            self._connections.get(),
             self.layout,
             rows,
             durable=self.config.store.durability == "full",
             keep_versions=self.config.store.keep_versions,
         )
-        self._connections.thread.transaction = current
+        self._thread.transaction = current
         reads = self._reads.take()
         try:
             if reads:
@@ -117,7 +117,7 @@ class LocalBackend(LocalIndex):
         except BaseException as error:
             current.rollback()
             self._reads.put_back(reads)
-            self._connections.thread.transaction = None
+            self._thread.transaction = None
             if isinstance(error, Exception) and self.heal(error, known):
                 raise CorruptStore(
                     "the index was damaged and has been built anew: nothing was changed",
@@ -127,14 +127,14 @@ class LocalBackend(LocalIndex):
                 raise schema.sqlite_error(error, "the index") from error
             raise
         finally:
-            self._connections.thread.transaction = None
+            self._thread.transaction = None
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
         self._log.append(current.events)
 
     @healed
     def _begin(self) -> None:
-        connection = self.connection
+        connection = self._connections.get()
         self._mark.begin(connection)
         while redo.waiting(self.layout):  # whoever held the lock before was killed in the middle of a write
             connection.execute("ROLLBACK")
@@ -185,7 +185,7 @@ class LocalBackend(LocalIndex):
 
     def read(self, row: ChunkRow) -> Chunk | None:
         """The chunk of a row, from its file; None (and a log line) if the file is gone or does not validate."""
-        transaction = self._connections.thread.transaction
+        transaction = self._thread.transaction
         if transaction is not None:
             pending = transaction.pending(row.id)
             if pending is not None:
@@ -218,7 +218,7 @@ class LocalBackend(LocalIndex):
         active = self.layout.chunk_path(chunk.id, chunk.metadata.created_at)
         archived = self.layout.archive_path(chunk.id)
         return (
-            find_row(self.connection, chunk.id) is not None
+            find_row(self._connections.get(), chunk.id) is not None
             or self.layout.absolute(active).exists()
             or self.layout.absolute(archived).exists()
         )

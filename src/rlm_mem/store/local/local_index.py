@@ -18,13 +18,12 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import SyncReport
 from rlm_mem.store.local import redo, schema
-from rlm_mem.store.local.connections import Connections, healed
-from rlm_mem.store.local.journal import UnsyncedMark
+from rlm_mem.store.local.connections import Connections, UnsyncedMark, healed
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.namespace_postings import NamespacePostings
 from rlm_mem.store.local.queries import Queries
 from rlm_mem.store.local.sync import changed_folders, emptied, holds_nothing_of, sync_folders
-from rlm_mem.store.local.transaction import RACY_NS
+from rlm_mem.store.local.transaction import RACY_NS, Transaction
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
@@ -35,6 +34,12 @@ __all__ = ["LocalIndex"]
 _T = TypeVar("_T")
 
 _logger = logging.getLogger("rlm_mem.store")
+
+
+class _ThreadState(threading.local):
+    """What belongs to one thread."""
+
+    transaction: Transaction | None = None
 
 
 class LocalIndex:
@@ -58,6 +63,7 @@ class LocalIndex:
             index=self,
         )
         self._closed = False
+        self._thread = _ThreadState()
         self._mark = UnsyncedMark(self.layout.index)
         self._healing = threading.RLock()
         self.queries = Queries(self._connections)
@@ -184,7 +190,7 @@ class LocalIndex:
     @property
     def in_transaction(self) -> bool:
         """Whether the calling thread is inside ``transaction()``."""
-        return self._connections.thread.transaction is not None
+        return self._thread.transaction is not None
 
     def _encode(self, content: str, skip_before: int, term: Callable[[str], int]) -> bytes:
         from rlm_mem.store.core.segments import encode_segments

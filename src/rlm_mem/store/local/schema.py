@@ -165,8 +165,8 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
     it mapped ends (SIGBUS) when another program cuts it short. Readers go on while a writer prepares its change, and
     wait for the moment in which it is committed.
 
-    ``synchronous=NORMAL``, but for the transactions that ``journal.UnsyncedMark`` begins: after a power cut the index
-    may be behind the files, which the next open notices and adopts; the files themselves are synced before a write is
+    ``synchronous=NORMAL``, but for the transactions that ``connections.UnsyncedMark`` begins: after a power cut the
+    index may be behind the files, which the next open notices and adopts; the files are synced before a write is
     acknowledged.
     """
     try:

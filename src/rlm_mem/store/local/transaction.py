@@ -23,7 +23,7 @@ from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.store.core import files
 from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
 from rlm_mem.store.local import redo
-from rlm_mem.store.local.journal import commit
+from rlm_mem.store.local.connections import commit
 from rlm_mem.store.local.layout import Layout
 from rlm_mem.store.local.row_writer import LocalRowWriter, find_row
 from rlm_mem.store.local.schema import sqlite_error
