@@ -40,7 +40,7 @@ LATE = {
     "pydantic_ai": Late("llm", "models.apis"),
     "re2": Late(6, "sandbox.line_functions"),
     "rich": Late(29, "cli.ask cli.persona cli.records cli.steps cli.terminal persona.cells"),
-    "rlm_mem.chunk": Late(59, "cli.edit store.local.queries"),
+    "rlm_mem.chunk": Late(59, "cli.edit"),
     "rlm_mem.cli.app": Late(104, "cli"),
     "rlm_mem.cli.terminal": Late(5, "cli.app"),
     "rlm_mem.config": Late(16, "cli.logging cli.open mcp.doctor"),

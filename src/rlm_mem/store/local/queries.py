@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from rlm_mem.chunk import format_time
 from rlm_mem.store.core.answers import (
     ChunkState,
     ConversationInfo,
@@ -388,6 +389,4 @@ class Queries:
 
 
 def _iso(seconds: float) -> str:
-    from rlm_mem.chunk import format_time
-
     return format_time(datetime.fromtimestamp(seconds, tz=UTC))
