@@ -1,7 +1,7 @@
-"""The offline model: it takes the seat of a model without being one.
+"""The offline model: answers in place of a language model, by rules and learned weights.
 
 `question` takes the question apart, `program` writes what runs in the sandbox, `reader` (with `candidates`,
-`features`, `support` and the tables of `weights`) answers from the passages that the program found. Nothing here
+`features` and the tables of `weights`) answers from the passages that the program found. Nothing here
 reads a store or the network.
 """
 

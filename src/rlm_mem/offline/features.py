@@ -14,9 +14,7 @@ from datetime import timedelta
 from functools import lru_cache
 
 from rlm_mem.offline.candidates import Candidate
-from rlm_mem.offline.question import Question
-from rlm_mem.offline.said import Passage, Sentence
-from rlm_mem.offline.words import (
+from rlm_mem.offline.phrases import (
     AUXILIARIES,
     DETERMINERS,
     FUNCTION_WORDS,
@@ -24,6 +22,8 @@ from rlm_mem.offline.words import (
     PRONOUNS,
     word_set,
 )
+from rlm_mem.offline.question import Question
+from rlm_mem.offline.said import Passage, Sentence
 from rlm_mem.search.relations import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from rlm_mem.offline.phrases import word_set
 from rlm_mem.offline.said import Passage
-from rlm_mem.offline.words import word_set
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.stopwords import stop_words
 

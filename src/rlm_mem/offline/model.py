@@ -14,17 +14,48 @@ from decimal import Decimal
 from typing import Any, Unpack
 
 from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages
-from rlm_mem.offline.closest import closest
-from rlm_mem.offline.program import READ_PROMPT, describe, fallback_program, first_program, second_program
-from rlm_mem.offline.question import analyse_question
+from rlm_mem.offline.everyday import degree, stem_of
+from rlm_mem.offline.language import foreign_terms, is_foreign
+from rlm_mem.offline.program import (
+    READ_PROMPT,
+    describe,
+    fallback_program,
+    first_program,
+    other_words,
+    second_program,
+)
+from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read
-from rlm_mem.offline.rewording import other_words
-from rlm_mem.offline.said import Passage, unwrapped
+from rlm_mem.offline.said import Passage, Sentence, unwrapped
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.text.delimiters import unbroken
 from rlm_mem.text.segments import split_segments
 
-__all__ = ["OfflineLLM", "given_passages"]
+__all__ = ["OfflineLLM", "closest", "given_passages"]
+
+_MOST = 5
+"""The closest memories that are handed out where no passage plainly answers."""
+
+
+def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
+    """Up to five passages of different chunks that bear on ``question``, in their order; none where nothing does."""
+    found: dict[str, Passage] = {}
+    for passage in sorted(passages, key=lambda one: not one.current):
+        if len(found) < _MOST and passage.chunk_id not in found and _bears_on(question, passage):
+            found[passage.chunk_id] = passage
+    return list(found.values())
+
+
+def _bears_on(question: Question, passage: Passage) -> bool:
+    """Whether a passage shares a name or a telling word with the question, or names the same thing."""
+    if is_foreign(question.text):
+        return bool(foreign_terms(question.text) & foreign_terms(passage.text))
+    stems = (
+        passage.stems | passage.before_stems | Sentence(passage.heading, 0).stems | {stem_of(passage.author)}
+    )
+    telling = {*(question.strong or question.terms), *map(stem_of, question.names)}
+    return any(degree(term, stems, passage.text) > 0 for term in telling)
+
 
 _LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
 

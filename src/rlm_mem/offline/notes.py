@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rlm_mem.offline.everyday import RELATIONS, Relation, degree, known_class, stem_of, value_pattern
+from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
 from rlm_mem.offline.pieces import Piece, piece, reason_after
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.said import Passage, Sentence, Word
-from rlm_mem.offline.words import FUNCTION_WORDS, word_set
 from rlm_mem.text.analysis import get_analyser
 
 __all__ = ["Noted", "is_notes", "read_notes", "told_share"]

@@ -14,6 +14,7 @@ from rlm_mem.offline.phrases import (
     BECAUSE,
     CONDITION,
     CUT,
+    FUNCTION_WORDS,
     LASTS,
     LOOSE,
     NO_PERSON,
@@ -27,11 +28,11 @@ from rlm_mem.offline.phrases import (
     THATS_WHY,
     TIME,
     TITLED,
+    word_set,
 )  # fmt: skip
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.said import Sentence
 from rlm_mem.offline.times import moments
-from rlm_mem.offline.words import FUNCTION_WORDS, word_set
 
 __all__ = ["Piece", "piece", "reason_after", "trimmed"]
 

@@ -1,7 +1,7 @@
 """The programs that the offline model writes: find passages, hand them to the reader, FINAL.
 
 They are shown with ``--explain`` and kept in trajectories, so they are written to be read: a dozen short lines of
-the same shape each time.
+the same shape each time. The second one searches in other words.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import textwrap
 
 from rlm_mem.offline.question import Question
+from rlm_mem.search.relations import related_terms
+from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["READ_PROMPT", "describe", "fallback_program", "first_program", "second_program"]
+__all__ = ["READ_PROMPT", "describe", "fallback_program", "first_program", "other_words", "second_program"]
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
 """What a program asks of the reader; its context holds ``question`` and ``passages``."""
@@ -95,3 +97,25 @@ def second_program(queries: list[str]) -> str:
 def fallback_program(question: Question) -> str:
     """When a program failed: the closest memories, no answer."""
     return _FALLBACK.format(question=question.text)
+
+
+_MOST = 4
+
+
+def other_words(question: Question) -> list[str]:
+    """Up to four further searches: the content words without everyday ones, then each class word with its members."""
+    analyser = get_analyser("english")
+    people = " ".join(question.names)
+    plain = [
+        word
+        for word in question.text.replace("?", " ").split()
+        if set(analyser.terms(word)) & question.strong
+    ]
+    found = [" ".join([people, *plain])] if plain else []
+    for word in plain:
+        members = [member for term in analyser.terms(word) for member in related_terms(term, analyser)]
+        if members:
+            found.append(f"{people} {' '.join(members[:8])}".strip())
+    if people and plain:
+        found.append(" ".join(plain))
+    return list(dict.fromkeys(query for query in found if query.strip() and query != question.text))[:_MOST]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rlm_mem.offline.words import word_set
+from rlm_mem.offline.phrases import word_set
 from rlm_mem.text.analysis import get_analyser
 
 __all__ = ["Question", "analyse_question"]

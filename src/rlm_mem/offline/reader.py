@@ -14,8 +14,7 @@ from rlm_mem.offline.language import is_foreign, quote
 from rlm_mem.offline.notes import is_notes, read_notes, told_share
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.said import Passage
-from rlm_mem.offline.support import correct_chance, held_chance
-from rlm_mem.offline.weights import Weights, load_weights
+from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 
 __all__ = ["READ_FULLY", "Examined", "Reading", "examine", "read"]
 
@@ -78,8 +77,8 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     seen = examine(question, passages, table)
     if seen is None:
         return Reading(None, (), 0.0, 0.0)
-    held = held_chance(seen.figures, table)
-    confidence = correct_chance(seen.figures, held, table)
+    held = answerable_probability(seen.figures, table)
+    confidence = correct_probability(seen.figures, held, table)
     if (seen.exact or question.kind == "yes_no") and held >= table.bar:
         told = told_share(question, seen.passages[0])
         plain = _TOLD_LEAST + (_TOLD_MOST - _TOLD_LEAST) * (told - _TOLD) / (1 - _TOLD)
