@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.results import Checkpoint, Event, Hud, Progress, Stats
+from rlm_mem.search import Hit, search
 from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
+from rlm_mem.store.core.integrity import Finding, Repair, check, repair
 from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
@@ -34,9 +36,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory import TrajectoryInfo
     from rlm_mem.recall.turn import LoopStep
     from rlm_mem.receipts import Bundle, Receipt, Verification
-    from rlm_mem.search import Hit
     from rlm_mem.store.core.answers import SyncReport
-    from rlm_mem.store.core.integrity import Finding, Repair
     from rlm_mem.store.core.lookup import Filters
 
 __all__ = ["Memory"]
@@ -333,8 +333,6 @@ class Memory:
             explain: give each hit the parts of its score.
             max_tokens: of all snippets together: the best hits that fit, of the last of them its beginning.
         """
-        from rlm_mem.search import search
-
         found = search(self.store, query, limit=limit, filters=filters, by=by, as_of=as_of, explain=explain)
         if max_tokens is None:
             return found
@@ -462,19 +460,13 @@ class Memory:
 
     def check(self, progress: Progress | None = None) -> list[Finding]:
         """Every integrity check over files, links and index, and of the tiered memories."""
-        from rlm_mem.continuum.care import findings
-        from rlm_mem.store.core.integrity import check
-
-        return [*check(self.store, progress=progress), *findings(self.continuum)]
+        return [*check(self.store, progress=progress), *self.continuum.findings()]
 
     def repair(self, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
         """Mend what can be mended without deleting content; by default only say what would be done."""
-        from rlm_mem.continuum.care import repairs
-        from rlm_mem.store.core.integrity import repair
-
         return [
             *repair(self.store, dry_run=dry_run, progress=progress),
-            *repairs(self.continuum, dry_run=dry_run),
+            *self.continuum.repairs(dry_run=dry_run),
         ]
 
     def rebuild_index(self, progress: Progress | None = None) -> SyncReport:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_mem.chunk.fields import normalise_unicode, normalised_hash
-from rlm_mem.persona.cells import steady
+from rlm_mem.persona.boxes import steady
 from rlm_mem.text.analysis import fold
 
 MARKS = "\u0316\u0301" * 50_000

@@ -12,8 +12,8 @@ import pytest
 from rlm_mem.cli import main
 from rlm_mem.errors import InputError
 from rlm_mem.interchange import import_source, importing
+from rlm_mem.interchange.importing import watch
 from rlm_mem.interchange.report import ImportReport
-from rlm_mem.interchange.watching import watch
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 from .conftest import Open

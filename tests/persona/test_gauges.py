@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from rlm_mem.errors import InvalidConfig, NotFoundError
 from rlm_mem.persona import Library, parse_gauge, render_gauge
-from rlm_mem.persona.cells import cut, left, right, steady, wrap
+from rlm_mem.persona.boxes import cut, left, right, steady, wrap
 
 FIGURES = {
     "name": "日本語のメモリ 🚀",

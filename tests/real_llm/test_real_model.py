@@ -177,5 +177,5 @@ def test_a_server_killed_midway_is_a_clear_error_and_nothing_hangs(tmp_path: Pat
         if stream:
             assert pieces
             assert "broke off" in str(failed[0])
-        with pytest.raises(ModelUnavailable, match="Cannot reach"):
+        with pytest.raises(ModelUnavailable, match="cannot reach"):
             model.complete("Still there?", timeout=20.0)

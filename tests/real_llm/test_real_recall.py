@@ -80,5 +80,5 @@ def test_a_recall_whose_server_is_gone_fails_clearly(memories: ChunkStore) -> No
     operation = RecallOperation(
         memories, "openai-compatible:gone@http://127.0.0.1:9/v1", limits=LIMITS, config=CONFIG
     )
-    with pytest.raises(ModelUnavailable, match="Cannot reach"):
+    with pytest.raises(ModelUnavailable, match="cannot reach"):
         operation.recall("Who is Waffle?")

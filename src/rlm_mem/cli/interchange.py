@@ -175,7 +175,7 @@ def import_(
 
 
 def _watch(memory: Memory, folder: Path, seconds: float, show: Callable[[ImportReport], None]) -> None:
-    from rlm_mem.interchange.watching import watch
+    from rlm_mem.interchange.importing import watch
 
     note(f"watching {folder}; Ctrl-C ends it")
     watch(memory.store, folder, seconds=seconds, on_report=show)

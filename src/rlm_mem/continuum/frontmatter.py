@@ -10,10 +10,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import format_time
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.text import yaml
 
@@ -24,7 +22,6 @@ __all__ = ["MemoryBlock", "edited", "guarded", "parse_yaml", "render", "split_bl
 
 _MAX_CHARS = 200_000
 _MAX_NODES = 20_000
-_MAX_BITS = 1_000  # of a whole number: Python refuses to write out those of many thousand
 _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _OPENS = re.compile(
     r"(?:memory_frequency|volatility|update_trigger|retention_policy|confidence_score)[ \t]*:"
@@ -101,10 +98,10 @@ def parse_yaml(header: str, where: str) -> dict[str, Any]:
     if quick is not None:
         return quick
     loaded = _load(_yaml(header), header, where)
-    if not isinstance(loaded, Mapping):
-        raise InvalidMemory(f"{where}: the frontmatter is not a table of fields")
-    budget = [_MAX_NODES]
-    return {_key(key, where): _plain(value, where, budget) for key, value in loaded.items()}
+    try:
+        return yaml.plain_fields(loaded, _MAX_NODES)
+    except yaml.BadYaml as error:
+        raise InvalidMemory(f"{where}: the frontmatter {error}") from None
 
 
 def _quick(header: str) -> dict[str, Any] | None:
@@ -149,37 +146,6 @@ def _load(reader: YAML, header: str, where: str) -> Any:
         return yaml.load(reader, header, first_line=2)
     except yaml.BadYaml as error:
         raise InvalidMemory(f"{where}: the frontmatter {error}") from None
-
-
-def _plain(value: Any, where: str, budget: list[int], depth: int = 0) -> Any:
-    """Plain data without the YAML library's own classes; bounded, since aliases can repeat without end."""
-    budget[0] -= 1
-    if budget[0] < 0 or depth > yaml.MAX_DEPTH:
-        raise InvalidMemory(
-            f"{where}: the frontmatter has more than {_MAX_NODES:,} values, or is nested too deeply"
-        )
-    if isinstance(value, Mapping):
-        return {_key(key, where): _plain(item, where, budget, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [_plain(item, where, budget, depth + 1) for item in value]
-    if isinstance(value, datetime):
-        return format_time(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
-        raise InvalidMemory(f"{where}: the frontmatter holds a number of too many digits")
-    for kind in (int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    return str(value)
-
-
-def _key(key: Any, where: str) -> str:
-    if isinstance(key, int) and key.bit_length() > _MAX_BITS:
-        raise InvalidMemory(f"{where}: the frontmatter holds a number of too many digits")
-    return str(key)
 
 
 # --- writing -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""QueryMemoryTool: the three frequency queries and the weighted multi-tier query, each score in parts.
+"""Queries of tiered memories: by tier, by goal over all tiers, hints for a goal, and functions for programs.
 
 Matching is search's own lexical ranking over the mirrors, so a reworded goal finds its trace.
 """
@@ -6,22 +6,35 @@ Matching is search's own lexical ranking over the mirrors, so a reworded goal fi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.continuum.mirror import SOURCE
+from rlm_mem.continuum.runs import read_run
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.errors import InvalidQuery
+from rlm_mem.search.api import ranked_ids
+from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.standing import TIER_TAG, reliability, tier_of
+from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.continuum.files import MemoryFiles, TieredMemory
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["DEFAULT_WEIGHTS", "MemoryHit", "QueryMemoryTool", "QueryResult"]
+__all__ = [
+    "DEFAULT_WEIGHTS",
+    "Hint",
+    "MemoryHit",
+    "QueryMemoryTool",
+    "QueryResult",
+    "hints",
+    "program_functions",
+]
 
 DEFAULT_WEIGHTS: Mapping[str, float] = {
     name: tier.weight for name, tier in TIERS.items() if tier.weight is not None
@@ -163,8 +176,6 @@ class QueryMemoryTool:
         self, goal: str, weights: Mapping[str, float], tags: list[str] | None = None
     ) -> list[MemoryHit]:
         """Relevance of search (1 for the best of all tiers) × weight of the tier × reliability."""
-        from rlm_mem.text.analysis import get_analyser
-
         found = self._found(goal, [name for name, weight in weights.items() if weight > 0], tags or [])
         chunks = self._chunks(list(found))
         terms = set(get_analyser(self._store.config.search.language).terms(goal))
@@ -183,8 +194,6 @@ class QueryMemoryTool:
 
     def _found(self, goal: str, tiers: list[str], tags: list[str]) -> dict[str, float]:
         """Scores of search by chunk: one search over all tiers, and one more for a tier that it hardly reached."""
-        from rlm_mem.search.api import ranked_ids
-        from rlm_mem.store.core.lookup import Filters
 
         def search(names: list[str]) -> dict[str, float]:
             wanted = Filters(
@@ -214,8 +223,6 @@ class QueryMemoryTool:
 
     def _coverage(self, terms: set[str], chunk: Chunk) -> float:
         """Share of the goal's content words that the memory's title or goal has."""
-        from rlm_mem.text.analysis import get_analyser
-
         if not terms:
             return 1.0
         extra = chunk.metadata.extra
@@ -278,3 +285,118 @@ def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
     if total <= 0:
         raise InvalidQuery("all tier weights are zero", hint="leave them out for high .1, mid .6, low .3")
     return {name: weight / total for name, weight in weights.items()}
+
+
+_MOST = 50
+
+
+def program_functions(queries: QueryMemoryTool) -> dict[str, Callable[..., Any]]:
+    """``search_traces(goal, limit=10)`` and ``memories(tier=None, limit=20)``."""
+
+    def search_traces(goal: str, limit: int = 10) -> list[dict[str, Any]]:
+        """Memories of proven work for a goal, best first, with tier, reliability and figures."""
+        if not isinstance(goal, str) or not goal.strip():
+            return []
+        weights = {"high": 0.1, "mid": 0.6, "low": 0.3, "ultra-low": 0.3}
+        result = queries.query(goal[:2_000], tier_weights=weights, include_core=False, limit=_bounded(limit))
+        return [_shown(hit) for hit in result.hits]
+
+    def memories(tier: str | None = None, limit: int = 20) -> list[dict[str, Any]]:
+        """Memories of a tier (high, mid, low, ultra-low), the most reliable first."""
+        return [_shown(hit) for hit in queries.memories(tier, _bounded(limit))]
+
+    return {"search_traces": search_traces, "memories": memories}
+
+
+def _bounded(limit: Any) -> int:
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or limit != limit:
+        raise InvalidQuery(f"limit is a number from 1 to {_MOST}")
+    return int(max(1, min(_MOST, limit)))
+
+
+def _shown(hit: MemoryHit) -> dict[str, Any]:
+    return {
+        "chunk_id": hit.chunk_id,
+        "id": hit.chunk_id,
+        "title": hit.title,
+        "tier": hit.tier,
+        "kind": hit.kind,
+        "file": hit.key,
+        "score": hit.score,
+        "reliability": hit.parts["reliability"],
+        "confidence": hit.confidence,
+        "success_rate": hit.success_rate,
+        "usage_count": hit.usage_count,
+        "created_at": hit.created_at,
+    }
+
+
+_RISKY, _PROVEN, _USES = 0.85, 0.9, 3
+
+
+@dataclass(frozen=True)
+class Hint:
+    """One piece of advice.
+
+    Attributes:
+        kind: ``risk`` or ``success``.
+        evidence: keys of the memories it rests on, with their figures.
+    """
+
+    kind: Literal["risk", "success"]
+    text: str
+    evidence: tuple[str, ...]
+
+
+def hints(queries: QueryMemoryTool, files: MemoryFiles, goal: str, *, limit: int = 5) -> list[Hint]:
+    """Risk warnings first, then success patterns, from the memories that match a goal."""
+    result = queries.query(
+        goal, tier_weights={"high": 0.2, "mid": 0.5, "low": 0.3}, include_core=False, limit=limit
+    )
+    risks: list[Hint] = []
+    successes: list[Hint] = []
+    for hit in result.hits:
+        entry = files.get(hit.key)
+        if entry is None:
+            continue
+        risks += _risks(entry)
+        if entry.meta.usage_count >= _USES and (entry.meta.rate or 0.0) >= _PROVEN:
+            successes.append(_success(entry))
+    return [*risks[:limit], *successes[:limit]]
+
+
+def _figures(entry: TieredMemory) -> str:
+    return f"{entry.key} ({entry.meta.successes} of {entry.meta.usage_count} uses went well)"
+
+
+def _risks(entry: TieredMemory) -> list[Hint]:
+    run = read_run(entry.body)
+    found = []
+    failures = Counter(
+        (failure.get("step"), str(failure.get("error") or "").strip()) for failure in entry.meta.failures
+    )
+    for (number, error), times in failures.most_common(3):
+        step = next((step for step in run.steps if step.number == number), None)
+        where = f"step {number} ({step.tool})" if step else "it"
+        cure = f"; on error: {step.on_error}" if step and step.on_error else ""
+        again = f" {times} times" if times > 1 else ""
+        found.append(
+            Hint(
+                "risk",
+                f"{where} failed{again}: {error or 'no reason was recorded'}{cure}",
+                (_figures(entry),),
+            )
+        )
+    for context, (uses, good) in entry.meta.contexts.items():
+        if uses >= _USES and good / uses < _RISKY:
+            found.append(
+                Hint("risk", f"went well in only {good} of {uses} uses in {context}", (_figures(entry),))
+            )
+    return found
+
+
+def _success(entry: TieredMemory) -> Hint:
+    run = read_run(entry.body)
+    order = " → ".join(run.tools) if run.steps else entry.title
+    shown = f"; it is done when: {'; '.join(run.indicators[:2])}" if run.indicators else ""
+    return Hint("success", f"{order}{shown}", (_figures(entry),))

@@ -10,18 +10,26 @@ import msgspec
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles
 from rlm_mem.continuum.mirror import Mirror
-from rlm_mem.continuum.reports import ConsolidationReport, PruneReport, count_consolidation, count_pruning
-from rlm_mem.errors import InvalidMemory
+from rlm_mem.continuum.prune import Pruner
+from rlm_mem.continuum.reports import (
+    ConsolidationReport,
+    PruneReport,
+    count_consolidation,
+    count_pruning,
+    health,
+)
+from rlm_mem.errors import InvalidMemory, RlmMemError
+from rlm_mem.store.core.brain_files import place_of
 from rlm_mem.store.core.files import Signature
+from rlm_mem.store.core.integrity import Finding, Repair
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
-    from rlm_mem.continuum.hints import Hint
     from rlm_mem.continuum.prune import Pruner
-    from rlm_mem.continuum.query import QueryMemoryTool
+    from rlm_mem.continuum.query import Hint, QueryMemoryTool
     from rlm_mem.continuum.review import ReviewQueue
     from rlm_mem.continuum.traces import Traces
     from rlm_mem.continuum.workspace import Workspace
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Continuum"]
 
+_INTERRUPTED = "change-interrupted"
 _SEEN = "index/continuum.json"
 """Derived: each file as it was when its memories were last mirrored, and their chunks."""
 _Seen = dict[str, tuple[Signature, list[str]]]
@@ -81,8 +90,6 @@ class Continuum:
     @cached_property
     def pruner(self) -> Pruner:
         """Retention, the archive, and the way back."""
-        from rlm_mem.continuum.prune import Pruner
-
         return Pruner(self)
 
     def agent(self, llm: LLM | None = None) -> MemoryConsolidationAgent:
@@ -113,14 +120,12 @@ class Continuum:
 
     def hints(self, goal: str, *, limit: int = 5) -> list[Hint]:
         """Risk warnings and success patterns for a goal."""
-        from rlm_mem.continuum.hints import hints
+        from rlm_mem.continuum.query import hints
 
         return hints(self.queries, self.files, goal, limit=limit)
 
     def health(self) -> dict[str, Any]:
-        """Figures for the LIVEHUD (see ``rlm_mem.continuum.health``)."""
-        from rlm_mem.continuum.health import health
-
+        """Figures for the LIVEHUD (see ``rlm_mem.continuum.reports``)."""
         return health(self.files, self.changes, self.review)
 
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
@@ -131,7 +136,7 @@ class Continuum:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """Read-only functions for programs in the sandbox: ``search_traces(goal)`` and ``memories(tier=…)``."""
-        from rlm_mem.continuum.programs import program_functions
+        from rlm_mem.continuum.query import program_functions
 
         return program_functions(self.queries)
 
@@ -154,10 +159,38 @@ class Continuum:
                 InvalidEntry(
                     f"archive/pending/{name}.json",
                     f"{name}: a change was interrupted; the next write finishes it",
-                    "change-interrupted",
+                    _INTERRUPTED,
                 )
             )
         return problems
+
+    def findings(self) -> list[Finding]:
+        """The same as findings of the integrity check; places are relative to the brain."""
+        namespace = self.store.namespace
+        return [
+            Finding(problem.code, problem.message, file=place_of(namespace, problem.file))
+            for problem in self.check()
+        ]
+
+    def repairs(self, *, dry_run: bool = True) -> list[Repair]:
+        """Finish what was interrupted; what breaks a rule of a memory is for a person."""
+        found = self.findings()
+        error: str | None = None
+        if not dry_run and any(one.code == _INTERRUPTED for one in found):
+            try:
+                self.changes.recover()
+            except RlmMemError as failed:
+                error = str(failed)
+        return [
+            Repair(
+                one,
+                one.remedy,
+                done=one.code == _INTERRUPTED and not dry_run and error is None,
+                manual=one.code != _INTERRUPTED,
+                error=error if one.code == _INTERRUPTED else None,
+            )
+            for one in found
+        ]
 
     def sync(self) -> int:
         """Finish what was interrupted, and bring the mirrors in step with files edited by hand or by git.

@@ -18,6 +18,7 @@ from rlm_mem.continuum.rules import after_use
 from rlm_mem.continuum.runs import ExecutionRecord, ToolCall, as_step, write_run
 from rlm_mem.continuum.schema import TIERS, Frontmatter, stamp, tier_fields
 from rlm_mem.errors import InvalidMemory, NotFoundError
+from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.secrets import screen, screen_data
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ _CONFIDENT, _PLAIN, _FAILED = 0.80, 0.70, 0.30
 
 def goal_signature(goal: str, language: str = "english") -> str:
     """The semantic key of a goal: its normalised, stemmed content words in order."""
-    from rlm_mem.text.analysis import get_analyser
-
     return "_".join(dict.fromkeys(get_analyser(language).terms(goal)))[:200]
 
 

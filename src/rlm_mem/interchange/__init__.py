@@ -9,6 +9,7 @@ that is exported here.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
     from rlm_mem.interchange.format import Claim, FileHead, Format
     from rlm_mem.interchange.importing import import_from_markdown, import_source
     from rlm_mem.interchange.places import Unreadable
-    from rlm_mem.interchange.reading import json_entries, json_lines, read_text
+    from rlm_mem.interchange.reading import (
+        SourceFile,
+        clean,
+        json_entries,
+        json_lines,
+        moment,
+        plain_tags,
+        read_text,
+        text_lines,
+    )
     from rlm_mem.interchange.records import (
         ChatMessage,
         Dialogue,
@@ -26,7 +36,6 @@ if TYPE_CHECKING:
         mapped_id,
     )
     from rlm_mem.interchange.report import ImportReport
-    from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
 __all__ = [
     "Claim",
@@ -66,9 +75,9 @@ _WHERE = {
     "ChatMessage": "records",
     "Note": "records",
     "ImportProblem": "records",
-    "SourceFile": "source_file",
+    "SourceFile": "reading",
     "Unreadable": "places",
-    "clean": "source_file",
+    "clean": "reading",
     "export_store": "export",
     "export_to_markdown": "export",
     "import_from_markdown": "importing",
@@ -76,16 +85,14 @@ _WHERE = {
     "json_entries": "reading",
     "json_lines": "reading",
     "mapped_id": "records",
-    "moment": "source_file",
-    "plain_tags": "source_file",
+    "moment": "reading",
+    "plain_tags": "reading",
     "read_text": "reading",
-    "text_lines": "source_file",
+    "text_lines": "reading",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
     return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)

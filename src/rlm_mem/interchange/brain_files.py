@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import Asset, ImportProblem, Record
 from rlm_mem.interchange.report import ImportReport
-from rlm_mem.interchange.source_file import SourceFile
 from rlm_mem.store.core.brain_files import (
     JOURNAL,
     OF_BRAIN,

@@ -14,8 +14,8 @@ from rlm_mem.extensions import IMPORTERS, Extension, described, extension, exten
 from rlm_mem.interchange import formats
 from rlm_mem.interchange.format import HEAD_BYTES, Claim, FileHead, Format
 from rlm_mem.interchange.places import Unreadable
+from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import ImportProblem, Record
-from rlm_mem.interchange.source_file import SourceFile
 
 __all__ = ["FORMATS", "Detector", "format_named", "unknown_because"]
 

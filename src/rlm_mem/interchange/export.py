@@ -26,6 +26,7 @@ from rlm_mem.interchange.brain_files import (
 )
 from rlm_mem.interchange.history import FOLDER, exported_events, exported_versions
 from rlm_mem.interchange.markdown import chunk_to_markdown
+from rlm_mem.store.core.chunk_store import open_store
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -71,8 +72,6 @@ def export_to_markdown(chunk_id: str, *, store: ChunkStore | None = None) -> str
         NotFoundError: there is no such chunk. InvalidChunkId: it is no chunk id.
     """
     if store is None:
-        from rlm_mem.store.core.chunk_store import open_store
-
         place = locate()
         if isinstance(place, Path) and not (place / "memory").is_dir():
             raise NotFoundError(f"there is no memory at {place}")

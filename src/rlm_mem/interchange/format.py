@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from rlm_mem.interchange.frontmatter import split_frontmatter
+from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import Record
-from rlm_mem.interchange.source_file import SourceFile
 
 __all__ = ["HEAD_BYTES", "Claim", "FileHead", "Format"]
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from datetime import UTC, date, datetime
 from typing import Any
 
-from rlm_mem.chunk import format_time
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.text import yaml
 
@@ -17,7 +14,6 @@ __all__ = ["frontmatter_line", "read_frontmatter", "split_frontmatter"]
 
 _MAX_CHARS = 4_000_000
 _MAX_NODES = 200_000
-_MAX_BITS = 1_000  # of a whole number: Python refuses to write out those of many thousand
 
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: (.*))?\Z", re.DOTALL)
 _LIST_ITEM = re.compile(r"  - (.*)\Z", re.DOTALL)
@@ -80,13 +76,11 @@ def read_frontmatter(header: str) -> dict[str, Any]:
     quick = _quick(header)
     if quick is not None:
         return quick
-    loaded = _load(header)
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, Mapping):
-        raise InvalidChunk("the frontmatter is not a table of fields")
-    budget = [_MAX_NODES]
-    return {_key(key): _plain(value, budget, 0) for key, value in loaded.items()}
+    try:
+        loaded = yaml.load(yaml.plain_reader(), header, first_line=2)
+        return {} if loaded is None else yaml.plain_fields(loaded, _MAX_NODES)
+    except yaml.BadYaml as error:
+        raise InvalidChunk(f"the frontmatter {error}") from None
 
 
 def _quick(header: str) -> dict[str, Any] | None:
@@ -131,36 +125,3 @@ def _quick_value(text: str) -> Any:
 
 def _refuse(name: str) -> Any:
     raise ValueError(name)
-
-
-def _load(header: str) -> Any:
-    try:
-        return yaml.load(yaml.plain_reader(), header, first_line=2)
-    except yaml.BadYaml as error:
-        raise InvalidChunk(f"the frontmatter {error}") from None
-
-
-def _plain(value: Any, budget: list[int], depth: int) -> Any:
-    """Plain data; bounded, since aliases of aliases can stand for more than any machine holds."""
-    budget[0] -= 1
-    if budget[0] < 0 or depth > 64:
-        raise InvalidChunk(f"the frontmatter has more than {_MAX_NODES:,} values, or is nested too deeply")
-    if isinstance(value, Mapping):
-        return {_key(key): _plain(item, budget, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item, budget, depth + 1) for item in value]
-    if isinstance(value, datetime):
-        return format_time(value if value.tzinfo else value.replace(tzinfo=UTC))
-    if isinstance(value, date):
-        return value.isoformat()
-    if value is None or isinstance(value, bool | float | str):
-        return value
-    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
-        raise InvalidChunk("the frontmatter holds a number of too many digits")
-    return value if isinstance(value, int) else str(value)
-
-
-def _key(key: Any) -> str:
-    if isinstance(key, int) and key.bit_length() > _MAX_BITS:
-        raise InvalidChunk("the frontmatter holds a number of too many digits")
-    return str(key)

@@ -14,10 +14,9 @@ import msgspec
 from rlm_mem.chunk import Chunk, check_namespace
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.places import Unreadable
-from rlm_mem.interchange.reading import json_lines
-from rlm_mem.interchange.records import Former, ImportProblem, Record, Step
+from rlm_mem.interchange.reading import SourceFile, json_lines, moment
+from rlm_mem.interchange.records import ImportedEvent, ImportedVersion, ImportProblem, Record
 from rlm_mem.interchange.report import ImportReport
-from rlm_mem.interchange.source_file import SourceFile, moment
 from rlm_mem.store.core.drafts import screened_chunk
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def read_history(file: SourceFile) -> Iterator[Record]:
             yield ImportProblem(where, "neither a version nor an event") if record is None else record
 
 
-def record_of(entry: Any, where: str) -> Former | Step | ImportProblem | None:
+def record_of(entry: Any, where: str) -> ImportedVersion | ImportedEvent | ImportProblem | None:
     """The record that a line holds; None for a line of another kind."""
     if not isinstance(entry, dict):
         return None
@@ -66,7 +65,7 @@ def record_of(entry: Any, where: str) -> Former | Step | ImportProblem | None:
             check_namespace(chunk.namespace)
         except (InputError, RecursionError, TypeError, AttributeError) as error:
             return ImportProblem(where, f"a former version that does not validate: {error}")
-        return Former(chunk, where)
+        return ImportedVersion(chunk, where)
     if entry.keys() == {"event"}:
         event = entry["event"]
         try:
@@ -79,7 +78,7 @@ def record_of(entry: Any, where: str) -> Former | Step | ImportProblem | None:
         except InputError:
             sound = False
         return (
-            Step(event, where)
+            ImportedEvent(event, where)
             if sound
             else ImportProblem(where, "an event without time, operation or namespace")
         )
@@ -111,7 +110,7 @@ class HistoryAdopter:
         self._known: dict[str, set[bytes]] = {}
         self._waiting: list[Mapping[str, Any]] = []
 
-    def version(self, former: Former) -> None:
+    def version(self, former: ImportedVersion) -> None:
         """Keep a former version of a chunk that is there in a later one."""
         chunk = former.chunk
         if not self._keep:
@@ -133,7 +132,7 @@ class HistoryAdopter:
             with self._store.backend.transaction(chunk.namespace) as transaction:
                 transaction.keep(chunk)
 
-    def event(self, step: Step) -> None:
+    def event(self, step: ImportedEvent) -> None:
         """Add a line to the audit log, unless it is there."""
         event = dict(step.event)
         if not self._keep:

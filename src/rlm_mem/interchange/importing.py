@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
@@ -11,34 +12,34 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.config import SecretAction, locate
-from rlm_mem.errors import InputError
+from rlm_mem.errors import InputError, StoreLocked
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
 from rlm_mem.interchange.detection import Detector, format_named, unknown_because
 from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
 from rlm_mem.interchange.history import FOLDER, HistoryAdopter
-from rlm_mem.interchange.ledger import Ledger
 from rlm_mem.interchange.places import Entry, Labelled, Place, Unreadable, open_place
+from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import (
     Asset,
     Dialogue,
-    Former,
     ImportedChunk,
+    ImportedEvent,
+    ImportedVersion,
     ImportProblem,
     Note,
     Record,
-    Step,
 )
-from rlm_mem.interchange.report import ImportReport
-from rlm_mem.interchange.source_file import SourceFile
+from rlm_mem.interchange.report import ImportReport, Ledger
 from rlm_mem.results import Progress
+from rlm_mem.store.core.chunk_store import open_store
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, screen
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Progress", "import_from_markdown", "import_source"]
+__all__ = ["Progress", "import_from_markdown", "import_source", "watch"]
 
 
 _RECORDS_PER_COMMIT = 500
@@ -124,8 +125,6 @@ def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None
         NotFoundError: there is no such path. InputError: nothing of it could be read.
     """
     if store is None:
-        from rlm_mem.store.core.chunk_store import open_store
-
         with open_store(locate(), actor="import") as opened:
             return import_from_markdown(md_path, store=opened)
     report = import_source(store, md_path)
@@ -298,7 +297,7 @@ class _Import:
             self.report.problem(record.where, record.reason)
         elif isinstance(record, Asset):
             self._files.take(record)
-        elif isinstance(record, Former | Step):
+        elif isinstance(record, ImportedVersion | ImportedEvent):
             self._take_history(record)
         else:
             self._waiting.append(record)
@@ -306,10 +305,10 @@ class _Import:
             if len(self._waiting) >= _RECORDS_PER_COMMIT or self._waiting_chars >= _CHARS_PER_COMMIT:
                 self._flush()
 
-    def _take_history(self, record: Former | Step) -> None:
+    def _take_history(self, record: ImportedVersion | ImportedEvent) -> None:
         if self._history is None:
             return
-        if isinstance(record, Step):
+        if isinstance(record, ImportedEvent):
             self._history.event(record)
             return
         if self._waiting:
@@ -448,3 +447,65 @@ def _size(record: ImportedChunk | Dialogue | Note) -> int:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_SETTLED = 1.0
+"""Seconds that a file must have been left alone: an editor may be in the middle of writing it."""
+
+
+def watch(
+    store: ChunkStore,
+    folder: str | Path,
+    *,
+    seconds: float = 2.0,
+    on_report: Callable[[ImportReport], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    sleep: Callable[[float], object] = time.sleep,
+    settled: float = _SETTLED,
+) -> None:
+    """Import a folder now and whenever files in it are new or changed, until ``stop`` says so.
+
+    A changed note replaces what it was: chunks whose text is gone from it move to the archive. A note that is
+    deleted stays remembered.
+
+    Args:
+        seconds: between two looks.
+        on_report: called after each import that had something to read.
+        stop: asked after each look.
+        sleep: waits; for tests.
+        settled: seconds since its last change after which a file is read.
+
+    Raises:
+        InputError: ``folder`` is no folder. Others as ``import_source``.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder: only a folder can be watched")
+    seen: dict[str, str] | None = None
+    while True:
+        now, young = _marks(folder, settled)
+        if seen is None or (now != seen and not young):
+            try:
+                report = import_source(store, folder)
+            except StoreLocked:
+                pass  # somebody writes for long: the next look finds the same changes
+            else:
+                changed = bool(report.created or report.updated or report.archived or report.problem_count)
+                if on_report and (seen is None or changed):
+                    on_report(report)
+                seen = now
+        if stop():
+            return
+        sleep(seconds)
+
+
+def _marks(folder: Path, settled: float) -> tuple[dict[str, str], bool]:
+    """The mark of every file, and whether one of them was changed a moment ago."""
+    place = open_place(folder)
+    try:
+        entries = [entry for entry in place.entries() if isinstance(entry, Entry)]
+    finally:
+        place.close()
+    recent = time.time() - settled
+    young = any(recent < entry.modified <= time.time() for entry in entries)
+    return {entry.name: entry.mark for entry in entries}, young

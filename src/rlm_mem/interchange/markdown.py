@@ -16,10 +16,12 @@ from rlm_mem.chunk import (
     Chunk,
     ChunkLinks,
     check_chunk_id,
+    content_hash,
     is_chunk_id,
 )
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.frontmatter import frontmatter_line, read_frontmatter, split_frontmatter
+from rlm_mem.text.tokens import count_tokens
 
 __all__ = ["ReadChunk", "chunk_from_markdown", "chunk_to_markdown", "is_chunk_markdown"]
 
@@ -181,8 +183,6 @@ def _raw(fields: Mapping[str, Any], content: str, default_time: str | None) -> d
 
 
 def _hash(content: str) -> str:
-    from rlm_mem.chunk import content_hash
-
     try:
         return content_hash(content)
     except UnicodeEncodeError:
@@ -190,8 +190,6 @@ def _hash(content: str) -> str:
 
 
 def _measure(chunk: Chunk) -> None:
-    from rlm_mem.text.tokens import count_tokens
-
     chunk.tokens = count_tokens(chunk.content)
     chunk.metadata.content_hash = _hash(chunk.content)
 

@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
@@ -282,8 +283,6 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _zip_time(info: zipfile.ZipInfo) -> float:
-    from datetime import UTC, datetime
-
     try:
         return datetime(*info.date_time, tzinfo=UTC).timestamp()
     except ValueError:  # a month 0, as some tools write for "unknown"

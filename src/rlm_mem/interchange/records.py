@@ -12,13 +12,13 @@ from rlm_mem.chunk import Chunk, is_chunk_id
 __all__ = [
     "Asset",
     "Dialogue",
-    "Former",
+    "ImportedVersion",
     "ImportedChunk",
     "ChatMessage",
     "Note",
     "ImportProblem",
     "Record",
-    "Step",
+    "ImportedEvent",
     "mapped_id",
 ]
 
@@ -99,7 +99,7 @@ class Asset:
 
 
 @dataclass
-class Former:
+class ImportedVersion:
     """A former version of a chunk."""
 
     chunk: Chunk
@@ -107,14 +107,14 @@ class Former:
 
 
 @dataclass
-class Step:
+class ImportedEvent:
     """A line of an audit log."""
 
     event: dict[str, Any]
     where: str
 
 
-Record = ImportedChunk | Dialogue | Note | Asset | Former | Step | ImportProblem
+Record = ImportedChunk | Dialogue | Note | Asset | ImportedVersion | ImportedEvent | ImportProblem
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 

@@ -19,7 +19,7 @@ from rlm_mem.mcp import prompts, resources
 from rlm_mem.mcp.service import OfferedTool, input_schema, object_schema
 from rlm_mem.operations.context import in_words
 from rlm_mem.sandbox.stopping import Stop
-from rlm_mem.telemetry import carried
+from rlm_mem.telemetry import with_current_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +79,7 @@ class McpServer:
         self.service.close()
 
     async def _in_worker(self, work: Callable[[], _R]) -> _R:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, carried(work))
+        return await asyncio.get_running_loop().run_in_executor(self._pool, with_current_context(work))
 
     # --- tools -----------------------------------------------------------------------------------------
 

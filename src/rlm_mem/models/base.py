@@ -47,7 +47,7 @@ class Message:
     def __post_init__(self) -> None:
         if self.role not in _ROLES:
             raise InputError(
-                f"A message cannot have the role {self.role!r}.", hint=f"Use one of {', '.join(_ROLES)}."
+                f"a message cannot have the role {self.role!r}.", hint=f"Use one of {', '.join(_ROLES)}."
             )
 
 
@@ -161,10 +161,10 @@ def as_messages(prompt: Prompt) -> list[Message]:
         return [Message("user", prompt)]
     messages = list(prompt)
     if not messages:
-        raise InputError("The model was given no message.", hint="Pass a prompt, or at least one Message.")
+        raise InputError("the model was given no message.", hint="Pass a prompt, or at least one Message.")
     for message in messages:
         if not isinstance(message, Message):
-            raise InputError(f"A prompt is made of Message objects, not of {type(message).__name__}.")
+            raise InputError(f"a prompt is made of Message objects, not of {type(message).__name__}.")
     return messages
 
 

@@ -85,7 +85,7 @@ class CommandLLM:
         argv = [*agent.argv, *words[1:]] if agent else words
         program = shutil.which(argv[0])
         if program is None:
-            raise ModelUnavailable(f"There is no program {argv[0]!r}.", hint="Install it, or give its path.")
+            raise ModelUnavailable(f"there is no program {argv[0]!r}.", hint="Install it, or give its path.")
         # The name goes into trajectories: never the arguments, which may hold anything.
         return cls([program, *argv[1:]], settings, agent=agent, name=f"cli:{Path(words[0]).name}")
 
@@ -196,7 +196,7 @@ def _failed(name: str, outcome: CommandResult, words: str, status: object = None
     if re.search(r"log ?in\b|logged in|not authenticated|unauthorized|401|api key", detail, re.IGNORECASE):
         return ModelUnavailable(f"{name} is not logged in: {detail}")
     if re.search(r"prompt is too long|context (?:window|length)", detail, re.IGNORECASE):
-        return ModelRefused(f"The prompt is longer than the context window of {name}: {detail}")
+        return ModelRefused(f"the prompt is longer than the context window of {name}: {detail}")
     if isinstance(status, int) and (status in TRANSIENT_STATUS or status >= 500):
         return ModelOverloaded(f"{name} could not reach its model: {detail}", hint="Ask again later.")
     return ModelError(f"{name} failed with exit status {outcome.status}: {detail}")

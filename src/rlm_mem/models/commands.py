@@ -106,14 +106,14 @@ def _start(argv: Sequence[str], name: str, cwd: Path | None) -> subprocess.Popen
         )
     except (FileNotFoundError, PermissionError) as error:
         raise ModelUnavailable(
-            f"Cannot run {argv[0]} for {name}: {error.strerror}.", hint="Install it, or give its whole path."
+            f"cannot run {argv[0]} for {name}: {error.strerror}.", hint="Install it, or give its whole path."
         ) from error
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.E2BIG:
             raise ModelRefused(
-                f"The prompt is too long to be an argument of {argv[0]}.", hint="Let it read standard input."
+                f"the prompt is too long to be an argument of {argv[0]}.", hint="Let it read standard input."
             ) from error
-        raise ModelUnavailable(f"Cannot run {argv[0]} for {name}: {error}.") from error
+        raise ModelUnavailable(f"cannot run {argv[0]} for {name}: {error}.") from error
 
 
 def _collect(

@@ -17,6 +17,7 @@ from rlm_mem.extensions import PROVIDERS as GROUP
 from rlm_mem.extensions import described, extension
 from rlm_mem.models.apis import APIS
 from rlm_mem.models.base import LLM, Completion, Options, Prompt, estimate_usage, render_prompt
+from rlm_mem.models.scripted import ScriptedLLM
 
 __all__ = ["PROVIDERS", "adapt", "get_llm"]
 
@@ -52,7 +53,7 @@ class _PlainLLM:
             if inspect.iscoroutine(result):
                 result.close()
             raise ModelError(
-                f"The model {self.name} returned {type(result).__name__} instead of a text.",
+                f"the model {self.name} returned {type(result).__name__} instead of a text.",
                 hint="complete() must be synchronous and return a str or a Completion.",
             )
         on_text = options.get("on_text")
@@ -140,8 +141,6 @@ def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
         offline: LLM = import_module("rlm_mem.offline").OfflineLLM()
         return offline
     if kind == "scripted":
-        from rlm_mem.models.scripted import ScriptedLLM
-
         return ScriptedLLM.from_file(rest) if rest else ScriptedLLM()
     if kind == "cli":
         from rlm_mem.models.cli_models import CommandLLM

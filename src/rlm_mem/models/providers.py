@@ -121,7 +121,7 @@ class ProviderLLM:
         timeout: float | None,
     ) -> ModelResponse:
         from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
-        from rlm_mem.models.provider_errors import translate  # the same
+        from rlm_mem.models.provider_sdk import translate  # the same
 
         delivered = False
         raised_by_caller: BaseException | None = None
@@ -173,7 +173,7 @@ class ProviderLLM:
 
     def _check_whole(self, response: ModelResponse, *, streamed: bool, delivered: bool) -> None:
         if response.finish_reason == "content_filter" and not response.text:
-            raise ModelRefused(f"The provider's content filter stopped {self.name}.")
+            raise ModelRefused(f"the provider's content filter stopped {self.name}.")
         if response.finish_reason == "length" and not response.text:
             raise ModelRefused(
                 f"{self.name} used up its tokens before it began to answer.",

@@ -79,7 +79,7 @@ def call_with_retries(
         left = None if deadline is None else deadline - policy.clock()
         if left is not None and left <= 0:
             raise ModelTimeout(
-                f"The model did not answer within {timeout:g} seconds.", hint="Raise the time-out."
+                f"the model did not answer within {timeout:g} seconds.", hint="Raise the time-out."
             )
         try:
             return attempt(left), number

@@ -59,7 +59,7 @@ class ScriptedLLM:
             replies = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise InvalidConfig(
-                f"Cannot read scripted replies from {path}: {error}",
+                f"cannot read scripted replies from {path}: {error}",
                 hint="Name a JSON file with a list of strings.",
             ) from error
         if not isinstance(replies, list) or not all(isinstance(reply, str) for reply in replies):
@@ -90,7 +90,7 @@ class ScriptedLLM:
             number = len(self.prompts)
         if reply is None:
             raise ModelError(
-                f"The scripted model has no reply left for call {number}.", hint="Queue more replies."
+                f"the scripted model has no reply left for call {number}.", hint="Queue more replies."
             )
         if isinstance(reply, BaseException):
             raise reply

@@ -88,7 +88,7 @@ def require_key(provider: str, environ: Mapping[str, str] | None = None) -> str:
     if key is None:
         names = " or ".join(KEY_VARIABLES[provider])
         raise ModelUnavailable(
-            f"There is no key for {provider}: {names} is not set.",
+            f"there is no key for {provider}: {names} is not set.",
             hint=f"Set {KEY_VARIABLES[provider][0]}, or store it once: "
             f"keyring set {KEYRING_SERVICE} {KEY_VARIABLES[provider][0]}",
         )

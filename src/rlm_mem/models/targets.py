@@ -42,7 +42,7 @@ def resolve_target(provider: str, rest: str, settings: LLMConfig) -> Target:
     base_url = _checked_url(api, base_url)
     if not _installed("pydantic_ai") or not _installed(api.package):
         raise ModelUnavailable(
-            f"The libraries for {provider} models are not installed.", hint="Run: pip install 'rlm-mem[llm]'"
+            f"the libraries for {provider} models are not installed.", hint="Run: pip install 'rlm-mem[llm]'"
         )
     own_server = base_url is not None or api.own_server
     key = (find_key(provider) or NO_KEY) if own_server else require_key(provider)

@@ -1,14 +1,128 @@
-"""A box of exact width around lines of text, in a terminal of any kind."""
+"""Text in terminal cells: made harmless, made of one width everywhere, measured, cut and wrapped."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rlm_mem.persona.cells import cut, width_of, wrap
+from rich.cells import cell_len
 
-__all__ = ["NARROWEST", "Part", "BoxLine", "BoxRule", "draw"]
+from rlm_mem.chunk.fields import normalise_unicode
+
+__all__ = [
+    "BoxLine",
+    "BoxRule",
+    "NARROWEST",
+    "Part",
+    "cut",
+    "draw",
+    "left",
+    "printable",
+    "right",
+    "steady",
+    "width_of",
+    "wrap",
+]
+
+_OVERRIDES = frozenset((*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C))
+_SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
+_JOINED = re.compile("\u200d[^\u200d\ufe0e\ufe0f]?")
+_FLAG = re.compile("[\U0001f1e6-\U0001f1ff]")
+MOST_MARKS = 2
+"""Combining marks on one letter; more of them is no writing but a pile that leaves its line."""
+
+
+def printable(text: str) -> str:
+    """The text without control characters and direction overrides; newlines and tabs stay."""
+    return "".join(
+        char
+        for char in text.replace("\r\n", "\n")
+        if char in "\n\t" or (unicodedata.category(char) not in ("Cc", "Cs") and ord(char) not in _OVERRIDES)
+    )
+
+
+def steady(text: str) -> str:
+    """The text on one line, with nothing in it whose width depends on the terminal.
+
+    Terminals disagree about joined emoji, skin tones, flags and variation selectors: families become their first
+    member, skin tones and selectors go, flags become their two letters, what Unicode has not assigned becomes U+FFFD.
+    """
+    flat = " ".join(printable(text).split())
+    if flat.isascii():
+        return flat
+    flat = _SKIN.sub("", _JOINED.sub("", normalise_unicode("NFC", flat)))
+    flat = _FLAG.sub(lambda match: chr(ord(match[0]) - 0x1F1E6 + ord("A")), flat)
+    made: list[str] = []
+    marks = 0
+    for char in flat:
+        kind = unicodedata.category(char)
+        marks = marks + 1 if kind in ("Mn", "Me") else 0
+        if kind in ("Cf", "Me") or "\ufe00" <= char <= "\ufe0f" or marks > MOST_MARKS:
+            continue
+        made.append("\ufffd" if kind == "Cn" else char)
+    return "".join(made)
+
+
+def width_of(text: str) -> int:
+    """Cells that a text takes; a CJK character or an emoji takes two."""
+    if text.isascii():
+        return len(text)
+    return cell_len(text)
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most ``width`` cells, with an ellipsis where something is missing."""
+    if width_of(text) <= width:
+        return text
+    if width < 1:
+        return ""
+    return _beginning(text, width - 1).rstrip() + "…"
+
+
+def left(text: str, width: int) -> str:
+    """The text in exactly ``width`` cells, space behind it."""
+    short = cut(text, width)
+    return short + " " * (width - width_of(short))
+
+
+def right(text: str, width: int) -> str:
+    """The text in exactly ``width`` cells, space before it."""
+    short = cut(text, width)
+    return " " * (width - width_of(short)) + short
+
+
+def wrap(text: str, width: int, indent: int = 0) -> list[str]:
+    """The text in lines of at most ``width`` cells; lines after the first begin with ``indent`` spaces.
+
+    Words stay whole where they fit on a line; space inside a line is kept.
+    """
+    indent = min(indent, width - 4) if width > 8 else 0
+    lines: list[str] = []
+    rest = text
+    while len(fitting := _beginning(rest, width)) < len(rest):
+        # The place to break: the last space behind the indent, unless the next character is one itself.
+        start = len(rest) - len(rest.lstrip(" "))
+        at = len(fitting) if rest[len(fitting) : len(fitting) + 1] == " " else fitting.rfind(" ", start + 1)
+        if at <= max(start, indent):
+            at = max(len(fitting), 1)
+        lines.append(rest[:at].rstrip())
+        rest = " " * indent + rest[at:].lstrip(" ")
+        if not rest.strip():
+            return lines
+    return [*lines, rest]
+
+
+def _beginning(text: str, width: int) -> str:
+    """As many whole characters as fit, marks with their letter."""
+    used = 0
+    for at, char in enumerate(text):
+        used += width_of(char)
+        if used > width:
+            return text[:at]
+    return text
+
 
 NARROWEST = 24
 _LABEL = re.compile(r"(\S+ {2,})\S")

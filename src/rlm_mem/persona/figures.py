@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.chunk import format_time
-from rlm_mem.persona.cells import steady
+from rlm_mem.persona.boxes import steady
 from rlm_mem.store.core.standing import COMPONENT, TIER_TAG
 from rlm_mem.text.tokens import count_tokens
 

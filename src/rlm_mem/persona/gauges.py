@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.persona.boxes import BoxLine, BoxRule, Part, draw
-from rlm_mem.persona.cells import cut, left, right, steady, width_of
+from rlm_mem.persona.boxes import BoxLine, BoxRule, Part, cut, draw, left, right, steady, width_of
 from rlm_mem.persona.documents import flat, parse_document
 
 __all__ = ["Gauge", "parse_gauge", "render_gauge"]

@@ -21,6 +21,7 @@ from rlm_mem.persona.gauges import Gauge, parse_gauge
 from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
 from rlm_mem.store.core.brain_files import BrainFiles
+from rlm_mem.store.core.chunk_store import open_store
 from rlm_mem.store.local.local_files import LocalBrainFiles
 
 __all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider", "located_files"]
@@ -191,7 +192,7 @@ class Library:
 
     def _files(self, kind: str) -> dict[str, _Source]:
         """Name → file; the brain's own in place of the package's."""
-        found = {path.stem: _Source(str(path), str(path)) for path in _package(kind)}
+        found = {_upper(path.stem): _Source(str(path), str(path)) for path in _package(kind)}
         if self.brain is not None:
             for name in _markdown(self.brain, kind):
                 stem = PurePosixPath(name).stem
@@ -231,8 +232,6 @@ def located_files(
     if isinstance(place, Path):
         yield _local(place)
         return
-    from rlm_mem.store.core.chunk_store import open_store
-
     with open_store(place, namespace=namespace, read_only=read_only, actor="persona") as store:
         yield store.backend.files(store.namespace)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.persona.cells import printable
+from rlm_mem.persona.boxes import printable
 from rlm_mem.persona.personalities import Personality
 from rlm_mem.persona.sliders import Slider
 

@@ -16,7 +16,7 @@ from rlm_mem.models.opening import adapt
 from rlm_mem.recall.programs import MAX_REPLY_CHARS
 from rlm_mem.recall.prompts import fenced
 from rlm_mem.sandbox.values import clipped, preview, well_formed
-from rlm_mem.telemetry import carried, model_call
+from rlm_mem.telemetry import model_call, with_current_context
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -188,7 +188,7 @@ class ModelCalls:
                 return f"ERROR: {error}"
 
         with ThreadPoolExecutor(min(MAX_PARALLEL, len(calls)), "rlm-mem-llm") as workers:
-            return list(workers.map(carried(answer), texts, calls))
+            return list(workers.map(with_current_context(answer), texts, calls))
 
     def _admit(self, text: str) -> AdmittedCall:
         if self._counts_iterations:

@@ -19,7 +19,6 @@ from rlm_mem.telemetry.observation import (
     ModelTokens,
     ObservedOperation,
     activate,
-    carried,
     count,
     http_request,
     is_on,
@@ -28,6 +27,7 @@ from rlm_mem.telemetry.observation import (
     operation,
     trace_ids,
     waiting,
+    with_current_context,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ __all__ = [
     "Completed",
     "ObservedOperation",
     "ModelTokens",
-    "carried",
+    "with_current_context",
     "count",
     "http_request",
     "is_on",

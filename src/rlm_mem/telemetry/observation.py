@@ -17,7 +17,7 @@ __all__ = [
     "ObservedOperation",
     "Recording",
     "activate",
-    "carried",
+    "with_current_context",
     "count",
     "http_request",
     "is_on",
@@ -164,7 +164,7 @@ def observed(
     return decorate
 
 
-def carried(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def with_current_context(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """The function with the present span as its parent, for another thread to call (also several times at once)."""
     if _active is None:
         return function

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from rlm_mem.config import Config
-from rlm_mem.interchange.detection import FORMATS, format_named
+from rlm_mem.interchange.detection import FORMATS, Detector, format_named
 from rlm_mem.interchange.format import HEAD_BYTES, Claim, FileHead, Format
 from rlm_mem.interchange.importing import import_source
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -185,8 +185,6 @@ class ImporterContract:
 
 
 def _built_in(name: str, data: bytes) -> str | None:
-    from rlm_mem.interchange.detection import Detector
-
     found = Detector().detect(FileHead(name, data))
     return found.name if found else None
 

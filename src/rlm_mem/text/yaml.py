@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from rlm_mem.chunk import format_time
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
 
-__all__ = ["MAX_CHARACTERS", "MAX_DEPTH", "BadYaml", "load", "plain_reader", "round_trip", "written"]
+__all__ = [
+    "MAX_CHARACTERS",
+    "MAX_DEPTH",
+    "BadYaml",
+    "load",
+    "plain_fields",
+    "plain_reader",
+    "round_trip",
+    "written",
+]
 
 MAX_CHARACTERS = 50_000
 """Characters of YAML that are read; the library takes up to 20 microseconds for each."""
 MAX_DEPTH = 64
 """Levels of brackets; the library looks at all open ones again at each."""
 
+_MAX_BITS = 1_000  # of a whole number: Python refuses to write out those of many thousand
 _MERGE = "tag:yaml.org,2002:merge"
 _LONGEST_PROBLEM = 200
 _BRACKET = re.compile(r"[\[\]{}]")
@@ -75,6 +89,50 @@ def load(yaml: YAML, text: str, first_line: int = 1) -> Any:
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError) as error:
         # The library lets these through for odd numbers, dates and tags.
         raise BadYaml(f"cannot be read: {type(error).__name__}") from None
+
+
+def plain_fields(loaded: Any, most: int) -> dict[str, Any]:
+    """A table that was loaded as plain data: no classes of the library, times as ISO text.
+
+    Args:
+        loaded: what ``load`` returned.
+        most: values it may hold, since aliases of aliases can stand for more than any machine holds.
+
+    Raises:
+        BadYaml: it is no table, holds more, is nested too deeply, or holds a number of too many digits.
+    """
+    if not isinstance(loaded, Mapping):
+        raise BadYaml("is not a table of fields")
+    budget = [most]
+
+    def plain(value: Any, depth: int) -> Any:
+        budget[0] -= 1
+        if budget[0] < 0 or depth > MAX_DEPTH:
+            raise BadYaml(f"has more than {most:,} values, or is nested too deeply")
+        if isinstance(value, Mapping):
+            return {_key(key): plain(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [plain(item, depth + 1) for item in value]
+        if isinstance(value, datetime):
+            return format_time(value if value.tzinfo else value.replace(tzinfo=UTC))
+        if isinstance(value, date):
+            return value.isoformat()
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+            raise BadYaml("holds a number of too many digits")
+        for kind in (int, float, str):
+            if isinstance(value, kind):
+                return kind(value)
+        return str(value)
+
+    return {_key(key): plain(value, 0) for key, value in loaded.items()}
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, int) and key.bit_length() > _MAX_BITS:
+        raise BadYaml("holds a number of too many digits")
+    return str(key)
 
 
 def written(yaml: YAML, data: Any) -> str:

@@ -8,9 +8,16 @@ from typing import Any
 
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.places import Unreadable
-from rlm_mem.interchange.reading import json_entries, json_lines
+from rlm_mem.interchange.reading import (
+    SourceFile,
+    clean,
+    json_entries,
+    json_lines,
+    moment,
+    plain_tags,
+    text_lines,
+)
 from rlm_mem.interchange.records import ChatMessage, Dialogue, ImportProblem, Record
-from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
 __all__ = [
     "CHATGPT",

@@ -14,9 +14,9 @@ from rlm_mem.interchange.brain_files import file_from_line
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.history import record_of
 from rlm_mem.interchange.places import Unreadable
-from rlm_mem.interchange.reading import json_lines, read_text
+from rlm_mem.interchange.reading import SourceFile, json_lines, moment, read_text
 from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
-from rlm_mem.interchange.source_file import SourceFile, moment
+from rlm_mem.text.tokens import count_tokens
 
 __all__ = ["CHUNK_FILE", "CHUNK_LINES", "lenient_chunk", "read_chunk_file", "read_chunk_lines"]
 
@@ -125,8 +125,6 @@ def lenient_chunk(
     except RecursionError:
         return ImportProblem(where, "nested too deeply")
     if not chunk.tokens and chunk.content:
-        from rlm_mem.text.tokens import count_tokens
-
         chunk.tokens = count_tokens(chunk.content)
     named = raw.get("schema") == "2.0" or "namespace" in raw  # older schemas know no namespaces
     original_id = None if chunk.id == original else str(original)

@@ -10,9 +10,9 @@ from rlm_mem.chunk import CHUNK_TYPES, Chunk
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.places import Unreadable
-from rlm_mem.interchange.reading import json_lines
+from rlm_mem.interchange.reading import SourceFile, clean, json_lines, moment, plain_tags, text_lines
 from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
-from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
+from rlm_mem.text.tokens import count_tokens
 
 __all__ = ["LAYERED", "read_layered"]
 
@@ -151,8 +151,6 @@ def _count(value: Any) -> bool:
 
 
 def _tokens(text: str) -> int:
-    from rlm_mem.text.tokens import count_tokens
-
     return count_tokens(text)
 
 

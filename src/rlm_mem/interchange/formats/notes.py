@@ -12,9 +12,8 @@ from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.frontmatter import read_frontmatter, split_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, is_chunk_markdown
-from rlm_mem.interchange.reading import read_text
+from rlm_mem.interchange.reading import SourceFile, clean, moment, plain_tags, read_text, text_lines
 from rlm_mem.interchange.records import Asset, ImportedChunk, ImportProblem, Note, Record, mapped_id
-from rlm_mem.interchange.source_file import SourceFile, clean, moment, plain_tags, text_lines
 
 __all__ = [
     "CANDIDATES",
