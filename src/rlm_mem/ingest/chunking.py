@@ -272,7 +272,7 @@ class _Atom(NamedTuple):
     start: int
     end: int
     cost: float
-    running: bool  # a cut before it falls inside running text: what stands before is repeated
+    running: bool  # a cut before it falls inside running text: the text before it is repeated
     inner: float = 0.0  # cost of a cut inside it, once it is known to need one
 
 
@@ -460,7 +460,7 @@ def _uncounted(text: str, end: int, following: int) -> str:
 
 
 def _repeat(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[int, int]:
-    """Where a chunk that starts with this atom begins to repeat what stands before, and how many tokens that is.
+    """Where a chunk that starts with this atom begins to repeat the text before it, and how many tokens that is.
 
     Whole sentences where they fit, else the last words of the sentence before; nothing between blocks or
     inside an unbroken run.

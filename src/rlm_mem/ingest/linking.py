@@ -1,4 +1,4 @@
-"""AutoLinker: what a new chunk is connected with; and links that somebody makes on purpose.
+"""AutoLinker: automatic links of a new chunk, and links made on purpose.
 
 Every rule asks the index a bounded question, so linking costs the same in a store of a hundred chunks and of a million.
 """

@@ -90,7 +90,7 @@ def remember(
     """Store a text with automatic chunking, typing and linking, all or nothing.
 
     A chunk that its conversation holds already, word for word, is not stored again: its id is returned and the
-    repetition is recorded. Each chunk's ``metadata.provenance`` tells where it comes from: ``span`` (characters
+    repetition is recorded. Each chunk's ``metadata.provenance`` records its origin: ``span`` (characters
     of the text), ``overlap`` (how many of its first characters repeat the chunk before), ``part`` of ``parts``.
 
     Args:

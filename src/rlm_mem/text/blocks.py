@@ -27,7 +27,7 @@ class Block(NamedTuple):
 
     `body_start` is where the words begin after a speaker's label or an item's marker. `author` is the speaker
     whose turn the block is, or continues. `depth` is the indent of an item in columns. `apart` says that an
-    empty line stands before the block.
+    empty line precedes the block.
     """
 
     start: int
@@ -124,9 +124,7 @@ class _Scanner:
         if not line.apart and self.kind in (PARAGRAPH, TURN) and self.text[line.start].isalpha():
             self._take_words(line, self.text[line.start : min(line.end, line.start + MAX_LABEL)])
             return  # the usual line of running text: nothing but a speaker's label could open a block here
-        text = self.text[
-            line.start : min(line.end, line.start + 400)
-        ]  # what tells the kind stands at the front
+        text = self.text[line.start : min(line.end, line.start + 400)]  # the first characters decide the kind
         whole = line.end - line.start <= 400
         if line.apart and self.kind is not None and not self._continues_after_gap(line):
             self.close()

@@ -129,7 +129,7 @@ class Screened:
     hidden: bool = False
 
     def original(self, position: int) -> int:
-        """The character of the text as it came that stands at ``position`` of the screened one."""
+        """The position in the original text of ``position`` in the screened one."""
         if not self.hidden:
             return position
         starts: list[int] = []
@@ -151,7 +151,7 @@ class Screened:
         return counted
 
     def report(self) -> SecretsFound:
-        """What a caller is told."""
+        """The summary for the caller."""
         return SecretsFound(self.counts(), hidden=self.hidden and bool(self.found))
 
 

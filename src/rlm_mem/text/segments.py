@@ -50,7 +50,7 @@ def split_segments(content: str) -> list[Segment]:
     found: list[Segment] = []
     for block in blocks(content):
         if block.kind == structure.RULE and found:
-            # A line of dashes says nothing by itself: it goes with what stands before it.
+            # A line of dashes has no words: it belongs to the segment before it.
             found[-1] = found[-1]._replace(end=block.end)
             continue
         kind = _KINDS[block.kind]

@@ -115,9 +115,9 @@ def _is_opening(text: str, position: int, stop: int) -> bool:
 
 
 def units(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """What a paragraph is made of: sentences, but never across lines that stand for themselves (a log, notes).
+    """The sentences of a paragraph, never across lines that are independent of each other (a log, notes).
 
-    Wrapped prose is told from independent lines by the lower-case letter that most of its lines begin with.
+    Wrapped prose differs from independent lines by the lower-case letter that most of its lines begin with.
     """
     lines = [
         span for match in _LINE.finditer(text, start, end) if (span := _trim(text, *match.span())) is not None

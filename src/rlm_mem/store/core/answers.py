@@ -88,7 +88,7 @@ class ConversationInfo:
 
 @dataclass(frozen=True, slots=True)
 class ChunkState:
-    """What tells whether two stores hold the same state of a chunk, without reading it; ``doc`` orders insertions."""
+    """Enough to compare the state of a chunk in two stores without reading it; ``doc`` orders insertions."""
 
     doc: int
     id: str

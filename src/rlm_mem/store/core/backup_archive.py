@@ -1,6 +1,6 @@
 """The file that a backup is: a compressed tar with a description first, the brain's files, and a manifest last.
 
-Every file stands where it stands in a brain folder, so ``tar -xzf`` alone brings a memory back in an emergency. The
+Every file has the path that it has in a brain folder, so ``tar -xzf`` alone brings a memory back in an emergency. The
 manifest holds each file's size and SHA-256; it comes last because it is made while the files go by, once.
 """
 
@@ -82,8 +82,8 @@ class Packer:
 
     def head(self) -> None:
         """Write the description."""
-        told = {"format": FORMAT, **msgspec.to_builtins(self.info)}
-        self._plain(_HEAD, msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
+        header = {"format": FORMAT, **msgspec.to_builtins(self.info)}
+        self._plain(_HEAD, msgspec.json.format(msgspec.json.encode(header), indent=2) + b"\n")
 
     def _plain(self, name: str, data: bytes) -> None:
         entry = tarfile.TarInfo(name)
@@ -216,14 +216,14 @@ def _unreadable(path: Path, info: BackupInfo | None, error: Exception) -> Except
 def _described(path: Path, entry: tarfile.TarInfo, content: IO[bytes]) -> BackupInfo:
     if entry.name != _HEAD or entry.size > _MOST_HEAD:
         raise InputError(f"{path} is no backup of a memory", hint="rlm-mem backup FILE makes one")
-    told: dict[str, Any] = msgspec.json.decode(content.read(), type=dict[str, Any])
-    made_by = told.pop("format", None)
+    header: dict[str, Any] = msgspec.json.decode(content.read(), type=dict[str, Any])
+    made_by = header.pop("format", None)
     if not isinstance(made_by, int) or made_by > FORMAT:
         raise InputError(
-            f"{path} was made by rlm-mem {told.get('version')} in a format that this version does not know",
+            f"{path} was made by rlm-mem {header.get('version')} in a format that this version does not know",
             hint="upgrade rlm-mem",
         )
-    known = {name: told[name] for name in BackupInfo.__dataclass_fields__ if name in told}
+    known = {name: header[name] for name in BackupInfo.__dataclass_fields__ if name in header}
     return msgspec.convert(known, BackupInfo)
 
 
@@ -237,8 +237,8 @@ class _Listed(msgspec.Struct):
 
 def _listed(content: IO[bytes]) -> Iterator[tuple[str, tuple[int, str]]]:
     for line in iter(lambda: content.readline(_MOST_HEAD), b""):
-        told = msgspec.json.decode(line, type=_Listed)
-        yield told.path, (told.size, told.sha256)
+        listed = msgspec.json.decode(line, type=_Listed)
+        yield listed.path, (listed.size, listed.sha256)
 
 
 def _checked(path: Path, name: str, found: dict[str, tuple[int, str]]) -> str:

@@ -35,7 +35,7 @@ class ConversationLine(Protocol):
     def last(self) -> Ints: ...
 
     def slots(self, place: Ints) -> Ints:
-        """What stands at these places."""
+        """The slots at these positions."""
         ...
 
     def segment_count(self, place: Ints) -> Ints:
@@ -74,7 +74,7 @@ def walked(
 
 
 def _gathered(line: ConversationLine, place: Ints, is_near: npt.NDArray[np.bool_]) -> Neighbourhood:
-    """Each place once, in order, with its run and what stands before it."""
+    """Each position once, in order, with its run and the number of segments before it."""
     unique = distinct(place)
     back = np.searchsorted(unique, place)
     near = np.zeros(len(unique), np.bool_)

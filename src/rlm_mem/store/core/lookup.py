@@ -52,7 +52,7 @@ class Filters:
         conversation_id: the chunk's conversation.
         start: earliest time (`YYYY-MM-DD` or ISO 8601), compared with when the chunk happened (else was created).
         end: latest time, a bare date including its whole day.
-        speaker: somebody who speaks in the chunk; case does not matter.
+        speaker: an author of a segment of the chunk; case does not matter.
         include_superseded: rank chunks that a newer one has replaced like any other, not below it.
         valid_at: only what held at this time (epoch seconds; set by `as_of` of `search`).
     """
@@ -92,7 +92,7 @@ class Neighbourhood:
         doc: documents, grouped by conversation and in its order within.
         run: number of the unbroken stretch of a conversation that each belongs to; it grows along the arrays.
         near: whether the chunk is one of the asked ones or close enough to be a result itself.
-        segments_before: segments of the same conversation that stand before the chunk (`FAR` when there are many).
+        segments_before: segments of the same conversation before the chunk (`FAR` when there are many).
     """
 
     doc: Ints

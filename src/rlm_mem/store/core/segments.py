@@ -79,7 +79,7 @@ class DocumentTerms:
     Attributes:
         chunk: position of the chunk among those decoded.
         term: number in the term dictionary.
-        frequency: occurrences in the chunk, at most 255; for an author, the segments that he or she speaks.
+        frequency: occurrences in the chunk, at most 255; for an author, the number of his or her segments.
         segments: segments of the chunk that hold the term, at most 255.
     """
 
@@ -104,7 +104,7 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
                 words.append(number)
             else:
                 words.extend((number,) * min(count, MAX_FREQUENCY))
-        # Author numbers are stored one higher, so that 0 can mean that the text does not tell who speaks.
+        # Author numbers are stored one higher, so that 0 can mean an unknown author.
         author = 0 if seg.author is None else term_id(AUTHOR_PREFIX + seg.author) + 1
         head.extend((seg.start, seg.end, author, seg.flags & _WORD_LIMIT, seg.length, len(words) - before))
     head[2] = len(words)
@@ -165,7 +165,7 @@ def document_terms(decoded: DecodedSegments) -> DocumentTerms:
     )
     term_counts = np.diff(decoded.term_start)
     # One sortable number per occurrence: chunk, term, and whether it is the first of its segment. Equal terms of a
-    # segment stand side by side, so a change of term or of segment marks a first.
+    # segment are adjacent, so a change of term or of segment marks a first.
     fresh = np.ones(len(decoded.terms), bool)
     if len(fresh) > 1:
         np.not_equal(decoded.terms[1:], decoded.terms[:-1], out=fresh[1:])

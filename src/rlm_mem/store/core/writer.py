@@ -68,7 +68,7 @@ class Writer:
     # --- create and change -----------------------------------------------------------------------------
 
     def create(self, chunk: Chunk, *, fixed_id: bool) -> Chunk:
-        """Store a checked draft whose links somebody gave: their targets must exist."""
+        """Store a checked draft with links of the caller: their targets must exist."""
         with self._backend.transaction(chunk.namespace):
             self._check_targets(chunk.links, chunk.namespace)
             return self.add(chunk, fixed_id=fixed_id)

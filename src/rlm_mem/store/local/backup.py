@@ -154,7 +154,7 @@ class _Stage:
                 self.lengths[name] = _whole_lines(self._staging / name)
 
     def _follow_index(self) -> int:
-        """Bring the links of chunks to the state that the index knows; how many chunks were not there.
+        """Bring the links of chunks to the state of the index; returns how many chunks were missing.
 
         The index is what tells a finished write from one that is under way or was taken back.
         """
@@ -283,7 +283,7 @@ def _entries(folder: Path) -> Iterable[os.DirEntry[str]]:
 
 
 def _without_keys(source: Path, target: Path) -> None:
-    """Settings never hold keys by their design; what somebody wrote there all the same does not travel."""
+    """Settings are not meant to hold keys; those that were written there all the same are left out."""
     text = source.read_text(encoding="utf-8", errors="surrogateescape")
     kept = hide(text, find_secrets(text, pii=False))
     target.write_text(kept, encoding="utf-8", errors="surrogateescape")

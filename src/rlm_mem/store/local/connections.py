@@ -245,7 +245,7 @@ class Connections:
 # --- the write lock and the mark of unsynced commits ---------------------------------------------------------
 
 _LOCK_EVERY = 0.003  # seconds between two tries for the write lock
-_COMMIT_EVERY = 0.0005  # seconds between two tries to commit while somebody reads
+_COMMIT_EVERY = 0.0005  # seconds between two tries to commit while there are readers
 _PREFIX = "unsynced-"
 # File systems of one machine alone: on any other, the boot of this machine says nothing about who wrote the index.
 _OF_ONE_MACHINE = frozenset(
@@ -261,8 +261,8 @@ def commit(connection: sqlite3.Connection) -> None:
 def _retried_while_busy(connection: sqlite3.Connection, statement: str, every: float) -> None:
     """Execute a statement, trying at even intervals for as long as the connection would wait.
 
-    SQLite's own waits grow to 100 ms, so that whoever has waited longest tries least often: with ten writers some
-    waited half a minute while newcomers went ahead (benchmarks/soak.py).
+    SQLite's own waits grow to 100 ms, so that the longest waiter tries least often: with ten writers some waited
+    half a minute while newcomers went ahead (benchmarks/soak.py).
     """
     timeout = connection.execute("PRAGMA busy_timeout").fetchone()[0]
     until = time.monotonic() + timeout / 1000
@@ -391,7 +391,7 @@ def _boot_id() -> str:
 
 
 def _file_system(folder: Path) -> str:
-    """The type of the file system that a folder lies on, empty where it cannot be told."""
+    """The type of the file system of a folder, empty if unknown."""
     device = os.stat(folder).st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:

@@ -57,7 +57,7 @@ def _orphans(backend: LocalBackend, leftovers: list[Finding]) -> list[Finding]:
 
 
 def _still_there(backend: LocalBackend, finding: Finding) -> bool:
-    """Whether a finding about index against file holds at a second look (somebody may have written meanwhile)."""
+    """Whether a difference between index and file is still there (another process may have written meanwhile)."""
     if finding.code not in ("index-missing-file", "orphaned-file", "index-outdated") or finding.file is None:
         return True
     row = find_row(backend.connection, finding.chunk_id) if finding.chunk_id else None

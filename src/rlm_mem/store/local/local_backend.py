@@ -136,13 +136,13 @@ class LocalBackend(LocalIndex):
     def _begin(self) -> None:
         connection = self._connections.get()
         self._mark.begin(connection)
-        while redo.waiting(self.layout):  # whoever held the lock before was killed in the middle of a write
+        while redo.waiting(self.layout):  # the former holder of the lock was killed in the middle of a write
             connection.execute("ROLLBACK")
             self.sync()
             self._mark.begin(connection)
 
     def fold_reads(self) -> int:
-        """Write access counts that only the index knows into the files; how many files were written."""
+        """Write access counts that are only in the index into the files; returns how many files were written."""
         self.flush_reads(wait=True)
         with self.transaction("") as transaction:
             return fold_reads(transaction, self.read)
@@ -172,7 +172,7 @@ class LocalBackend(LocalIndex):
         """Those of the chunks that are there with this status (None: any) and validate, by id."""
         found: dict[str, Chunk] = {}
         for chunk_id in dict.fromkeys(chunk_ids):
-            for _ in range(2):  # a file moved by somebody between the two looks: look once more
+            for _ in range(2):  # another process moved the file between the two reads: try once more
                 row = self.find(namespace, chunk_id)
                 if row is None or status not in (None, row.status):
                     break
@@ -232,7 +232,7 @@ class LocalBackend(LocalIndex):
 
     @healed
     def flush_reads(self, *, wait: bool) -> None:
-        """Write buffered reads to the index; without ``wait`` they stay buffered while somebody else writes."""
+        """Write buffered reads to the index; without ``wait`` they stay buffered while another process writes."""
         connection = self.connection
         if self.read_only or connection.in_transaction:
             return

@@ -132,7 +132,7 @@ class LocalIndex:
         """Build a damaged index anew from the files; False where the error says something else.
 
         Args:
-            known: the generation of the index in which the error was met: somebody else may have built another since.
+            known: the generation of the index in which the error was met: another process may have built a new one.
         """
         damaged = schema.shows_damage(error)
         closed = isinstance(error, sqlite3.ProgrammingError)  # perhaps by another thread that heals

@@ -76,7 +76,7 @@ class LocalSource:
         if view.authors is None:
             snap = view.snapshot
             place = np.searchsorted(snap.term, snap.author_terms)
-            # Whoever speaks in more chunks than are gone still speaks in one.
+            # An author with more postings than there are deletions still has one chunk.
             sure = snap.author_terms[snap.offsets[place + 1] - snap.offsets[place] > len(view.gone_ordinals)]
             every = union(snap.author_terms, view.delta.author_terms)
             open_ = every[~contained(every, sure)]
@@ -263,7 +263,7 @@ class LocalSource:
         return self._masks[filters]
 
     def _speaker_slots(self, speaker: str) -> Ints:
-        """The chunks in which somebody of this name speaks, whatever the case of the letters."""
+        """The chunks with an author of this name, regardless of case."""
         view = self._view
         ids = union(view.snapshot.author_terms, view.delta.author_terms).astype(np.int64)
         wanted = speaker.strip().casefold()
@@ -326,7 +326,7 @@ def admitted_slots(
 ) -> Bools | None:
     """Mask over the slots of `view` of the chunks that pass; None when nothing restricts.
 
-    Chunks that are gone are not masked here. `speaker_slots` gives the slots in which a person speaks.
+    Deleted chunks are not masked here. `speaker_slots` gives the slots of an author's chunks.
     """
     size = view.snapshot.size + view.delta.size
     mask = np.ones(size, np.bool_)
@@ -453,7 +453,7 @@ class _Line:
         self._laid_out = np.concatenate(stretches)
 
     def slots(self, place: Ints) -> Ints:
-        """What stands at these places."""
+        """The slots at these positions."""
         slots = place.copy()
         moved = place >= self._base
         slots[moved] = self._laid_out[place[moved] - self._base]

@@ -1,9 +1,9 @@
 """The postings of one namespace: a snapshot in files plus what was written since, current at every search.
 
 `PostingsIndex.view` compares the number of the latest change with the one it has seen: one short query when nothing
-was written, whoever wrote. New changes are decoded from the segment blobs into the delta and the chunks they concern
+was written, by any process. New changes are decoded from the segment blobs into the delta and the chunks they concern
 are masked in the snapshot; all statistics are the exact sums of both, so ranks do not depend on the history of
-writes. When the delta has grown, a new snapshot is made off the write path, by whoever gets the lock file.
+writes. When the delta has grown, a new snapshot is made off the write path, by the process that gets the lock file.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ class PostingsIndex:
             and not connection.in_transaction
             and self._made_anew(connection, seq, damaged)
         ):
-            # Read without the lock: whoever holds it must not ask for it again. What is damaged already, before it
+            # Read without the lock: its holder must not ask for it again. What is damaged already, before it
             # was read once, is not made a second time.
             state = read_state(connection, self._ns)
             with contextlib.suppress(DamagedSnapshot, _StateChanged):
@@ -255,7 +255,7 @@ class PostingsIndex:
         return _start(snapshot, seq, None if state is None else state.generation)
 
     def _made_anew(self, connection: sqlite3.Connection, seq: int, damaged: State | None) -> bool:
-        """Whether there is another snapshot now than the damaged one, made here or by somebody else."""
+        """Whether there is another snapshot now than the damaged one, made here or by another process."""
         try:
             with self._folder_lock(wait=True):
                 if read_state(connection, self._ns) == damaged:  # nobody else did it while we waited

@@ -86,4 +86,4 @@ def _chunks_in(folder: Path) -> int:
     try:
         return int(json.loads((folder / "meta.json").read_text(encoding="utf-8"))["sizes"]["doc"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return 0  # gone or damaged: whoever searches next rebuilds it
+        return 0  # missing or damaged: the next search rebuilds it

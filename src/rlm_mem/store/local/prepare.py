@@ -177,7 +177,7 @@ def created_at(base: str, path: str) -> str:
     try:
         with Path(f"{base}/{path}").open("rb") as handle:
             data = handle.read()
-    except OSError:  # whoever reads it in full will say so
+    except OSError:  # reading it in full reports the error
         return ""
     start = data.find(_CREATED)
     if start < 0:

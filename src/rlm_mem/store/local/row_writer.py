@@ -57,7 +57,7 @@ class LocalRowWriter:
         self._conversations: dict[tuple[int, str], int] = {}
 
     def forget(self) -> None:
-        """Drop numbers learnt in a transaction that was rolled back."""
+        """Drop cached numbers that a rollback made invalid."""
         self._terms.clear()
         self._namespaces.clear()
         self._conversations.clear()

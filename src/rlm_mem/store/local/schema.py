@@ -229,9 +229,9 @@ def migrate(connection: sqlite3.Connection) -> bool:
 
 
 def newer_version(version: int) -> StorageError:
-    """The error for an index of a later version than this program knows."""
+    """The error for an index whose version is later than this program supports."""
     return StorageError(
-        f"the index has version {version}, this program knows versions up to {INDEX_VERSION}",
+        f"the index has version {version}, this program supports versions up to {INDEX_VERSION}",
         hint="upgrade rlm-mem, or delete the folder index/ to let this version rebuild it",
     )
 
@@ -264,7 +264,7 @@ def analysis_changed(connection: sqlite3.Connection, wanted: str) -> bool:
     if found and found[0] == wanted:
         return False
     if found is None and connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is None:
-        with contextlib.suppress(sqlite3.OperationalError):  # somebody else is recording the same
+        with contextlib.suppress(sqlite3.OperationalError):  # another process is recording the same
             connection.execute("INSERT OR IGNORE INTO meta VALUES ('analysis', ?)", (wanted,))
         return False
     return True

@@ -179,7 +179,7 @@ class Snapshot:
         return found
 
     def term_index(self, term: int) -> int:
-        """Where `term` stands among this snapshot's terms, -1 for nowhere."""
+        """The position of `term` among this snapshot's terms, -1 if it is not one of them."""
         if term < 0 or not len(self.term):
             return -1
         place = int(np.searchsorted(self.term, np.uint32(term)))
@@ -281,7 +281,7 @@ def _opened(path: Path, dtype: npt.DTypeLike, count: int, mark: list[int]) -> Ar
     """The array in a `.npy` file; `DamagedSnapshot` unless it holds what was written.
 
     `np.load` would do, but it evaluates each header as Python and resolves each path: half the time of an open. A file
-    is compared with its checksum only where its time says that somebody touched it, or copied it.
+    is compared with its checksum only if its time shows that it was written or copied.
     """
     wanted = np.dtype(dtype)
     file = path.open("rb", buffering=0)

@@ -55,7 +55,7 @@ def make_snapshot(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Snapshot:
-    """Make the snapshot that stands for `base` without `gone`, plus `parts`.
+    """Make the snapshot of `base` without `gone`, plus `parts`.
 
     Args:
         base: the former snapshot.
@@ -63,7 +63,7 @@ def make_snapshot(
         parts: the chunks written since, in any order; each chunk at most once, none of them left in `base`.
         seq: the number of the last change that this covers.
         folder: where to write the posting arrays while making them; None keeps them in memory.
-        progress: told the number of chunks read from `parts` so far.
+        progress: called with the number of chunks read from `parts` so far.
     """
     kept = np.arange(base.size) if gone is None else np.flatnonzero(~gone)
     columns_list: list[Columns] = []

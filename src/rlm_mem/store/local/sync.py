@@ -43,7 +43,7 @@ __all__ = [
 _logger = logging.getLogger("rlm_mem.store")
 
 
-_TELL = 20  # progress is told once in so many files
+_TELL = 20  # files between two calls of the progress callback
 
 
 def changed_folders(
@@ -314,7 +314,7 @@ def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
 
 
 def fold_reads(transaction: Transaction, read: Callable[[ChunkRow], Chunk | None]) -> int:
-    """Write the counts that the index alone knows into the chunks' files; how many files were written."""
+    """Write read counts that are only in the index into the chunk files; returns how many files were written."""
     folded = 0
     for chunk_id, count, when in transaction.connection.execute(
         "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1 AND status = 0"

@@ -26,7 +26,7 @@ def vacuum_folder(backend: LocalBackend, *, progress: Progress | None = None) ->
         progress: called with (steps done, steps in all).
 
     Raises:
-        StoreLocked: somebody wrote for longer than ``store.lock_wait_seconds``.
+        StoreLocked: another process wrote for longer than ``store.lock_wait_seconds``.
         StoreReadOnly, StorageError: the index cannot be written.
     """
     if backend.read_only:
@@ -64,7 +64,7 @@ def _remove_unused(backend: LocalBackend) -> None:
         if not of_namespace.name.isdigit():
             continue
         with folder_lock(of_namespace, wait=False) as held:
-            if not held:  # somebody makes a new one right now, and removes the others afterwards
+            if not held:  # another process is making a new one, and removes the others afterwards
                 continue
             state = read_state(backend.connection, int(of_namespace.name))
             for snapshot in of_namespace.iterdir():

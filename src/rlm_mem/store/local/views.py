@@ -111,6 +111,6 @@ def status_of(index: sqlite3.Connection, layout: Layout) -> StoreStatus:
     unsaved = index.execute("SELECT count(*) FROM chunks WHERE access_unsaved = 1").fetchone()[0]
     try:
         unfinished = sum(1 for _ in layout.unfinished.iterdir())
-    except OSError:  # no such folder, or somebody else's: nothing that could be unfinished here
+    except OSError:  # no such folder, or no access to it: nothing of this store can be unfinished there
         unfinished = 0
     return StoreStatus(unreadable, unfinished, unsaved)

@@ -151,7 +151,7 @@ class _Pool:
             child = None
         finally:
             self._idle.put(child)
-        # The lot is decoded by whoever asks: it is the dearer half of the transfer and this is Python too.
+        # The consumer decodes the lot: that is the more expensive half of the transfer, in Python as well.
         return _work(lot) if answer is None else self._decoder.decode(answer)
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ class _Child:
         return answer
 
     def end(self) -> None:
-        """Kill it: it holds nothing that anybody needs."""
+        """Kill it: it has no state worth keeping."""
         self._process.kill()
         self._process.wait()
         self._back.close()
