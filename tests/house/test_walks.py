@@ -18,8 +18,8 @@ from rlm_mem import Memory
 
 ROOT = str(Path(rlm_mem.__file__).parent)
 
-REMEMBER_FILES = 34
-REMEMBER_FUNCTIONS = 157
+REMEMBER_FILES = 32
+REMEMBER_FUNCTIONS = 155
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed."""
 
 RECALL_FILES = 93

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_mem.chunk import check_chunk_id
@@ -10,45 +9,27 @@ from rlm_mem.chunk import check_chunk_id
 __all__ = ["Layout"]
 
 
-@dataclass(frozen=True)
 class Layout:
     """Paths below the base folder; those kept in the index are relative, with forward slashes."""
 
-    base: Path
-
-    @property
-    def chunks(self) -> Path:
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.chunks = base / "chunks"
         """Active chunks, by month."""
-        return self.base / "chunks"
-
-    @property
-    def archive(self) -> Path:
+        self.archive = base / "archive"
         """Soft-deleted chunks; ``versions/`` below it holds former versions."""
-        return self.base / "archive"
-
-    @property
-    def index(self) -> Path:
-        """Everything that files can rebuild."""
-        return self.base / "index"
-
-    @property
-    def database(self) -> Path:
+        self.index = base / "index"
+        """Everything that can be rebuilt from files."""
+        self.database = self.index / "index.sqlite"
         """The SQLite index."""
-        return self.index / "index.sqlite"
+        self.unfinished = base / ".tmp"
+        """Files on their way in or out; what a killed process left there is dealt with at the next open."""
+        self.log = base / "log"
+        """Append-only event files by month."""
 
     def index_size_mb(self) -> float:
         """Size of the SQLite index in megabytes; 0 where there is none."""
         return round(self.database.stat().st_size / 1e6, 3) if self.database.exists() else 0.0
-
-    @property
-    def unfinished(self) -> Path:
-        """Files on their way in or out; what a killed process left there is dealt with at the next open."""
-        return self.base / ".tmp"
-
-    @property
-    def log(self) -> Path:
-        """Append-only event files by month."""
-        return self.base / "log"
 
     def chunk_path(self, chunk_id: str, created_at: str) -> str:
         """Relative path of an active chunk: ``chunks/YYYY-MM/ID.json``."""
