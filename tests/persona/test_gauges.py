@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from rlm_mem.errors import InvalidConfig, NotFoundError
-from rlm_mem.persona import Library, parse_gauge, render_gauge
+from rlm_mem.persona import Library, library, parse_gauge, render_gauge
 from rlm_mem.persona.boxes import cut, left, right, steady, wrap
 
 FIGURES = {
@@ -192,3 +192,12 @@ def test_what_terminals_disagree_about_is_made_plain() -> None:
     assert steady("👨‍👩‍👧 🇩🇪 👍🏽 ❤️ 1️⃣") == "👨 DE 👍 ❤ 1"
     assert steady("a\x1b[2J\u202eb\nc\ud800") == "a[2Jb c"
     assert steady("e\u0301") == "é"
+
+
+def test_a_gauge_that_the_package_brings_is_found_whatever_the_case_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "walnut.md").write_text("```gauge\nWALNUT\n```\n", encoding="utf-8")
+    monkeypatch.setattr(library, "_package", lambda kind: [tmp_path / "walnut.md"])
+    assert Library().gauges() == ["WALNUT"]
+    assert Library().gauge("walnut").name == "WALNUT"
