@@ -121,6 +121,9 @@ class RecallConfig:
     max_model_calls: int = _ranged(50, 1, 1_000_000)
     max_tokens: int = _ranged(0, 0, 1_000_000_000)  # 0: no limit
     max_usd: float = _ranged(0.0, 0.0, 1_000_000.0)  # 0: no limit
+    max_sub_calls: int = _ranged(0, 0, 1_000_000)  # of llm_query, beside the budget of the run; 0: no limit
+    max_sub_tokens: int = _ranged(0, 0, 1_000_000_000)
+    max_sub_usd: float = _ranged(0.0, 0.0, 1_000_000.0)
     trajectories: bool = True
     keep_trajectory_days: int = _ranged(90, 0, 36_500)  # 0: keep for good
     scaffold: str = _one_of(
@@ -134,6 +137,7 @@ class LLMConfig:
     """Which model writes the programs. Keys are never settings: environment or keyring only."""
 
     model: str = "offline"
+    sub_model: str = ""  # answers llm_query in programs; empty: the model that writes them
     base_url: str = ""
     timeout_seconds: float = _ranged(60.0, 0.1, 3600.0)
     retries: int = _ranged(2, 0, 20)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
     from rlm_mem.recall.trajectory import TrajectoryInfo
+    from rlm_mem.recall.trajectory_export import ExportedRun
     from rlm_mem.recall.turn import LoopStep
     from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.store.core.answers import SyncReport
@@ -193,6 +194,7 @@ class Memory:
         self,
         question: str,
         *,
+        result: Any = None,
         limits: Limits | None = None,
         engine: str | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
@@ -203,6 +205,8 @@ class Memory:
         """Answer a question by a program that the model writes.
 
         Args:
+            result: the form of the answer: a msgspec Struct, a dataclass, a pydantic model, or a JSON Schema as a dict.
+                ``value`` of the result is then of this type.
             limits: budgets of this recall; None: the configured ones.
             engine: ``monty`` or ``cpython``; None: the configured one.
             functions: further read-only functions for the program, by name.
@@ -220,13 +224,13 @@ class Memory:
         operation = RecallOperation(
             self.store, self.llm, engine=engine, functions={**self.continuum.functions(), **(functions or {})}
         )
-        result = operation.recall(question, limits=limits, on_step=on_step, on_text=on_text)
+        found = operation.recall(question, result=result, limits=limits, on_step=on_step, on_text=on_text)
         if max_tokens is not None:
-            texts = texts_within([source.excerpt for source in result.sources], max_tokens)
-            result.sources = [
-                replace(source, excerpt=text) for source, text in zip(result.sources, texts, strict=False)
+            texts = texts_within([source.excerpt for source in found.sources], max_tokens)
+            found.sources = [
+                replace(source, excerpt=text) for source, text in zip(found.sources, texts, strict=False)
             ]
-        return result
+        return found
 
     def reason(
         self,
@@ -252,8 +256,13 @@ class Memory:
         config: Config | None = None,
         engine: str | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        keep: bool = False,
+        result: Any = None,
     ) -> RecallSession:
-        """Open a recall in which the caller is the model: no key is needed (see ``RecallSession``)."""
+        """Open a recall in which the caller is the model: no key is needed (see ``RecallSession``).
+
+        With ``keep`` its variables stay for further questions (``ask``); ``result`` is as for :meth:`recall`.
+        """
         from rlm_mem.recall.host_session import recall_session
 
         return recall_session(
@@ -264,6 +273,8 @@ class Memory:
             config=config,
             engine=engine,
             functions={**self.continuum.functions(), **(functions or {})},
+            keep=keep,
+            result=result,
         )
 
     def receipt(
@@ -527,6 +538,27 @@ class Memory:
         from rlm_mem.recall.trajectory import list_trajectories
 
         return list_trajectories(self.store, operation=operation, since=since, until=until, limit=limit)
+
+    def export_trajectories(
+        self,
+        *,
+        fields: Sequence[str] | None = None,
+        operation: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> Iterator[ExportedRun]:
+        """Recorded runs as plain data for training, newest first; keys and passwords in them are hidden.
+
+        Args:
+            fields: of :data:`rlm_mem.recall.trajectory_export.FIELDS`; None: all.
+            operation, since, until: as for :meth:`trajectories`.
+
+        Raises:
+            InputError: there is no such field.
+        """
+        from rlm_mem.recall.trajectory_export import export_trajectories
+
+        return export_trajectories(self.store, fields=fields, operation=operation, since=since, until=until)
 
     def costs(self, *, since: str | None = None, until: str | None = None) -> list[CostLine]:
         """What recalls cost, by day, model and operation, the oldest day first."""

@@ -104,7 +104,7 @@ PANELS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         (
             ("costs", "Show what recalls cost, by day, model and operation."),
             ("events", "Show the audit log: when, who, what, and which chunk."),
-            ("trajectories", "The recorded steps of recalls: list, show, replay."),
+            ("trajectories", "The recorded steps of recalls: list, show, replay, export."),
         ),
     ),
     (

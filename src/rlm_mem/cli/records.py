@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,10 +46,13 @@ TrajectoryId = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this module."""
-    group = typer.Typer(help="The recorded steps of recalls: list, show, replay.", no_args_is_help=True)
+    group = typer.Typer(
+        help="The recorded steps of recalls: list, show, replay, export.", no_args_is_help=True
+    )
     group.command("list")(trajectories_list)
     group.command("show")(trajectories_show)
     group.command("replay")(trajectories_replay)
+    group.command("export")(trajectories_export)
     app.add_typer(group, name="trajectories", rich_help_panel=PANEL)
     app.command("costs", rich_help_panel=PANEL)(costs)
     app.command("events", rich_help_panel=PANEL)(events)
@@ -146,6 +151,44 @@ def _figures(outcome: dict[str, Any]) -> str:
         f"error: {outcome['error']}" if outcome["error"] else "",
     ]
     return " · ".join(part for part in parts if part)
+
+
+def trajectories_export(
+    ctx: typer.Context,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE", help="A new file; else standard output.")
+    ] = None,
+    file_format: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="jsonl: one JSON object a line.")
+    ] = "jsonl",
+    fields: Annotated[
+        str | None,
+        typer.Option("--fields", metavar="A,B", help="Only these, for example question,messages,answer."),
+    ] = None,
+    operation: Annotated[
+        str | None, typer.Option("--operation", metavar="NAME", help="Only recall, reason or session.")
+    ] = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    brain: options.Brain = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """Write the recorded runs as data for training; keys and passwords in them are hidden."""
+    if file_format != "jsonl":
+        raise InvalidQuery(f"there is no format {file_format!r:.40}", hint="use --format jsonl")
+    chosen = None if fields is None else [name.strip() for name in fields.split(",")]
+    with open_memory(ctx, brain, namespace) as memory:
+        runs = memory.export_trajectories(fields=chosen, operation=operation, since=since, until=until)
+        lines = (json.dumps(run, ensure_ascii=False) + "\n" for run in runs)
+        if to is None:
+            for line in lines:
+                typer.echo(line, nl=False)
+            return
+        try:
+            with to.open("x", encoding="utf-8", errors="backslashreplace") as file:
+                file.writelines(lines)
+        except FileExistsError:
+            raise InvalidQuery(f"{to} exists already", hint="name a new file") from None
 
 
 def trajectories_replay(

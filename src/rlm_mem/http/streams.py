@@ -19,7 +19,7 @@ from rlm_mem.http.encoding import encode
 from rlm_mem.http.limits import BodyTooLarge
 from rlm_mem.http.openapi import document
 from rlm_mem.interchange import export_store
-from rlm_mem.operations.asking import AskRequest, RunEventOut, RunEvents, limits_of, run_out
+from rlm_mem.operations.asking import AskRequest, RecallRequest, RunEventOut, RunEvents, limits_of, run_out
 from rlm_mem.operations.fitting import fitted
 from rlm_mem.operations.moving import MOST_UPLOAD_BYTES, ExportQuery, Imported, ImportQuery, import_file
 from rlm_mem.operations.operation import EVENT_STREAM
@@ -158,7 +158,8 @@ async def _ask(exchange: Exchange, operation: RunKind) -> Response:
     given: AskRequest = exchange.given
     state = exchange.state
     limits = await state.work(lambda memory: limits_of(memory, given.limits))
-    run = state.runs.start(operation, given.question, limits)
+    schema = given.schema if isinstance(given, RecallRequest) else None
+    run = state.runs.start(operation, given.question, limits, schema)
     if given.background:
         return Response(
             encode(run_out(run)),

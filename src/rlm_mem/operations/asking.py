@@ -31,6 +31,7 @@ from rlm_mem.operations.types import (
     Line,
     Question,
     Request,
+    ResultForm,
     Tags,
     Time,
     TypeFilter,
@@ -51,6 +52,7 @@ __all__ = [
     "RunEventOut",
     "RunEvents",
     "RunOut",
+    "RecallRequest",
     "limits_of",
     "run_out",
 ]
@@ -135,6 +137,12 @@ class AskRequest(Bounded, kw_only=True):
     background: Annotated[
         bool, Meta(description="Answer at once (202) with the run, which goes on whoever listens.")
     ] = False
+
+
+class RecallRequest(AskRequest, kw_only=True):
+    """A question to the memory, and the form of its answer."""
+
+    schema: ResultForm | None = None
 
 
 class RunOut(MayBeCut):
@@ -226,6 +234,7 @@ class RecallArguments(Bounded, kw_only=True):
         ]
         | None
     ) = None
+    schema: ResultForm | None = None
 
 
 class ReasonArguments(Bounded, kw_only=True):
@@ -369,7 +378,10 @@ def _newest(chunk: Chunk) -> SearchHit:
 def _recall(context: Context, request: RecallArguments) -> CitedAnswer:
     limits = limits_of(context.memory, Budgets(seconds=request.max_seconds))
     return cited_answer(
-        context, context.memory.recall(request.question, limits=limits, on_step=on_step(context))
+        context,
+        context.memory.recall(
+            request.question, result=request.schema, limits=limits, on_step=on_step(context)
+        ),
     )
 
 
@@ -418,7 +430,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/recall", "recall", "Answer a question by programs that the model writes.", _GROUP,
-        request=AskRequest, response=RecallAnswer, others={202: RunOut}, media=_STREAM, description=_LIVE,
+        request=RecallRequest, response=RecallAnswer, others={202: RunOut}, media=_STREAM, description=_LIVE,
         links=_BEGUN,
         tool=Tool(
             name="recall",

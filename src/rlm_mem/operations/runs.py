@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -128,7 +128,9 @@ class LiveRun:
 
     # --- running ---------------------------------------------------------------------------------------
 
-    def carry_out(self, memory: Callable[[], Memory], limits: Limits | None) -> None:
+    def carry_out(
+        self, memory: Callable[[], Memory], limits: Limits | None, schema: Mapping[str, Any] | None = None
+    ) -> None:
         """Run to the end, in the calling thread; whatever goes wrong becomes the last event."""
         try:
             self._check()
@@ -137,7 +139,11 @@ class LiveRun:
             with stopped_by(self._given_up):
                 if self.operation == "recall":
                     result = opened.recall(
-                        self.question, limits=limits, on_step=self._on_step, on_text=self._on_text
+                        self.question,
+                        result=schema,
+                        limits=limits,
+                        on_step=self._on_step,
+                        on_text=self._on_text,
                     )
                 else:
                     result = opened.reason(self.question, limits=limits, on_step=self._on_step)
@@ -215,8 +221,20 @@ class RunRegistry:
         self._runs: OrderedDict[str, LiveRun] = OrderedDict()
         self._guard = threading.Lock()
 
-    def start(self, operation: RunKind, question: str, limits: Limits | None = None) -> LiveRun:
+    def start(
+        self,
+        operation: RunKind,
+        question: str,
+        limits: Limits | None = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> LiveRun:
         """Begin a run; it goes on whoever listens.
+
+        Args:
+            operation: ``recall`` or ``reason``.
+            question: in words.
+            limits: its budgets; None: as configured.
+            schema: the form of a recall's answer, as a JSON Schema.
 
         Raises:
             ConflictError: too many wait already.
@@ -231,7 +249,7 @@ class RunRegistry:
             for name in ended[: max(0, len(self._runs) + 1 - self._keep)]:
                 del self._runs[name]
             self._runs[run.id] = run
-        self._pool.submit(run.carry_out, self._memory, limits)
+        self._pool.submit(run.carry_out, self._memory, limits, schema)
         return run
 
     def get(self, run_id: str) -> LiveRun:

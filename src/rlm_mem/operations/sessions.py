@@ -11,7 +11,15 @@ from rlm_mem.operations.asking import Budgets, limits_of
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, answer_of, cited_answer
-from rlm_mem.operations.types import QUESTION_NAMES, Confidence, Handle, LongText, ManyIds, Question
+from rlm_mem.operations.types import (
+    QUESTION_NAMES,
+    Confidence,
+    Handle,
+    LongText,
+    ManyIds,
+    Question,
+    ResultForm,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,16 +34,23 @@ A = TypeVar("A")
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
+_KEEP = "Keep the variables after the answer, for a further question with this handle."
+_GO_ON = "A recall opened with keep that has its answer: the question goes to the same sandbox."
+
+
 class OpenArguments(Bounded, kw_only=True):
     """A question that an agent's own programs will answer."""
 
     question: Annotated[Question, Meta(description="The question, in words.")]
+    keep: Annotated[bool, Meta(description=_KEEP)] = False
+    handle: Annotated[Handle, Meta(description=_GO_ON)] | None = None
 
 
 class OpenRequest(OpenArguments):
     """A question that the caller's own programs will answer."""
 
     limits: Budgets = field(default_factory=Budgets)
+    schema: ResultForm | None = None
 
 
 class SessionOut(MayBeCut):
@@ -100,9 +115,16 @@ def _answer(result: Any) -> RecallAnswer:
 
 def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
     # An agent gets no model of its own for sub-calls: it reads what its programs print.
-    limits = limits_of(context.memory, request.limits) if isinstance(request, OpenRequest) else None
-    session = context.memory.recall_session(request.question, limits=limits)
-    handle = context.handles.add(session)
+    if request.handle is not None:
+        handle = request.handle
+        session = context.handles.get(handle)
+        session.ask(request.question)
+    else:
+        more: dict[str, Any] = {}
+        if isinstance(request, OpenRequest):
+            more = {"limits": limits_of(context.memory, request.limits), "result": request.schema}
+        session = context.memory.recall_session(request.question, keep=request.keep, **more)
+        handle = context.handles.add(session)
     opened = SessionOut(
         handle, session.schema, session.opening, session.hit_scores, context.handles.idle_seconds
     )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from rlm_mem.chunk import Chunk, format_time
 from rlm_mem.operations.fitting import MayBeCut
@@ -195,6 +195,7 @@ class RecallAnswer(MayBeCut):
         sources: for each of ``chunk_ids``: id, date, first words, and the excerpt that bears on the question.
         method: ``programs`` of the model; ``scaffolded``, where it could write none and read what was found for it;
             ``offline``, where that did not hold either. ``note`` says why.
+        value: the answer in the form that the request's schema asks for; null without one.
     """
 
     answer: str | None
@@ -213,6 +214,7 @@ class RecallAnswer(MayBeCut):
     sources: list[dict[str, str]]
     method: Method = "programs"
     note: str = ""
+    value: Any = None
 
 
 class PathStep(Struct):
@@ -266,6 +268,7 @@ def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusi
             sources=[asdict(one) for one in result.sources],
             method=result.method,
             note=result.note,
+            value=to_builtins(result.value),
         )
     return Conclusion(
         conclusion=result.conclusion,
@@ -310,6 +313,7 @@ class CitedAnswer(MayBeCut):
     trajectory_id: str
     sources: list[CitedMemory]
     note: str = ""
+    value: Any = None
 
 
 class CitedConclusion(MayBeCut):
@@ -375,4 +379,5 @@ def cited_answer(context: Context, result: RecallResult) -> CitedAnswer:
         trajectory_id=result.trajectory.id,
         sources=sources(context, result.chunk_ids, {one.chunk_id: one.excerpt for one in result.sources}),
         note=result.note,
+        value=to_builtins(result.value),
     )

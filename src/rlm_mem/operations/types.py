@@ -131,6 +131,10 @@ ChunkId = Annotated[
 ManyIds = Annotated[
     list[ChunkId], Meta(max_length=100, description="Ids of the memories that the answer rests on.")
 ]
+ResultForm = Annotated[
+    dict[str, Any],
+    Meta(description="A JSON Schema that the answer has to fit; it is then given as value, too."),
+]
 ChunkType = Annotated[
     str,
     Meta(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from rlm_mem.errors import ModelUnavailable, SessionComplete
+from rlm_mem.errors import ModelUnavailable, SessionBusy, SessionComplete
 from rlm_mem.models.base import Completion, Options, Prompt, as_messages
 from rlm_mem.models.budget import Budget, Limits
 from rlm_mem.recall.loop import LoopResult
@@ -22,6 +22,7 @@ from rlm_mem.recall.quoting import ShownData
 from rlm_mem.recall.recall import RecallResult, recall_result
 from rlm_mem.recall.recorder import RecordedLLM
 from rlm_mem.recall.repl_session import REPLSession
+from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.run import HostFunctions, Run, Runner, check_query, limits_from
 from rlm_mem.recall.turn import LoopStep, error_hint, first_ids, make_step, run_programs
 from rlm_mem.sandbox.final import check_final
@@ -104,41 +105,64 @@ class RecallSession:
         result: the RecallResult once finished, else None.
     """
 
-    def __init__(self, runner: Runner, query: str, limits: Limits) -> None:
-        self.query = check_query(query)
-        has_model = not isinstance(runner.llm, _HostWithoutModel)
-        self.schema = instructions(runner.functions, model=has_model)
-        self.result: RecallResult | None = None
+    def __init__(
+        self,
+        runner: Runner,
+        query: str,
+        limits: Limits,
+        *,
+        keep: bool = False,
+        form: ResultSchema | None = None,
+    ) -> None:
         self._runner = runner
-        self._stopwatch = _Stopwatch()
+        self._limits = limits
+        self._keep = keep
+        self._form = form
+        self._has_model = not isinstance(runner.llm, _HostWithoutModel)
+        self.schema = instructions(runner.functions, model=self._has_model)
         self._lock = threading.Lock()
+        self._session: REPLSession | None = None
+        self._begin(query)
+
+    def _begin(self, query: str) -> None:
+        """Open the first or another question."""
+        runner, limits = self._runner, self._limits
+        self.query = check_query(query)
+        self.result: RecallResult | None = None
+        self._stopwatch = _Stopwatch()
         self._steps: list[LoopStep] = []
         self._evidence: dict[str, None] = {}
         self._stopped_by: str | None = None
         self._budget = Budget(limits, self._stopwatch)
-        self._opening = runner.opening(self.query)
+        self._opening = runner.opening(self.query, self._form.task if self._form is not None else "")
         self.opening = self._opening.render()
         self._shown = ShownData(self.schema)
         self._shown.add(self.opening)
         self.hits = [dict(hit) for hit in self._opening.hits]
         self.store_summary = dict(self._opening.store)
         self._recorder = runner.recorder(self.query, "session", "host", limits)
+        if self._form is not None:
+            self._recorder.trajectory.result_schema = self._form.json_schema
         self._recorder.begin(self.store_summary, self.hits)
         self.id = self._recorder.trajectory.id
         recorded = RecordedLLM(runner.llm, self._recorder)
-        self._session = REPLSession(
-            runner.store,
-            recorded,
-            timeout_seconds=runner.config.sandbox.timeout_seconds,
-            max_depth=runner.config.recall.max_depth,
-            functions=runner.functions,
-            engine=runner.engine,
-            budget=self._budget,
-            query=self.query,
-            config=runner.config,
-        )
-        self._session.named_models = has_model
-        self._session.__enter__()
+        if self._session is None:
+            self._session = REPLSession(
+                runner.store,
+                recorded,
+                timeout_seconds=runner.config.sandbox.timeout_seconds,
+                max_depth=runner.config.recall.max_depth,
+                functions=runner.functions,
+                engine=runner.engine,
+                budget=self._budget,
+                query=self.query,
+                config=runner.config,
+                accept=None if self._form is None else self._form.value_of,
+            )
+            self._session.named_models = self._has_model
+            self._session.__enter__()
+        else:
+            self._session.next_question(self.query, self._budget, recorded)
         self._session.shown(self._opening.hit_ids)
 
     @property
@@ -154,7 +178,7 @@ class RecallSession:
             BudgetError: a budget had ended the session before this program.
         """
         with self._lock, self._stopwatch:
-            if self.result is not None:
+            if self.result is not None or self._session is None:
                 raise SessionComplete("the recall session has ended", hint="open a new recall_session")
             self._budget.start_iteration()
             ran = run_programs(self._session, [code], self._shown)
@@ -213,16 +237,38 @@ class RecallSession:
         with self._lock:
             if self.result is not None:
                 return self.result
-            final = self._session.check_cited(
+            assert self._session is not None
+            final = self._session.accepted(
                 check_final(answer, chunk_ids if isinstance(chunk_ids, str) else list(chunk_ids), confidence)
             )
             return self._end(final.answer, final.chunk_ids, final.confidence, concluded=True)
 
+    def ask(self, question: str) -> None:
+        """Take another question in the same sandbox: what earlier programs defined stays.
+
+        ``id``, ``query``, ``opening``, ``hits`` and ``result`` are then those of the new question, which has a
+        trajectory and the whole budgets of its own.
+
+        Raises:
+            SessionComplete: the session was closed, or was not opened with ``keep``.
+            SessionBusy: the question before has no answer yet.
+            InvalidQuery: the question is empty.
+        """
+        with self._lock:
+            if self._session is None:
+                raise SessionComplete(
+                    "the recall session has ended, and kept no variables", hint="open it with keep=True"
+                )
+            if self.result is None:
+                raise SessionBusy("the question before has no answer yet", hint="finish it, or call close")
+            self._begin(check_query(question))
+
     def close(self) -> None:
-        """End the session without an answer; does nothing when it has ended."""
+        """End the session, without an answer if it has none; does nothing when it has ended."""
         with self._lock:
             if self.result is None:
                 self._end(None, (), None, concluded=False)
+            self._leave()
 
     def __enter__(self) -> RecallSession:
         return self
@@ -244,10 +290,17 @@ class RecallSession:
             evidence=first_ids(self._evidence),
             stopped_by=None if concluded else self._stopped_by,
         )
-        self._session.__exit__(None, None, None)
+        if not self._keep:
+            self._leave()
         run = Run(loop, self._opening, loop.evidence, self._budget.spent(), self._recorder)
-        self.result = recall_result(self._runner.store, run)
+        self.result = recall_result(self._runner.store, run, self._form)
         return self.result
+
+    def _leave(self) -> None:
+        """Give the worker back; the variables are gone."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.__exit__(None, None, None)
 
 
 def recall_session(
@@ -259,6 +312,8 @@ def recall_session(
     config: Config | None = None,
     functions: HostFunctions | None = None,
     engine: str | None = None,
+    keep: bool = False,
+    result: Any = None,
 ) -> RecallSession:
     """Open a host-driven recall.
 
@@ -271,9 +326,13 @@ def recall_session(
             can read what a program prints.
         config, functions, engine: as for :class:`~rlm_mem.recall.recall.RecallOperation`.
 
+        keep: keep the variables after an answer, for :meth:`RecallSession.ask`; the session then has to be closed.
+        result: the form of the answer, as for :meth:`~rlm_mem.recall.recall.RecallOperation.recall`.
+
     Raises:
         InvalidQuery: the question is empty.
     """
+    form = None if result is None else ResultSchema(result)
     runner = Runner(
         store,
         _HostWithoutModel() if llm is None else llm,
@@ -286,4 +345,4 @@ def recall_session(
         usual = limits_from(runner.config.recall)
         # A host looks at smaller pieces than a model that pays for every turn.
         limits = replace(usual, iterations=None if usual.iterations is None else 3 * usual.iterations)
-    return RecallSession(runner, query, limits)
+    return RecallSession(runner, query, limits, keep=keep, form=form)

@@ -6,12 +6,13 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from rlm_mem.errors import InputError, ModelError
-from rlm_mem.models.base import Completion, Usage, estimate_usage
+from rlm_mem.errors import InputError, ModelError, ModelRefused
+from rlm_mem.models.base import Completion, Usage, as_messages, estimate_usage
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.programs import MAX_REPLY_CHARS
 from rlm_mem.recall.prompts import fenced
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
     from rlm_mem.models.base import LLM, Options, Prompt
     from rlm_mem.models.budget import Budget, Reservation
 
-__all__ = ["AdmittedCall", "ModelCalls", "StoppableModel", "admit", "bounded_reply", "complete"]
+__all__ = [
+    "AdmittedCall", "ModelCalls", "StoppableModel", "SubModel", "admit", "bounded_reply", "complete", "in_parallel",
+]  # fmt: skip
+
+T = TypeVar("T")
 
 MAX_PARALLEL = 8
 MAX_BATCH = 200
@@ -97,6 +102,54 @@ def _estimated(completion: Completion, prompt_tokens: int) -> Usage:
     """The usage of a call whose model did not report its prompt."""
     said = completion.usage.output_tokens or estimate_usage("", completion.text).output_tokens
     return replace(completion.usage, input_tokens=prompt_tokens, output_tokens=said, estimated=True)
+
+
+def in_parallel(function: Callable[..., T], items: Sequence[tuple[Any, ...]], most: int) -> list[T]:
+    """Call a function with each of several sets of arguments, some at a time; the results in their order.
+
+    The threads are daemons: a batch that nobody waits for any longer must not hold up the end of the process.
+
+    Args:
+        function: what to call; it runs in a copy of the caller's context.
+        items: the arguments of each call.
+        most: calls at a time.
+
+    Raises:
+        BaseException: what the first call that failed raised; calls that had not begun by then are not made.
+    """
+    results: list[Any] = [None] * len(items)
+    waiting = list(reversed(range(len(items))))
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        while not failures:
+            try:
+                number = waiting.pop()
+            except IndexError:
+                return
+            try:
+                results[number] = function(*items[number])
+            except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+                failures.append(error)
+
+    threads = [
+        threading.Thread(
+            target=copy_context().run, args=(with_current_context(work),), name="rlm-mem-llm", daemon=True
+        )
+        for _ in range(min(most, len(items)))
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException as error:
+        # Ctrl-C while waiting: what has not begun is left out.
+        failures.append(error)
+        raise
+    if failures:
+        raise failures[0]
+    return results
 
 
 class ModelCalls:
@@ -187,8 +240,7 @@ class ModelCalls:
             except ModelError as error:
                 return f"ERROR: {error}"
 
-        with ThreadPoolExecutor(min(MAX_PARALLEL, len(calls)), "rlm-mem-llm") as workers:
-            return list(workers.map(with_current_context(answer), texts, calls))
+        return in_parallel(answer, list(zip(texts, calls, strict=True)), MAX_PARALLEL)
 
     def _admit(self, text: str) -> AdmittedCall:
         if self._counts_iterations:
@@ -230,6 +282,68 @@ class StoppableModel:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
+
+
+class SubModel:
+    """The model of sub-calls, with a budget of its own beside that of the run.
+
+    Args:
+        model: an LLM.
+        config: ``recall.max_sub_calls``, ``max_sub_tokens`` and ``max_sub_usd``; 0 means no limit.
+    """
+
+    def __init__(self, model: LLM, config: Config) -> None:
+        self._model = model
+        self._limits = config.recall
+        self._answer_tokens = config.llm.max_tokens
+        self._lock = threading.Lock()
+        self._calls = self._tokens = 0
+        self._usd = self._dearest = Decimal(0)
+        self._unpriced = False
+        self.name = model.name
+
+    def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
+        """Answer as the model does.
+
+        Raises:
+            ModelRefused: the budget of sub-calls is used up; the program is told, and may go on without.
+        """
+        expected = sum(len(one.content) for one in as_messages(messages)) // 4
+        expected += options.get("max_tokens") or self._answer_tokens
+        with self._lock:
+            self._check(expected)
+            dearest = self._dearest
+            self._calls += 1
+            self._tokens += expected
+            self._usd += dearest
+        spent, cost = 0, Decimal(0)
+        try:
+            completion = self._model.complete(messages, **options)
+            spent, priced = completion.usage.total_tokens, completion.cost
+            cost = priced or Decimal(0)
+            self._unpriced = self._unpriced or priced is None
+        finally:
+            with self._lock:
+                self._tokens += spent - expected
+                self._usd += cost - dearest
+                self._dearest = max(self._dearest, cost)
+        return completion
+
+    def _check(self, expected: int) -> None:
+        limits = self._limits
+        used = ""
+        if limits.max_sub_calls and self._calls >= limits.max_sub_calls:
+            used = f"all {limits.max_sub_calls:,} calls"
+        elif limits.max_sub_tokens and self._tokens + expected > limits.max_sub_tokens:
+            used = f"nearly all of {limits.max_sub_tokens:,} tokens"
+        elif limits.max_sub_usd and self._unpriced:
+            used = "a call without a known price"
+        elif limits.max_sub_usd and float(self._usd + self._dearest) > limits.max_sub_usd:
+            used = f"nearly all of {limits.max_sub_usd:g} dollars"
+        if used:
+            raise ModelRefused(
+                f"the budget of sub-calls is used up: {used}", hint="Read what you have, and call FINAL."
+            )
 
 
 def bounded_reply(completion: Completion) -> Completion:

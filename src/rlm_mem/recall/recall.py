@@ -12,6 +12,7 @@ from rlm_mem.models.budget import Limits
 from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.observing import record_recall
 from rlm_mem.recall.outcome import Method, OutcomeWord, outcome_word
+from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.run import Run, RunOperation
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.recall.turn import LoopStep
@@ -95,6 +96,7 @@ class RecallResult:
         method: ``programs`` that the model wrote; ``scaffolded``: it read what built-in programs found; ``offline``:
             the offline model took over, since the model could do neither.
         note: why ``method`` is not ``programs``; else empty.
+        value: the answer in the form that was asked for with ``result``; None without one.
     """
 
     content: str | None
@@ -112,6 +114,7 @@ class RecallResult:
     sources: list[Source] = field(default_factory=list)
     method: Method = "programs"
     note: str = ""
+    value: Any = None
 
     def __str__(self) -> str:
         text = described(self.content, self.outcome, self.sources, self.confidence, self.stopped_by)
@@ -138,6 +141,7 @@ class RecallOperation(RunOperation):
         self,
         query: str,
         *,
+        result: Any = None,
         limits: Limits | None = None,
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: Callable[[str], None] | None = None,
@@ -146,21 +150,25 @@ class RecallOperation(RunOperation):
 
         Args:
             query: the question, in words.
+            result: the form of the answer (:class:`~rlm_mem.recall.result_schema.ResultSchema`); ``value`` is then of
+                this type. An answer that does not fit goes back to the model with the reason.
             limits: budgets of this recall only.
             on_step: called after every turn, for live views.
             on_text: called with each piece of the model's replies as it arrives.
 
         Raises:
             InvalidQuery: the question is empty.
+            InputError: ``result`` is no form of answers.
             ModelError: the model failed.
         """
-        run = self._runner.run(query, "recall", limits=limits, on_step=on_step, on_text=on_text)
-        return recall_result(self._runner.store, run)
+        form = None if result is None else ResultSchema(result)
+        run = self._runner.run(query, "recall", limits=limits, form=form, on_step=on_step, on_text=on_text)
+        return recall_result(self._runner.store, run, form)
 
     __call__ = recall
 
 
-def recall_result(store: ChunkStore, run: Run) -> RecallResult:
+def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None) -> RecallResult:
     """Make the result of a finished run: text, chunks, confidence; and close its trajectory."""
     content, named = answer_text(run.loop.answer)
     chunks = existing(store, [*run.loop.chunk_ids, *named])
@@ -193,6 +201,7 @@ def recall_result(store: ChunkStore, run: Run) -> RecallResult:
         seconds=run.spent.seconds,
         standing=[Standing(chunk.id, **standing(chunk)) for chunk in behind],
         sources=_sources(store, trajectory.query, behind),
+        value=None if form is None or content is None else form.value_of(run.loop.answer),
         **run.loop.detail,
         **values,
     )

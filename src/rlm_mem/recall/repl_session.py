@@ -35,6 +35,7 @@ class REPLSession(SandboxSession):
         depth: nesting of this session.
         query: the question, for :meth:`retrieve`.
         on_step: called after each turn of :meth:`retrieve` and of nested sessions.
+        accept: as for :class:`~rlm_mem.sandbox.session.SandboxSession`.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class REPLSession(SandboxSession):
         on_event: Callable[[str, Any], None] | None = None,
         config: Config | None = None,
         on_step: Callable[[LoopStep], None] | None = None,
+        accept: Callable[[Any], Any] | None = None,
     ) -> None:
         check_positive("max_iterations", max_iterations)
         if max_depth < 0 or depth < 0:
@@ -69,6 +71,7 @@ class REPLSession(SandboxSession):
             engine=engine,
             on_event=on_event,
             config=config,
+            accept=accept,
         )
         self.llm_client = llm_client
         self.max_iterations = max_iterations
@@ -132,6 +135,19 @@ class REPLSession(SandboxSession):
             SessionBusy: a program runs; :meth:`cancel` ends it.
         """
         super().reset()
+        self._open_account(self.max_iterations)
+
+    def next_question(self, query: str, budget: Budget, llm_client: Any) -> None:
+        """Take another question with the names of the earlier programs, under a budget of its own.
+
+        Raises:
+            SessionBusy: a program runs.
+        """
+        self.reopen()
+        self.query = query
+        self.llm_client = llm_client
+        self._given_budget = budget
+        self._check = budget.check
         self._open_account(self.max_iterations)
 
     def _drive(self, question: str) -> LoopResult:

@@ -20,6 +20,7 @@ from rlm_mem.models.secrets import redact
 from rlm_mem.recall.grounding import answer_text
 from rlm_mem.recall.loop import output_limit
 from rlm_mem.recall.quoting import QuotedProgram
+from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.run import Runner
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
 from rlm_mem.recall.turn import LoopStep, make_step, run_programs
@@ -193,13 +194,15 @@ class Replayer:
             )
         )
         self._runs = _by_run(recorded.steps)
+        self._form = None if recorded.result_schema is None else ResultSchema(recorded.result_schema)
 
     def play(self, question: str, depth: int) -> Final | None:
         """Run the recorded programs of one session; a question that was asked twice has two records."""
         self._budget.enter(depth)
         queue = self._runs.get((question, depth))
         steps = queue.popleft() if queue else []
-        with self.open_session(lambda question: self._sub_question(question, depth + 1)) as session:
+        accept = self._form.value_of if self._form is not None and depth == 0 else None
+        with self.open_session(lambda question: self._sub_question(question, depth + 1), accept) as session:
             for then in steps:
                 self.before(session, then)
                 # Ids that stand in an accepted program were taken from an opening, which is not built again.
@@ -225,9 +228,11 @@ class Replayer:
                     break
             return session.final
 
-    def open_session(self, sub_question: Callable[[str], dict[str, Any]]) -> SandboxSession:
+    def open_session(
+        self, sub_question: Callable[[str], dict[str, Any]], accept: Callable[[Any], Any] | None
+    ) -> SandboxSession:
         """A session for the programs of one question."""
-        return self._runner.session(self._budget, self._llm, sub_question)
+        return self._runner.session(self._budget, self._llm, sub_question, accept=accept)
 
     def before(self, session: SandboxSession, then: LoopStep) -> None:
         """Called before the programs of a turn run."""

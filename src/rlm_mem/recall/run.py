@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +15,7 @@ from rlm_mem.models.base import LLM
 from rlm_mem.models.budget import Budget, Limits, Spent
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.loop import Loop, LoopResult
-from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
+from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
 from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
 from rlm_mem.recall.recorder import RecordedLLM, TrajectoryRecorder, error_text
 from rlm_mem.recall.trajectory import prune_trajectories
@@ -24,12 +25,15 @@ from rlm_mem.sandbox.stopping import stop_of_context
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config, RecallConfig
+    from rlm_mem.recall.result_schema import ResultSchema
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Run", "RunOperation", "Runner", "check_query", "limits_from"]
 
 _MAX_QUERY = 10_000
 _FIGURES_SECONDS = 5.0
+MAX_SUB_SESSIONS = 4
+"""Sub-questions of a batch that are answered at the same time."""
 _REPLACEABLE = ("iterations", "model_calls", "tokens", "usd", "repetition")
 """Ends of a run after which the offline model can still take over from a model whose replies did not all run."""
 
@@ -127,6 +131,7 @@ class Runner:
         limits: Limits | None = None,
         task: str = "",
         fallback: LLM | None = None,
+        form: ResultSchema | None = None,
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: OnText = None,
     ) -> Run:
@@ -138,6 +143,7 @@ class Runner:
             llm: writes the programs instead of the runner's model.
             limits: budgets of this run.
             task: what kind of answer is wanted.
+            form: what an answer has to fit.
             fallback: takes over from a model whose replies do not run; None: the offline model.
             on_step: called after each turn.
             on_text: called with each piece of the model's replies.
@@ -150,21 +156,37 @@ class Runner:
         llm = llm or self.llm
         budget = Budget(limits or self.limits)
         recorder = self.recorder(query, operation, llm.name, budget.limits)
-        recorded = RecordedLLM(llm, recorder)
+        sub_model: LLM = RecordedLLM(self.sub_model(llm), recorder)
+        guard = threading.Lock()
         evidence: dict[str, None] = {}
 
         def record(taken: list[LoopStep], step: LoopStep) -> None:
             taken.append(step)
             recorder.step(step)
-            evidence.update(dict.fromkeys(step.chunks_read))
-            if on_step is not None:
-                on_step(step)
+            with guard:  # sub-questions of a batch end in threads of their own
+                evidence.update(dict.fromkeys(step.chunks_read))
+                if on_step is not None:
+                    on_step(step)
+
+        def open_session(account: Budget, answers: LLM, depth: int) -> SandboxSession:
+            return self.session(
+                account,
+                answers,
+                lambda question: sub_question(question, depth + 1),
+                # Nested batches are answered one by one: each session of a run holds a worker.
+                lambda questions: in_parallel(
+                    lambda question: sub_question(question, depth + 1),
+                    [(question,) for question in questions],
+                    MAX_SUB_SESSIONS if depth == 0 else 1,
+                ),
+                accept=form.value_of if form is not None and depth == 0 else None,
+            )
 
         def drive(
             writer: LLM, opening: Opening, depth: int, account: Budget, taken: list[LoopStep], **more: Any
         ) -> LoopResult:
-            answers = recorded if writer is llm else RecordedLLM(writer, recorder)
-            session = self.session(account, answers, lambda question: sub_question(question, depth + 1))
+            answers = sub_model if writer is llm else RecordedLLM(writer, recorder)
+            session = open_session(account, answers, depth)
             session.shown(opening.hit_ids)
             with session, session.driven() as call_apart:
                 return Loop(
@@ -187,7 +209,7 @@ class Runner:
             """The answer of a scaffolded run, or None and why there is none."""
             from rlm_mem.recall.scaffold import Scaffold  # of use for weak models only
 
-            session = self.session(budget, recorded, lambda question: sub_question(question, depth + 1))
+            session = open_session(budget, sub_model, depth)
             session.shown(opening.hit_ids)
             with session, session.driven() as call_apart:
                 scaffold = Scaffold(
@@ -200,6 +222,7 @@ class Runner:
                     first_turn=len(taken) + 1,
                     on_step=partial(record, taken),
                     on_text=on_text,
+                    form=form if depth == 0 else None,
                 )
                 why = scaffold.run()
                 final = session.final
@@ -272,7 +295,9 @@ class Runner:
             }
 
         budget.start()
-        opening = self.opening(query, task)
+        opening = self.opening(query, f"{task} {form.task}".strip() if form is not None else task)
+        if form is not None:
+            recorder.trajectory.result_schema = form.json_schema
         recorder.begin(opening.store, opening.hits)
         try:
             loop = answer(opening, 0, on_text)
@@ -308,11 +333,22 @@ class Runner:
             prune_trajectories(self.store, settings.keep_trajectory_days)
         return recorder
 
+    def sub_model(self, writer: LLM) -> LLM:
+        """Who answers ``llm_query`` of the programs of ``writer``: the setting ``llm.sub_model``, else ``writer``."""
+        settings = self.config
+        named = settings.llm.sub_model if writer.name != "offline" else ""
+        model = adapt(named, settings) if named else writer
+        limits = settings.recall
+        bounded = limits.max_sub_calls or limits.max_sub_tokens or limits.max_sub_usd
+        return SubModel(model, settings) if bounded else model
+
     def session(
         self,
         budget: Budget,
         llm: LLM,
         sub_question: Callable[[str], dict[str, Any]],
+        sub_questions: Callable[[list[str]], list[Any]] | None = None,
+        accept: Callable[[Any], Any] | None = None,
         kind: type[SandboxSession] = SandboxSession,
     ) -> SandboxSession:
         """A sandbox session of this runner's kind that spends from ``budget``.
@@ -320,6 +356,8 @@ class Runner:
         Args:
             llm: answers ``llm_query``.
             sub_question: answers ``rlm_query``.
+            sub_questions: answers ``rlm_query_batched``; None: one by one.
+            accept: raises InputError for an answer that has not the form that is wanted.
             kind: its class.
         """
         calls = ModelCalls(llm, budget, self.config)
@@ -333,6 +371,8 @@ class Runner:
             timeout_seconds=self.config.sandbox.timeout_seconds,
             engine=self.engine,
             config=self.config,
+            sub_questions=sub_questions,
+            accept=accept,
         )
 
 

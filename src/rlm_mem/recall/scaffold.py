@@ -26,6 +26,7 @@ from rlm_mem.text.analysis import Analyser, get_analyser
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
+    from rlm_mem.recall.result_schema import ResultSchema
     from rlm_mem.sandbox.session import SandboxSession
 
 __all__ = ["MAX_SEARCHES", "READING_SCHEMA", "ModelReading", "Scaffold", "read_reply"]
@@ -95,13 +96,13 @@ class ModelReading:
     """What a model read in the passages.
 
     Attributes:
-        answer: its answer; None when it says that they do not hold it.
+        answer: its answer, a text unless another form was asked for; None when it says that they do not hold it.
         passages: numbers of the passages that the answer rests on.
         search: words that it wants to have looked for, or None.
         error: why the reply cannot be used, or None.
     """
 
-    answer: str | None = None
+    answer: Any = None
     passages: tuple[int, ...] = ()
     search: str | None = None
     error: str | None = None
@@ -117,6 +118,7 @@ class Scaffold:
         first_turn: number of the first turn, for the record.
         on_step: called after each turn.
         on_text: called with each piece of the model's reply as it arrives.
+        form: what the answer has to fit; None: a short text.
     """
 
     def __init__(
@@ -131,7 +133,9 @@ class Scaffold:
         first_turn: int = 1,
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: Callable[[str], None] | None = None,
+        form: ResultSchema | None = None,
     ) -> None:
+        self._form = form
         self._session = session
         self._llm = llm
         self._question = opening.question
@@ -146,6 +150,19 @@ class Scaffold:
         self._analyser = get_analyser(session.config.search.language)
         self._first_turn = first_turn
         self._takes_schema = True
+        self._schema = READING_SCHEMA
+        self._asked = ""
+        if form is not None:
+            wanted = form.json_schema
+            inner = {name: part for name, part in wanted.items() if name not in ("$defs", "definitions")}
+            named = {name: wanted[name] for name in ("$defs", "definitions") if name in wanted}
+            answer = {"anyOf": [inner, {"type": "null"}]}
+            self._schema = (
+                named | READING_SCHEMA | {"properties": READING_SCHEMA["properties"] | {"answer": answer}}
+            )
+            self._asked = (
+                f"The answer fits this JSON Schema, or is null: {json.dumps(wanted, ensure_ascii=False)}\n"
+            )
         self._found: list[dict[str, Any]] = []
         self.steps: list[LoopStep] = []
 
@@ -166,25 +183,25 @@ class Scaffold:
             if not self._found:
                 return "no passage shares a word with the question"
             completion, tokens = self._ask(shown, talk)
-            reading = self._checked(read_reply(completion.text))
+            reading = self._checked(read_reply(completion.text, typed=self._form is not None))
             wanted = (reading.search or "")[:MAX_QUERY_CHARS].strip()
             if reading.error is not None:
                 self._record((), completion, tokens, error=reading.error)
                 if retries == MAX_RETRIES:
                     return f"the model's replies could not be used: {reading.error}"
                 retries += 1
-                talk = [
-                    Message("assistant", completion.text[:1_000] or "(empty reply)"),
-                    Message(
-                        "user", f"That reply cannot be used: {reading.error}. Reply with one JSON object."
-                    ),
-                ]
+                talk = self._told(completion, reading.error)
             elif reading.answer is not None:
                 cited = list(
                     dict.fromkeys(str(self._found[number - 1]["chunk_id"]) for number in reading.passages)
                 )
-                self._record((f"FINAL({reading.answer!r}, {cited!r})\n",), completion, tokens)
-                return None if self._session.final is not None else "the answer was not accepted"
+                step = self._record((f"FINAL({reading.answer!r}, {cited!r})\n",), completion, tokens)
+                if self._session.final is not None:
+                    return None
+                if retries == MAX_RETRIES:
+                    return f"the answer was not accepted: {step.error}"
+                retries += 1
+                talk = self._told(completion, str(step.error))
             elif (
                 wanted and len(queries) < MAX_SEARCHES and wanted.casefold() not in map(str.casefold, queries)
             ):
@@ -194,6 +211,13 @@ class Scaffold:
             else:
                 self._record((), completion, tokens)
                 return "the model found no answer in the passages"
+
+    def _told(self, completion: Completion, why: str) -> list[Message]:
+        """What goes on after a reply that cannot be used."""
+        return [
+            Message("assistant", completion.text[:1_000] or "(empty reply)"),
+            Message("user", f"That reply cannot be used: {why}. Reply with one JSON object."),
+        ]
 
     def _search(self, queries: Sequence[str], completion: Completion, tokens: int = 0) -> str:
         """Run the built-in program; what it printed."""
@@ -211,14 +235,15 @@ class Scaffold:
         messages = [
             Message("system", _SYSTEM),
             Message(
-                "user", f"{fenced('question', self._question)}\n{fenced('passages', shown)}\nReply in JSON."
+                "user",
+                f"{fenced('question', self._question)}\n{fenced('passages', shown)}\n{self._asked}Reply in JSON.",
             ),
             *talk,
         ]
         tokens = sum(len(message.content) for message in messages) // 3 + 8
         if self._takes_schema:
             try:
-                return self._complete(messages, tokens, READING_SCHEMA), tokens
+                return self._complete(messages, tokens, self._schema), tokens
             except ModelRefused:
                 # Some servers refuse what they cannot hold a reply to; the reply is checked in any case.
                 self._takes_schema = False
@@ -250,7 +275,7 @@ class Scaffold:
             " ".join(map(str, (one["date"], one["speaker"] or "", one["text"], *one["before"])))
             for one in texts
         )
-        if not _rests_on(reading.answer, f"{said}\n{self._question}", self._analyser):
+        if not _rests_on(_text_of(reading.answer), f"{said}\n{self._question}", self._analyser):
             return ModelReading(error="its words do not stand in the passages that it names")
         return reading
 
@@ -276,8 +301,13 @@ class Scaffold:
         return step
 
 
-def read_reply(text: str) -> ModelReading:
-    """Read a model's reply: a JSON object, else lines such as ``Answer: …`` and ``Passages: 1, 2``."""
+def read_reply(text: str, *, typed: bool = False) -> ModelReading:
+    """Read a model's reply: a JSON object, else lines such as ``Answer: …`` and ``Passages: 1, 2``.
+
+    Args:
+        text: the reply.
+        typed: the answer may be any JSON; its form is checked elsewhere.
+    """
     data = _json_object(text)
     if data is None:
         data = {
@@ -294,6 +324,8 @@ def read_reply(text: str) -> ModelReading:
     if not known.keys() & {"answer", "search"}:
         return ModelReading(error="it has no field answer")
     answer = known.get("answer")
+    if typed and not isinstance(answer, str | None):
+        return ModelReading(answer=answer, passages=_numbers(known.get("passages", known.get("passage"))))
     if isinstance(answer, list) and all(isinstance(one, str | int | float) for one in answer):
         answer = ", ".join(map(str, answer))
     if answer is not None and not isinstance(answer, str | int | float | bool):
@@ -317,6 +349,15 @@ def read_reply(text: str) -> ModelReading:
         if isinstance(search, str) and search.strip() and not _NOTHING.match(search.strip())
         else None,
     )
+
+
+def _text_of(value: Any) -> str:
+    """The texts and numbers of an answer, on one line."""
+    if isinstance(value, dict):
+        return " ".join(map(_text_of, value.values()))
+    if isinstance(value, list):
+        return " ".join(map(_text_of, value))
+    return "" if value is None or isinstance(value, bool) else str(value)
 
 
 def _json_object(text: str) -> dict[str, Any] | None:

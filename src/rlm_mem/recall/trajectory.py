@@ -117,6 +117,7 @@ class Trajectory:
         operation: ``recall``, ``reason`` or ``session``.
         hits: what the model saw first: the best chunks, with their snippets.
         steps: turns in the order in which they ended; those of sub-questions have a ``depth`` above 0.
+        result_schema: what the answer had to fit, as a JSON Schema, or None.
         path: the file; None when nothing is recorded, or where records are rows of a database.
     """
 
@@ -132,6 +133,7 @@ class Trajectory:
     hits: tuple[dict[str, Any], ...] = ()
     steps: list[LoopStep] = field(default_factory=list)
     calls: list[SubCall] = field(default_factory=list)
+    result_schema: dict[str, Any] | None = None
     outcome: Outcome | None = None
     path: Path | None = None
 

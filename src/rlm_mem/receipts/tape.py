@@ -131,9 +131,11 @@ class CallRecorder(Replayer):
         """The settings of the replay."""
         return self._runner.config
 
-    def open_session(self, sub_question: Callable[[str], dict[str, Any]]) -> SandboxSession:
+    def open_session(
+        self, sub_question: Callable[[str], dict[str, Any]], accept: Callable[[Any], Any] | None
+    ) -> SandboxSession:
         """A session that notes its calls."""
-        return self._runner.session(self._budget, self._llm, sub_question, TapedSession)
+        return self._runner.session(self._budget, self._llm, sub_question, accept=accept, kind=TapedSession)
 
     def before(self, session: SandboxSession, then: LoopStep) -> None:  # noqa: ARG002 - as overridden
         """Begin the notes of a turn."""

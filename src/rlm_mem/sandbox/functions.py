@@ -48,7 +48,7 @@ STORE_FUNCTIONS = (
     "stats",
 )
 
-MODEL_FUNCTIONS = ("llm_query", "llm_query_batched", "rlm_query")
+MODEL_FUNCTIONS = ("llm_query", "llm_query_batched", "rlm_query", "rlm_query_batched")
 FUNCTIONS = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS, "page", "help", "FINAL"))
 """What every session provides under names that a program cannot redefine; a session may provide more."""
 

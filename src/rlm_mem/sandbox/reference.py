@@ -255,6 +255,15 @@ _ALL = (
         model=True,
     ),
     Page(
+        "rlm_query_batched",
+        "rlm_query_batched(questions)",
+        "the same for several questions, answered at once",
+        "At most 20, in order; a question that stands twice is answered once. They share the budget.",
+        'for found in rlm_query_batched(["Where does Ana work?", "Where does Ben work?"]):\n    print(found["answer"])',
+        first=True,
+        model=True,
+    ),
+    Page(
         "FINAL",
         "FINAL(answer, chunk_ids=None, confidence=None)",
         "does not return: it ends the program and the session",

@@ -35,6 +35,8 @@ __all__ = ["SandboxSession", "check_positive"]
 
 MAX_KEPT_CHARS = 400_000
 """Of the output of one program, for its pages."""
+MAX_SUB_QUESTIONS = 20
+"""Of one call of ``rlm_query_batched``."""
 MAX_PROGRAM_CHARS = 64_000
 """A syntax tree takes some 500 bytes of the host per character in the worst case."""
 
@@ -60,6 +62,8 @@ class SandboxSession:
         engine: ``monty`` or ``cpython``; None takes ``sandbox.engine`` of the settings.
         on_event: called with ``("host_call", HostCall)`` and ``("step", StepOutput)``.
         config: settings; None takes the store's.
+        sub_questions: answers ``rlm_query_batched(questions)``, in order; None: one after the other.
+        accept: raises InputError where an answer other than None has not the form that is wanted.
 
     Raises:
         InputError: an argument makes no sense.
@@ -79,6 +83,8 @@ class SandboxSession:
         engine: str | None = None,
         on_event: Callable[[str, Any], None] | None = None,
         config: Config | None = None,
+        sub_questions: Callable[[list[str]], list[Any]] | None = None,
+        accept: Callable[[Any], Any] | None = None,
     ) -> None:
         if chunk_store is None:
             raise InputError("a session needs a store", hint="Pass chunk_store=ChunkStore(folder).")
@@ -89,6 +95,8 @@ class SandboxSession:
         self._ask = ask or _no_model
         self._ask_all = ask_all or _no_model
         self._sub_question = sub_question or _no_model
+        self._sub_questions = sub_questions or (lambda questions: list(map(self._sub_question, questions)))
+        self._accept = accept
         self._check = check
         self._on_event = on_event
         self._host_functions = dict(functions or {})
@@ -134,6 +142,7 @@ class SandboxSession:
         table["llm_query"] = lambda prompt, context=None: self._ask(prompt, context, self.seconds_left())
         table["llm_query_batched"] = lambda prompts: self._ask_all(prompts, self.seconds_left())
         table["rlm_query"] = self._rlm_query
+        table["rlm_query_batched"] = self._rlm_query_batched
         table["FINAL"] = self._call_final
         for name, function in self._host_functions.items():
             if not name.isidentifier() or name.startswith("_") or not callable(function):
@@ -248,13 +257,27 @@ class SandboxSession:
         self._met.update(chunk_ids)
         self._cites_met = True
 
-    def check_cited(self, final: Final) -> Final:
-        """Return ``final`` when the memory holds each chunk that it names, and :meth:`shown` allows it.
+    def accepted(self, final: Final) -> Final:
+        """Return ``final`` when the memory holds each chunk that it names, :meth:`shown` allows it, and it has the form
+        that is wanted.
 
         Raises:
-            InputError: it names others.
+            InputError: it names others, or its answer has another form.
         """
+        if self._accept is not None and final.answer is not None:
+            self._accept(final.answer)
         return check_cited(final, self.chunk_store.exists, self._met if self._cites_met else None)
+
+    def reopen(self) -> None:
+        """Forget the answer and what may be cited, not the names: for another question to the same session.
+
+        Raises:
+            SessionBusy: a program runs.
+        """
+        with self._busy("take another question"):
+            self._final = None
+            self._met.clear()
+            self._cites_met = False
 
     def close(self) -> None:
         """End a running program and give the worker back; the answer stays readable.
@@ -478,7 +501,7 @@ class SandboxSession:
     def _call_final(self, *args: Any, **keywords: Any) -> None:
         final = read_final(*args, **keywords)
         try:
-            self._final = self.check_cited(final)
+            self._final = self.accepted(final)
         except InputError as error:
             raise final_refused(error) from None
         raise Finished
@@ -490,6 +513,23 @@ class SandboxSession:
         if isinstance(outcome, dict):
             self._met.update(chunk_ids_in(outcome.get("chunk_ids")))
         return outcome
+
+    def _rlm_query_batched(self, questions: Any) -> Any:
+        if (
+            not isinstance(questions, list | tuple)
+            or len(questions) > MAX_SUB_QUESTIONS
+            or not all(isinstance(one, str) and one.strip() for one in questions)
+        ):
+            raise HostCallFailed(
+                "TypeError", f"rlm_query_batched takes a list of up to {MAX_SUB_QUESTIONS} questions as text"
+            )
+        # A question that is asked twice is answered once.
+        asked = list(dict.fromkeys(questions))
+        answers = dict(zip(asked, map(plain, self._sub_questions(asked)), strict=True)) if asked else {}
+        for outcome in answers.values():
+            if isinstance(outcome, dict):
+                self._met.update(chunk_ids_in(outcome.get("chunk_ids")))
+        return [answers[one] for one in questions]
 
 
 def _no_model(*_: Any) -> Any:

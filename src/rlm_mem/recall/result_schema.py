@@ -1,0 +1,368 @@
+"""The form that a caller wants an answer in: a type or a JSON Schema, what a model is told of it, and the check.
+
+``recall(question, result=…)`` takes a msgspec Struct, a dataclass, a pydantic model or a JSON Schema as a dict. An
+answer that does not fit goes back to the program that gave it, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from rlm_mem.errors import InputError
+
+__all__ = ["ResultSchema", "check_schema", "check_value"]
+
+MAX_SCHEMA_CHARS = 20_000
+_MAX_DEPTH = 40
+_MAX_CHECKS = 20_000
+_MAX_PATTERN = 500
+_PATTERN_BYTES = 1 << 20
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+_NOTES = {
+    *(
+        "title",
+        "description",
+        "default",
+        "examples",
+        "format",
+        "$schema",
+        "$id",
+        "$comment",
+        "$defs",
+        "definitions",
+    ),
+    *("deprecated", "readOnly", "writeOnly", "discriminator"),
+}
+_CHECKED = {
+    *(
+        "type",
+        "enum",
+        "const",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "prefixItems",
+        "minItems",
+    ),
+    *(
+        "maxItems",
+        "uniqueItems",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+    ),
+    *("exclusiveMaximum", "multipleOf", "anyOf", "oneOf", "allOf", "$ref", "minProperties", "maxProperties"),
+}
+
+
+class ResultSchema:
+    """A form of answers.
+
+    Args:
+        wanted: a msgspec Struct, dataclass, TypedDict or other type that msgspec knows; a pydantic model; or a JSON
+            Schema as a dict.
+
+    Attributes:
+        json_schema: it as a JSON Schema.
+
+    Raises:
+        InputError: nothing of the kind, or a schema that is too large or uses what cannot be checked.
+    """
+
+    def __init__(self, wanted: Any) -> None:
+        self._convert: Callable[[Any], Any] = lambda value: value
+        if isinstance(wanted, Mapping):
+            self.json_schema = check_schema(wanted)
+        elif hasattr(wanted, "model_json_schema") and hasattr(wanted, "model_validate"):
+            self.json_schema = wanted.model_json_schema()
+            self._convert = wanted.model_validate
+        else:
+            try:
+                self.json_schema = msgspec.json.schema(wanted)
+            except (TypeError, ValueError, RuntimeError) as error:
+                raise InputError(
+                    f"result is no form of answers: {error}"[:300],
+                    hint="pass a msgspec Struct, a dataclass, a pydantic model or a JSON Schema as a dict",
+                ) from None
+            self._convert = lambda value: msgspec.convert(value, wanted, strict=False)
+        try:
+            check_schema(self.json_schema)
+            self._checkable = True
+        except InputError:
+            # A type may say more than is checked here; it is converted all the same.
+            self._checkable = False
+
+    @property
+    def task(self) -> str:
+        """What a model is told."""
+        schema = json.dumps(self.json_schema, ensure_ascii=False, separators=(",", ":"))
+        return f"FINAL takes an answer that fits this JSON Schema, or None if the memory does not hold it: {schema}"
+
+    def value_of(self, answer: Any) -> Any:
+        """The answer in the form that was asked for.
+
+        Args:
+            answer: plain data; a text that holds JSON is read as such where the text itself does not fit.
+
+        Raises:
+            InputError: it does not fit; the message says where and why.
+        """
+        try:
+            return self._converted(answer)
+        except (ValueError, TypeError, RecursionError) as error:
+            # msgspec.ValidationError, pydantic.ValidationError and InputError of our own are ValueErrors.
+            if isinstance(answer, str):
+                try:
+                    return self._converted(json.loads(answer))
+                except (ValueError, TypeError, RecursionError):
+                    pass
+            said = re.sub(r"\s+", " ", str(error))[:400]
+            raise InputError(
+                f"the answer does not fit the form that was asked for: {said}",
+                hint="give FINAL an answer of that form",
+            ) from None
+
+    def _converted(self, value: Any) -> Any:
+        # The schema first, even of a type: a replay has nothing else, and says the same.
+        if self._checkable:
+            check_value(value, self.json_schema)
+        return self._convert(value)
+
+
+def check_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON Schema that answers can be checked against.
+
+    Raises:
+        InputError: it is no JSON, too large, or uses a keyword that would be passed over.
+    """
+    try:
+        text = json.dumps(schema)
+    except (TypeError, ValueError, RecursionError):
+        raise InputError("the schema is not plain JSON data") from None
+    if len(text) > MAX_SCHEMA_CHARS:
+        raise InputError(f"the schema has {len(text):,} characters; at most {MAX_SCHEMA_CHARS:,} are taken")
+    plain: dict[str, Any] = json.loads(text)
+    stack: list[Any] = [plain]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, bool):
+            continue
+        if not isinstance(part, dict):
+            raise InputError(f"a part of the schema is {str(part)[:60]!r} where a schema is expected")
+        unknown = sorted(part.keys() - _NOTES - _CHECKED)
+        if unknown:
+            raise InputError(
+                f"the schema uses {unknown[0]!r:.60}, which is not checked here",
+                hint=f"use {', '.join(sorted(_CHECKED))}",
+            )
+        for name in ("properties", "$defs", "definitions"):
+            stack += _mapping(part, name).values()
+        for name in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            several = part.get(name, [])
+            if not isinstance(several, list):
+                raise InputError(f"{name} of a schema is a list")
+            stack += several
+        stack += [part[name] for name in ("items", "additionalProperties") if name in part]
+        if "$ref" in part:
+            _target(plain, part["$ref"])
+        if "pattern" in part:
+            _pattern(part["pattern"])
+        kinds = part.get("type", [])
+        for kind in kinds if isinstance(kinds, list) else [kinds]:
+            if kind not in _TYPES:
+                raise InputError(
+                    f"the schema has the type {str(kind)[:60]!r}", hint=f"one of {', '.join(_TYPES)}"
+                )
+        if not isinstance(part.get("required", []), list) or not isinstance(part.get("enum", []), list):
+            raise InputError("required and enum of a schema are lists")
+        for name in ("minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
+                     "exclusiveMaximum", "multipleOf", "minProperties", "maxProperties"):  # fmt: skip
+            if isinstance(part.get(name, 0), bool) or not isinstance(part.get(name, 0), int | float):
+                raise InputError(f"{name} of a schema is a number")
+    return plain
+
+
+def check_value(value: Any, schema: Mapping[str, Any]) -> None:
+    """Check plain data against a schema that :func:`check_schema` took.
+
+    Raises:
+        InputError: it does not fit.
+    """
+    _Checker(schema).check(value, schema, "the answer", 0)
+
+
+class _Checker:
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._left = _MAX_CHECKS
+
+    def check(self, value: Any, schema: Any, where: str, depth: int) -> None:
+        # A schema that refers to itself, or alternatives of alternatives, must come to an end.
+        self._left -= 1
+        if depth > _MAX_DEPTH or self._left < 0:
+            raise InputError("the schema is too deep or has too many alternatives to check an answer against")
+        if schema is True:
+            return
+        if schema is False:
+            raise InputError(f"{where} must not be there")
+        if "$ref" in schema:
+            self.check(value, _target(self._root, schema["$ref"]), where, depth + 1)
+        kinds = schema.get("type")
+        if kinds is not None and not any(
+            _is(value, kind) for kind in (kinds if isinstance(kinds, list) else [kinds])
+        ):
+            raise InputError(f"{where} is {_shown(value)}, not of the type {kinds}")
+        if "enum" in schema and not any(_same(value, one) for one in schema["enum"]):
+            raise InputError(f"{where} is {_shown(value)}, not one of {str(schema['enum'])[:120]}")
+        if "const" in schema and not _same(value, schema["const"]):
+            raise InputError(f"{where} is {_shown(value)}, not {_shown(schema['const'])}")
+        for one in schema.get("allOf", ()):
+            self.check(value, one, where, depth + 1)
+        for name in ("anyOf", "oneOf"):
+            if name in schema:
+                self._alternatives(value, schema[name], name, where, depth)
+        if isinstance(value, str):
+            self._text(value, schema, where)
+        elif isinstance(value, dict):
+            self._object(value, schema, where, depth)
+        elif isinstance(value, list):
+            self._array(value, schema, where, depth)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            _number(value, schema, where)
+
+    def _alternatives(self, value: Any, schemas: list[Any], name: str, where: str, depth: int) -> None:
+        fits = 0
+        reason: InputError | None = None
+        for one in schemas:
+            try:
+                self.check(value, one, where, depth + 1)
+                fits += 1
+            except InputError as error:
+                reason = error
+            if self._left < 0:
+                break
+        if fits == 0:
+            raise reason or InputError(f"{where} fits none of {name}")
+        if name == "oneOf" and fits > 1:
+            raise InputError(f"{where} fits {fits} of oneOf")
+
+    def _text(self, value: str, schema: Mapping[str, Any], where: str) -> None:
+        _size(len(value), schema, "Length", "characters", where)
+        if "pattern" in schema and not _pattern(schema["pattern"])(value):
+            raise InputError(f"{where} does not match the pattern {schema['pattern'][:80]!r}")
+
+    def _object(self, value: dict[str, Any], schema: Mapping[str, Any], where: str, depth: int) -> None:
+        _size(len(value), schema, "Properties", "fields", where)
+        missing = [name for name in schema.get("required", ()) if name not in value]
+        if missing:
+            raise InputError(f"{where} has no field {str(missing[0])[:60]!r}")
+        properties = schema.get("properties", {})
+        others = schema.get("additionalProperties", True)
+        for name, item in value.items():
+            if name in properties:
+                self.check(item, properties[name], f"{where}.{name[:60]}", depth + 1)
+            elif others is False:
+                raise InputError(f"{where} has a field {name[:60]!r}, which the schema does not have")
+            elif others is not True:
+                self.check(item, others, f"{where}.{name[:60]}", depth + 1)
+
+    def _array(self, value: list[Any], schema: Mapping[str, Any], where: str, depth: int) -> None:
+        _size(len(value), schema, "Items", "items", where)
+        first = schema.get("prefixItems", [])
+        for number, item in enumerate(value):
+            one = first[number] if number < len(first) else schema.get("items", True)
+            if one is not True:
+                self.check(item, one, f"{where}[{number}]", depth + 1)
+        if schema.get("uniqueItems") is True:
+            texts = [json.dumps(item, sort_keys=True) for item in value]
+            if len(set(texts)) < len(texts):
+                raise InputError(f"{where} holds an item twice")
+
+
+def _is(value: Any, kind: str) -> bool:
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _number(value: float, schema: Mapping[str, Any], where: str) -> None:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if (low is not None and value < low) or (above is not None and value <= above):
+        raise InputError(f"{where} is {value}, less than the schema allows")
+    if (high is not None and value > high) or (below is not None and value >= below):
+        raise InputError(f"{where} is {value}, more than the schema allows")
+    step = schema.get("multipleOf")
+    if step and value % step:
+        raise InputError(f"{where} is {value}, no multiple of {step}")
+
+
+def _size(size: int, schema: Mapping[str, Any], what: str, of: str, where: str) -> None:
+    least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
+    if least is not None and size < least:
+        raise InputError(f"{where} has {size} {of}, fewer than {least}")
+    if most is not None and size > most:
+        raise InputError(f"{where} has {size} {of}, more than {most}")
+
+
+def _target(root: Mapping[str, Any], reference: Any) -> Any:
+    """The part of a schema that ``#/$defs/NAME`` names."""
+    if reference == "#":
+        return root
+    parts = reference.split("/") if isinstance(reference, str) else []
+    if len(parts) == 3 and parts[0] == "#" and parts[1] in ("$defs", "definitions"):
+        found = _mapping(root, parts[1]).get(parts[2].replace("~1", "/").replace("~0", "~"))
+        if found is not None:
+            return found
+    raise InputError(f"the schema refers to {str(reference)[:80]!r}, which is not in its $defs")
+
+
+def _mapping(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = part.get(name, {})
+    if not isinstance(found, dict):
+        raise InputError(f"{name} of a schema is an object")
+    return found
+
+
+def _pattern(pattern: Any) -> Callable[[str], object]:
+    """A pattern of a schema, as RE2 understands it: linear in the text, whatever the pattern."""
+    import re2  # of use for schemas with patterns only
+
+    if not isinstance(pattern, str) or len(pattern) > _MAX_PATTERN:
+        raise InputError(f"a pattern of a schema is a text of at most {_MAX_PATTERN} characters")
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _PATTERN_BYTES
+    try:
+        search: Callable[[str], object] = re2.compile(pattern, options).search
+    except (re2.error, UnicodeEncodeError):
+        raise InputError(
+            f"the pattern {pattern[:80]!r} of the schema cannot be used: it is taken as RE2"
+        ) from None
+    return search
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:80]

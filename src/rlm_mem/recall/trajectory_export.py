@@ -1,0 +1,120 @@
+"""Recorded runs as data for training: chosen fields, one record a run, with keys and passwords hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.errors import InputError
+from rlm_mem.models.secrets import redact
+from rlm_mem.recall.prompts import Opening, feedback, instructions
+from rlm_mem.recall.trajectory import Trajectory, trajectories
+from rlm_mem.text.secrets import find_secrets, hide
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["FIELDS", "ExportedRun", "export_trajectories"]
+
+
+class ExportedRun(dict[str, Any]):
+    """One run: the fields of :data:`FIELDS` that were chosen, as JSON takes them."""
+
+
+def _messages(run: Trajectory) -> list[dict[str, str]]:
+    """The run as a conversation: instructions, opening, and each reply with what went back.
+
+    Sub-questions and what the offline model did in a model's place are left out; where the agent wrote the programs
+    itself, they stand as its replies.
+    """
+    talk = [
+        {"role": "system", "content": instructions(model=run.model != "host")},
+        {"role": "user", "content": Opening(run.query, run.store, run.hits).render()},
+    ]
+    for step in run.steps:
+        reply = step.reply or "".join(f"```repl\n{code.rstrip()}\n```\n" for code in step.programs)
+        if step.depth == 0 and (step.model != "offline" or run.model == "offline"):
+            talk.append({"role": "assistant", "content": reply})
+            if not step.final:
+                talk.append({"role": "user", "content": feedback(step.output, error=step.error)})
+    return talk
+
+
+def _steps(run: Trajectory) -> list[dict[str, Any]]:
+    return [
+        {
+            "turn": step.turn,
+            "depth": step.depth,
+            "question": step.question,
+            "programs": list(step.programs),
+            "output": step.output,
+            "error": step.error,
+            "chunks_read": list(step.chunks_read),
+            "scaffolded": step.scaffolded,
+        }
+        for step in run.steps
+    ]
+
+
+_FIELDS: dict[str, Callable[[Trajectory], Any]] = {
+    "id": lambda run: run.id,
+    "operation": lambda run: run.operation,
+    "started_at": lambda run: run.started_at,
+    "model": lambda run: run.model,
+    "question": lambda run: run.query,
+    "messages": _messages,
+    "steps": _steps,
+    "answer": lambda run: run.outcome and run.outcome.content,
+    "outcome": lambda run: run.outcome and run.outcome.word,
+    "confidence": lambda run: run.outcome and run.outcome.confidence,
+    "chunk_ids": lambda run: list(run.outcome.chunk_ids) if run.outcome else [],
+    "method": lambda run: run.outcome and run.outcome.detail.get("method", "programs"),
+    "input_tokens": lambda run: run.outcome and run.outcome.usage.input_tokens,
+    "output_tokens": lambda run: run.outcome and run.outcome.usage.output_tokens,
+    "cost": lambda run: str(run.outcome.cost) if run.outcome and run.outcome.cost is not None else None,
+}
+
+FIELDS = tuple(_FIELDS)
+"""Fields that a record may have."""
+
+
+def export_trajectories(
+    store: ChunkStore,
+    *,
+    fields: Sequence[str] | None = None,
+    operation: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> Iterator[ExportedRun]:
+    """Yield the runs of the store's namespace as plain data, newest first.
+
+    Args:
+        fields: which of :data:`FIELDS`; None: all.
+        operation: only ``recall``, ``reason`` or ``session``.
+        since, until: bounds of ``started_at``, as ``YYYY-MM-DD`` or a longer time; a date alone includes its day.
+
+    Raises:
+        InputError: there is no such field.
+    """
+    chosen = list(dict.fromkeys(fields)) if fields is not None else list(FIELDS)
+    unknown = [name for name in chosen if name not in _FIELDS]
+    if unknown or not chosen:
+        named = f"no field {unknown[0]!r:.60}" if unknown else "no field to export"
+        raise InputError(f"trajectories have {named}", hint=f"there are: {', '.join(FIELDS)}")
+    return (
+        ExportedRun({name: _hidden(_FIELDS[name](run)) for name in chosen})
+        for run in trajectories(store, since=since, until=until)
+        if operation in (None, run.operation)
+    )
+
+
+def _hidden(value: Any) -> Any:
+    """The value with secrets in its texts hidden."""
+    if isinstance(value, str):
+        text = redact(value)
+        return hide(text, find_secrets(text, pii=False))
+    if isinstance(value, list):
+        return [_hidden(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _hidden(one) for name, one in value.items()}
+    return value
