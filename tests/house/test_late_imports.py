@@ -143,7 +143,6 @@ SMALL = {
     "rlm_mem.store.core.lookup": "search.api search.candidates",
     "rlm_mem.store.core.segments": "store.local.local_index store.local.prepare",
     "rlm_mem.store.local.integrity": "store.local.local_backend",
-    "rlm_mem.store.local.local_lookup": "store.local.postings",
     "rlm_mem.store.local.postings_state": "store.local.namespace_postings",
     "rlm_mem.store.postgres.files": "store.postgres.backend",
     "rlm_mem.store.postgres.integrity": "store.postgres.backend",

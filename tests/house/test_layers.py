@@ -41,8 +41,7 @@ CIRCLES: dict[str, tuple[str, ...]] = {
     "recall.observing": ("recall.reason", "recall.recall"),
     "sandbox.engine": ("sandbox.cpython", "sandbox.monty"),
     "store.core.backend": ("store.core.chunk_store", "store.core.integrity"),
-    "store.local.local_backend": ("store.local.backup", "store.local.integrity", "store.local.vacuum"),
-    "store.local.postings": ("store.local.local_lookup",),
+    "store.local.local_backend": ("store.local.backup", "store.local.integrity"),
     "store.postgres.backend": (
         "store.postgres.backup",
         "store.postgres.files",

@@ -1,4 +1,6 @@
-"""What was written after the snapshot: a bounded number of chunks, decoded and kept in memory.
+"""What was written after the snapshot, and both together as searches see them.
+
+A delta is a bounded number of chunks, decoded and kept in memory.
 
 A delta is immutable; a refresh makes a new one from the former. Its postings are one flat unsorted table, which a
 query scans once per term: with a few thousand chunks that costs less than keeping them sorted would.
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -19,9 +21,9 @@ import numpy.typing as npt
 from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.arrays import contained, distinct, union
 from rlm_mem.store.core.segments import DocumentTerms, decode_many, document_terms, encode_segments
-from rlm_mem.store.local.snapshot import NO_CONVERSATION
+from rlm_mem.store.local.snapshot import NO_CONVERSATION, Snapshot
 
-__all__ = ["Columns", "Delta", "columns_of", "empty_delta", "epoch", "load_rows", "select_docs"]
+__all__ = ["Columns", "Delta", "View", "columns_of", "empty_delta", "epoch", "load_rows", "select_docs"]
 
 _EMPTY = encode_segments((), lambda _: 0)
 _BATCH = 10_000
@@ -174,3 +176,79 @@ def select_docs(docs: Iterable[int] | npt.NDArray[np.int64]) -> str:
 def _parts(docs: npt.NDArray[np.int64], size: int) -> Iterator[npt.NDArray[np.int64]]:
     for first in range(0, len(docs), size):
         yield docs[first : first + size]
+
+
+@dataclass
+class View:
+    """The postings at one moment; never altered but for what it remembers of its own answers.
+
+    A *slot* is an ordinal of the snapshot, or the snapshot's size plus the number of a chunk in the delta.
+    `gone` masks ordinals that the delta replaces or that were archived or removed.
+    """
+
+    snapshot: Snapshot
+    delta: Delta
+    gone: npt.NDArray[np.bool_]
+    seq: int
+    generation: str | None
+    gone_ordinals: npt.NDArray[np.int32] = field(init=False)
+    chunks: int = field(init=False)
+    segments: int = field(init=False)
+    total_length: int = field(init=False)
+    conversations: int = field(init=False)
+    #: conversations that the delta or the mask touches, sorted, without NO_CONVERSATION
+    touched: npt.NDArray[np.int64] = field(init=False)
+    #: touched conversations laid out in order, and the names of those who speak: made when first asked for
+    members: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
+    authors: frozenset[str] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        snap, new = self.snapshot, self.delta.columns
+        gone = np.flatnonzero(self.gone).astype(np.int32)
+        left = snap.conversation[gone]
+        touched = union(left, new.conversation)
+        touched = touched[touched != NO_CONVERSATION]
+        first, last = snap.range_of(touched)
+        before = last - first
+        now = before - _count_in(left, touched) + _count_in(new.conversation, touched)
+        alone = int((new.conversation == NO_CONVERSATION).sum()) - int((left == NO_CONVERSATION).sum())
+        self.gone_ordinals, self.touched = gone, touched
+        self.chunks = snap.size - len(gone) + self.delta.size
+        self.segments = snap.total_segments - _total(snap.segment_count[gone]) + _total(new.segment_count)
+        self.total_length = snap.total_length - _total(snap.length[gone]) + _total(new.length)
+        self.conversations = snap.conversations + alone + int((now > 0).sum()) - int((before > 0).sum())
+
+    def take(self, name: str, slots: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The values of a column at some slots."""
+        size = self.snapshot.size
+        old: npt.NDArray[Any] = getattr(self.snapshot, name)
+        if not self.delta.size:
+            return old[slots]
+        new: npt.NDArray[Any] = getattr(self.delta.columns, name)
+        taken = np.empty(len(slots), new.dtype)
+        in_snapshot = slots < size
+        taken[in_snapshot] = old[slots[in_snapshot]]
+        taken[~in_snapshot] = new[slots[~in_snapshot] - size]
+        return taken
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """A column over all slots."""
+        old: npt.NDArray[Any] = getattr(self.snapshot, name)
+        if not self.delta.size:
+            return old
+        return np.concatenate([old, getattr(self.delta.columns, name)])
+
+    @property
+    def waiting(self) -> int:
+        """How much there is beside the snapshot."""
+        return self.delta.size + len(self.gone_ordinals)
+
+
+def _total(values: npt.NDArray[Any]) -> int:
+    return int(values.sum(dtype=np.int64))
+
+
+def _count_in(values: npt.NDArray[np.int64], among: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How often each of the sorted `among` occurs in `values`."""
+    values = np.sort(values)
+    return np.searchsorted(values, among, side="right") - np.searchsorted(values, among, side="left")

@@ -375,4 +375,5 @@ class LocalBackend(LocalIndex):
         """Merge what waits beside the postings, and pack the SQLite index."""
         from rlm_mem.store.local.vacuum import vacuum_folder
 
+        self.flush_reads(wait=True)
         return vacuum_folder(self, progress=progress)

@@ -24,9 +24,8 @@ from rlm_mem.store.core.lookup import (
     time_range,
 )
 from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments, spans
-from rlm_mem.store.local.delta import select_docs
+from rlm_mem.store.local.delta import View, select_docs
 from rlm_mem.store.local.local_match import LocalTermPostings, best_match, term_lists
-from rlm_mem.store.local.postings import View
 from rlm_mem.store.local.snapshot import NO_CONVERSATION
 
 __all__ = ["LocalSource", "admitted_slots", "around", "in_order"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.core.best_match import Collection, Scorer, added, best, kth, places, scorers, top
-from rlm_mem.store.local.postings import View
+from rlm_mem.store.local.delta import View
 
 __all__ = ["LocalTermPostings", "best_match", "term_lists"]
 

@@ -14,19 +14,19 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.errors import CorruptStore
-from rlm_mem.store.core.arrays import union
 from rlm_mem.store.core.lookup import CandidateSource
 from rlm_mem.store.core.segments import DocumentTerms
 from rlm_mem.store.local.connections import DamagedSnapshot
-from rlm_mem.store.local.delta import Delta, empty_delta, load_rows
+from rlm_mem.store.local.delta import View, empty_delta, load_rows
+from rlm_mem.store.local.local_lookup import LocalSource
 from rlm_mem.store.local.postings_state import (
     State,
     last_change,
@@ -37,7 +37,6 @@ from rlm_mem.store.local.postings_state import (
     snapshot_folder,
 )
 from rlm_mem.store.local.snapshot import (
-    NO_CONVERSATION,
     Snapshot,
     empty_snapshot,
     open_snapshot,
@@ -45,78 +44,12 @@ from rlm_mem.store.local.snapshot import (
 )
 from rlm_mem.store.local.snapshot_build import make_snapshot
 
-__all__ = ["PostingsIndex", "View", "folder_lock"]
+__all__ = ["PostingsIndex", "folder_lock"]
 
 Progress = Callable[[int], None]
 
 #: With more altered chunks than this, and than a quarter of all, everything is read anew instead.
 _FLOOD = 20_000
-
-
-@dataclass
-class View:
-    """The postings at one moment; never altered but for what it remembers of its own answers.
-
-    A *slot* is an ordinal of the snapshot, or the snapshot's size plus the number of a chunk in the delta.
-    `gone` masks ordinals that the delta replaces or that were archived or removed.
-    """
-
-    snapshot: Snapshot
-    delta: Delta
-    gone: npt.NDArray[np.bool_]
-    seq: int
-    generation: str | None
-    gone_ordinals: npt.NDArray[np.int32] = field(init=False)
-    chunks: int = field(init=False)
-    segments: int = field(init=False)
-    total_length: int = field(init=False)
-    conversations: int = field(init=False)
-    #: conversations that the delta or the mask touches, sorted, without NO_CONVERSATION
-    touched: npt.NDArray[np.int64] = field(init=False)
-    #: touched conversations laid out in order, and the names of those who speak: made when first asked for
-    members: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
-    authors: frozenset[str] | None = field(default=None, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        snap, new = self.snapshot, self.delta.columns
-        gone = np.flatnonzero(self.gone).astype(np.int32)
-        left = snap.conversation[gone]
-        touched = union(left, new.conversation)
-        touched = touched[touched != NO_CONVERSATION]
-        first, last = snap.range_of(touched)
-        before = last - first
-        now = before - _count_in(left, touched) + _count_in(new.conversation, touched)
-        alone = int((new.conversation == NO_CONVERSATION).sum()) - int((left == NO_CONVERSATION).sum())
-        self.gone_ordinals, self.touched = gone, touched
-        self.chunks = snap.size - len(gone) + self.delta.size
-        self.segments = snap.total_segments - _total(snap.segment_count[gone]) + _total(new.segment_count)
-        self.total_length = snap.total_length - _total(snap.length[gone]) + _total(new.length)
-        self.conversations = snap.conversations + alone + int((now > 0).sum()) - int((before > 0).sum())
-
-    def take(self, name: str, slots: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """The values of a column at some slots."""
-        size = self.snapshot.size
-        old: npt.NDArray[Any] = getattr(self.snapshot, name)
-        if not self.delta.size:
-            return old[slots]
-        new: npt.NDArray[Any] = getattr(self.delta.columns, name)
-        taken = np.empty(len(slots), new.dtype)
-        in_snapshot = slots < size
-        taken[in_snapshot] = old[slots[in_snapshot]]
-        taken[~in_snapshot] = new[slots[~in_snapshot] - size]
-        return taken
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """A column over all slots."""
-        old: npt.NDArray[Any] = getattr(self.snapshot, name)
-        if not self.delta.size:
-            return old
-        return np.concatenate([old, getattr(self.delta.columns, name)])
-
-    @property
-    def waiting(self) -> int:
-        """How much there is beside the snapshot."""
-        return self.delta.size + len(self.gone_ordinals)
 
 
 class PostingsIndex:
@@ -170,8 +103,6 @@ class PostingsIndex:
 
     def source(self, connection: sqlite3.Connection) -> CandidateSource:
         """What search asks, answered for the store as `connection` sees it now. Make a new one for every search."""
-        from rlm_mem.store.local.local_lookup import LocalSource
-
         return LocalSource(connection, self._ns, self.view(connection), self._names)
 
     def maintain(self, connection: sqlite3.Connection) -> bool:
@@ -411,16 +342,6 @@ class _Stopped(Exception):
 
 def _start(snapshot: Snapshot, seq: int, generation: str | None) -> View:
     return View(snapshot, empty_delta(), np.zeros(snapshot.size, np.bool_), seq, generation)
-
-
-def _total(values: npt.NDArray[Any]) -> int:
-    return int(values.sum(dtype=np.int64))
-
-
-def _count_in(values: npt.NDArray[np.int64], among: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How often each of the sorted `among` occurs in `values`."""
-    values = np.sort(values)
-    return np.searchsorted(values, among, side="right") - np.searchsorted(values, among, side="left")
 
 
 def _locked(file: IO[bytes], wait: bool) -> bool:

@@ -11,13 +11,13 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import Vacuumed
 from rlm_mem.store.local import schema
-from rlm_mem.store.local.local_backend import LocalBackend
+from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.postings_state import read_state
 
 __all__ = ["vacuum_folder"]
 
 
-def vacuum_folder(backend: LocalBackend, *, progress: Progress | None = None) -> Vacuumed:
+def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vacuumed:
     """Merge what waits beside the postings, remove what nobody uses any more, and pack the SQLite index.
 
     Others wait for as long as SQLite copies the index (about a second per 100 MB).
@@ -29,48 +29,47 @@ def vacuum_folder(backend: LocalBackend, *, progress: Progress | None = None) ->
         StoreLocked: another process wrote for longer than ``store.lock_wait_seconds``.
         StoreReadOnly, StorageError: the index cannot be written.
     """
-    if backend.read_only:
-        raise StoreReadOnly(f"the store {backend.layout.base} was opened read-only")
-    backend.sync()
-    backend.flush_reads(wait=True)
-    result = Vacuumed(_sizes(backend.layout.index))
-    connection = backend.connection
-    namespaces = backend.queries.namespaces()
+    if index.read_only:
+        raise StoreReadOnly(f"the store {index.layout.base} was opened read-only")
+    index.sync()
+    result = Vacuumed(_sizes(index.layout.index))
+    connection = index.connection
+    namespaces = index.queries.namespaces()
     steps = len(namespaces) + 3
 
     def tell(done: int) -> None:
         if progress is not None:
             progress(done, steps)
 
-    with schema.translated(backend.layout.database):
+    with schema.translated(index.layout.database):
         for done, (name, _) in enumerate(namespaces, 1):
-            backend.postings(name).merge(connection)
+            index.postings(name).merge(connection)
             tell(done)
-        _remove_unused(backend)
+        _remove_unused(index)
         tell(steps - 2)
         connection.execute("VACUUM")
         tell(steps - 1)
     tell(steps)
-    result.after = _sizes(backend.layout.index)
+    result.after = _sizes(index.layout.index)
     return result
 
 
-def _remove_unused(backend: LocalBackend) -> None:
+def _remove_unused(index: LocalIndex) -> None:
     """Snapshots that are not current (of namespaces that are gone, or of killed processes), and damaged indexes."""
     from rlm_mem.store.local.postings import folder_lock
 
-    folder = backend.layout.index / "postings"
+    folder = index.layout.index / "postings"
     for of_namespace in sorted(folder.iterdir()) if folder.is_dir() else []:
         if not of_namespace.name.isdigit():
             continue
         with folder_lock(of_namespace, wait=False) as held:
             if not held:  # another process is making a new one, and removes the others afterwards
                 continue
-            state = read_state(backend.connection, int(of_namespace.name))
+            state = read_state(index.connection, int(of_namespace.name))
             for snapshot in of_namespace.iterdir():
                 if snapshot.is_dir() and (state is None or snapshot.name != state.generation):
                     shutil.rmtree(snapshot, ignore_errors=True)
-    for damaged in backend.layout.index.glob("index.sqlite*.damaged-*"):
+    for damaged in index.layout.index.glob("index.sqlite*.damaged-*"):
         files.remove(damaged)
 
 
