@@ -10,7 +10,7 @@ import pytest
 
 from rlm_mem.errors import StorageError
 from rlm_mem.memory import Memory
-from rlm_mem.operations.changes import ChangeFeed, ChangeNotice
+from rlm_mem.operations.changes import ChangeFeed, ChangeNotice, kept_alive
 from tests.continuum.conftest import record
 from tests.server.site import opened
 from tests.waiting import soon
@@ -159,21 +159,21 @@ def test_a_store_that_is_away_for_a_moment_is_looked_at_again(memory: Memory, ot
 
 def test_an_open_page_is_told_over_its_stream(place: Path | str) -> None:
     """The stream itself, in the application: topics of a change, as an event."""
-    from rlm_mem.dashboard.live import _stream
+    from rlm_mem.dashboard.pages import changed
 
     with opened(place) as site:
         memory = site.memory
 
         async def play() -> tuple[bytes, bytes]:
-            state = type("State", (), {"changes": ChangeFeed(lambda: memory, interval=0.02)})()
-            stream = _stream(state)  # type: ignore[arg-type]
+            feed = ChangeFeed(lambda: memory, interval=0.02)
+            stream = kept_alive(changed(feed))
             hello = await anext(stream)
             coming = asyncio.create_task(anext(stream))
-            await soon(lambda: state.changes._looked.is_set(), "a first look")
+            await soon(lambda: feed._looked.is_set(), "a first look")
             await asyncio.to_thread(memory.remember, "Ana likes coffee.")
             event = await asyncio.wait_for(coming, 60)
-            await stream.aclose()
-            await state.changes.stop()
+            await stream.aclose()  # type: ignore[attr-defined]
+            await feed.stop()
             return hello, event
 
         hello, event = asyncio.run(play())

@@ -152,13 +152,13 @@ def test_links_are_made_and_removed(site: Site, one: str) -> None:
     ]
     site.post(f"/memories/{other}", do="unlink", target=one, type="supports", direction="in")
     assert site.memory.links(one, "supports") == []
-    for bad in (
-        {"target": "chunk-nobody"},
-        {"target": other, "strength": "9"},
-        {"target": other, "type": "loves"},
+    for bad, status, said in (
+        ({"target": "chunk-nobody"}, 404, "there is no chunk chunk-nobody"),
+        ({"target": other, "strength": "9"}, 422, "strength: expected"),
+        ({"target": other, "type": "loves"}, 422, "loves"),
     ):
         fields = {"do": "link", "type": "supports", "strength": "0.5", **bad}
-        assert "That does not work" in site.post(f"/memories/{one}", 400, **fields)
+        assert said in text_of(site.post(f"/memories/{one}", status, **fields))
 
 
 def test_forms_of_other_sites_change_nothing(site: Site, one: str) -> None:
@@ -174,10 +174,10 @@ def test_forms_of_other_sites_change_nothing(site: Site, one: str) -> None:
 
 
 def test_a_form_without_sense_is_refused_in_words(site: Site, one: str) -> None:
-    assert "says nothing that can be done" in text_of(site.post(f"/memories/{one}", 400, do="dance"))
+    assert "says nothing that can be done" in text_of(site.post(f"/memories/{one}", 422, do="dance"))
     site.post("/memories/chunk-2026-01-01-00000000/edit", 404, content="x", revision="1")
-    site.post("/integrity", 400, do="")
-    site.post("/recalls", 400, question="  ")
+    site.post("/integrity", 422, do="")
+    site.post("/recalls", 422, question="  ")
 
 
 # --- review and tiers -------------------------------------------------------------------------------------
@@ -227,12 +227,14 @@ def test_a_transition_is_undone_with_a_reason(place: Path | str) -> None:
     continuum.store.close()
     with opened(place) as site:
         (transition,) = re.findall(r'name="transition" value="([^"]+)"', site.get("/tiers"))
-        site.post("/tiers/undo", 400, transition=transition, reason=" ")
+        site.post("/tiers/undo", 422, transition=transition, reason=" ")
         assert "high 0" in text_of(site.get("/tiers"))
         site.post("/tiers/undo", transition=transition, reason="too early")
         assert "high 1" in text_of(site.get("/tiers"))
         assert "too early" in text_of(site.get("/tiers"))
-        assert "quicker" in site.post("/tiers/undo", 409, transition=transition, reason="again")
+        assert "Somebody else was first" in site.post(
+            "/tiers/undo", 409, transition=transition, reason="again"
+        )
 
 
 def test_populations_are_counted_back_from_what_stands_in_the_files() -> None:
@@ -294,9 +296,18 @@ def test_a_mode_is_chosen_and_a_message_is_understood(site: Site) -> None:
     assert site.memory.persona(keep=True).mode == other
     site.post("/persona", do="say", message="set verbosity to 80")
     assert site.memory.persona(keep=True).sliders["verbosity"] == 80
-    site.post("/persona", 400, do="say", message="good morning")
-    site.post("/persona", 400, do="set", verbosity="4000")
+    site.post("/persona", 422, do="say", message="good morning")
+    site.post("/persona", 422, do="set", verbosity="4000")
     site.post("/persona", 404, do="mode", mode="NOBODY")
+
+
+def test_each_namespace_has_a_persona_of_its_own(tmp_path: Path) -> None:
+    with opened(tmp_path / "brain", namespace="mine") as site:
+        site.post("/persona", do="set", verbosity="90")
+        assert "Verbosity 90%" in site.get("/persona")
+        assert site.memory.persona(keep=True).by_hand == {}
+    with opened(tmp_path / "brain") as site:
+        assert "Verbosity 90%" not in site.get("/persona")
 
 
 def test_the_hud_shows_present_figures(site: Site, one: str) -> None:

@@ -1,8 +1,8 @@
 """The dashboard: what is remembered, how it is recalled and what it costs, as pages for a browser.
 
-Lives here: one module for each page, the templates, the style sheet and the scripts. Does not live here: any decision
-about memory (every page asks the public interface of :mod:`rlm_mem.memory`) and who may come in (`server.http`). No
-page needs JavaScript to be read or to be acted on; with it, pages search as you type and follow what others write.
+Here are the pages, the templates, the style sheet and the scripts. Pages read through :mod:`rlm_mem.memory`, and their
+forms carry out operations (:mod:`rlm_mem.operations`); who may come in is decided in :mod:`rlm_mem.http.guard`. No page
+needs JavaScript to be read or to be acted on; with it, pages search as you type and follow what others write.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from rlm_mem.dashboard.words import address, first_line, marked, without_marks
 from rlm_mem.errors import InputError
+from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
@@ -249,17 +250,18 @@ def new_page(visit: Visit, *, problem: str = "", status: int = 200) -> Response:
 def remember(visit: Visit) -> Response:
     """Store what was written in the form."""
     try:
-        made = visit.memory.remember(
-            visit.text("text", 0),
-            conversation_id=visit.text("conversation", 500).strip() or None,
+        made = visit.carry_out(
+            "remember",
+            text=visit.text("text", 0),
+            conversation_id=visit.text("conversation", 1_000).strip(),
             tags=tags_of(visit.text("tags", 2_000)),
-            chunk_type=visit.text("type", 100) or None,
+            type=visit.text("type", 100),
             source="dashboard",
-            occurred_at=visit.text("occurred_at", 40).strip() or None,
+            occurred_at=visit.text("occurred_at", 40),
         )
-    except InputError as error:
-        return new_page(visit, problem=f"{error}{'. ' + error.hint if error.hint else ''}", status=400)
-    if not made.created and made.duplicates:
+    except (InputError, Refused) as error:
+        return new_page(visit, problem=problem_of(error).sentence, status=400)
+    if not made.chunks_created and made.duplicates:
         return visit.go(address("/memories", made.duplicates[0]), "known")
     ids = made.chunk_ids
     return visit.go(address("/memories", ids[0]) if len(ids) == 1 else "/memories", "remembered")

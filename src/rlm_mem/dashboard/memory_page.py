@@ -255,47 +255,40 @@ def save(visit: Visit) -> Response:
     )
 
 
+_ACTS: Mapping[str, tuple[str, str]] = {
+    "archive": ("deleteChunk", "archived"),
+    "erase": ("deleteChunk", "erased"),
+    "restore": ("restoreChunk", "restored"),
+    "revert": ("undoChunk", "reverted"),
+    "link": ("putLink", "linked"),
+    "unlink": ("deleteLinks", "unlinked"),
+}
+"""What each small form does: the operation, and the notice that follows."""
+
+
 def act(visit: Visit) -> Response:
     """Carry out one of the small forms of the page of a memory."""
-    memory, chunk_id, what = visit.memory, visit.part("chunk_id"), visit.text("do", 40)
-    here = address("/memories", chunk_id)
-    done: Any
-    if what == "archive":
-        done, notice = memory.delete(chunk_id), "archived"
-    elif what == "restore":
-        done, notice = memory.restore(chunk_id), "restored"
-    elif what == "revert":
-        revision = visit.number("revision", 0, 0, 1_000_000_000)
-        done, notice = memory.undo(chunk_id, to_revision=revision), "reverted"
-    elif what == "erase":
-        done, notice, here = memory.delete(chunk_id, permanent=True), "erased", "/memories"
-    elif what == "link":
-        done, notice = _link(visit, chunk_id), "linked"
-    elif what == "unlink":
-        source, target = chunk_id, visit.text("target", 200)
-        if visit.text("direction", 3) == "in":
-            source, target = target, source
-        done, notice = memory.unlink(source, target, visit.text("type", 100) or None), "unlinked"
-    else:
+    chunk_id, what = visit.part("chunk_id"), visit.text("do", 40)
+    if what not in _ACTS:
         raise InputError("this form says nothing that can be done")
-    if not done:
-        raise NotFoundError("that is not there any more", hint="Somebody else may have been quicker.")
-    return visit.go(here, notice)
-
-
-def _link(visit: Visit, chunk_id: str) -> bool:
-    said = visit.text("strength", 10).strip()
-    try:
-        strength = float(said or 0.5)
-    except ValueError:
-        raise InputError(f"strength must be a number from 0 to 1, not {said!r}") from None
-    return visit.memory.link(
-        chunk_id,
-        visit.text("target", 200).strip(),
-        visit.text("type", 100),
-        strength,
-        visit.text("reasoning", 2_000).strip() or None,
-    )
+    name, notice = _ACTS[what]
+    path, given = {"chunk_id": chunk_id}, dict[str, Any]()
+    if what == "erase":
+        given = {"permanent": True}
+    elif what == "revert":
+        given = {"to_revision": visit.text("revision", 20)}
+    elif what == "link":
+        path |= {"target_id": visit.text("target", 200).strip(), "link_type": visit.text("type", 100)}
+        given = {"strength": visit.text("strength", 20), "reasoning": visit.text("reasoning", 2_000).strip()}
+    elif what == "unlink":
+        path |= {"target_id": visit.text("target", 200)}
+        if visit.text("direction", 3) == "in":
+            path = {"chunk_id": path["target_id"], "target_id": chunk_id}
+        given = {"type": visit.text("type", 100)}
+    done = visit.carry_out(name, path, **given)
+    if what == "unlink" and not done.removed:
+        raise NotFoundError("that link is not there any more", hint="Somebody else may have removed it.")
+    return visit.go("/memories" if what == "erase" else address("/memories", chunk_id), notice)
 
 
 # --- the form ---------------------------------------------------------------------------------------------

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from rlm_mem.dashboard import (
@@ -20,14 +20,15 @@ from rlm_mem.dashboard import (
     tiers,
     timeline,
 )
-from rlm_mem.dashboard.live import live_route
 from rlm_mem.dashboard.rendering import HEADERS, static_file
 from rlm_mem.dashboard.visits import Visit, screen
 from rlm_mem.errors import NotFoundError
+from rlm_mem.operations.changes import kept_alive
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from rlm_mem.operations.changes import ChangeFeed
     from rlm_mem.operations.state import ServerState
 
 __all__ = ["all_routes"]
@@ -82,11 +83,31 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         Route("/", _to_memories, include_in_schema=False),
         Route("/static/{name:path}", _static, include_in_schema=False),
         Route("/theme", _theme, methods=["POST"], include_in_schema=False),
-        live_route(state),
+        Route("/live", _live(state), include_in_schema=False),
         *(screen(state, path, page) for path, page in (forms | reading).items()),
         *(screen(state, path, action, methods=("POST",)) for path, action in sending.items()),
         screen(state, "/{anything:path}", _nothing_here),
     ]
+
+
+def _live(state: ServerState) -> Callable[[Request], Awaitable[Response]]:
+    """An event `changed` with the topics that were touched, for as long as a page is open."""
+
+    async def live(request: Request) -> Response:  # noqa: ARG001 - the signature of an endpoint
+        return StreamingResponse(
+            kept_alive(changed(state.changes)),
+            media_type="text/event-stream",
+            headers={**HEADERS, "X-Accel-Buffering": "no"},
+        )
+
+    return live
+
+
+async def changed(changes: ChangeFeed) -> AsyncIterator[bytes]:
+    """The changes of a feed as events for the scripts of the pages."""
+    yield b"retry: 1000\n\n"
+    async for change in changes.follow():
+        yield f"event: changed\ndata: {' '.join(sorted(change.topics))}\n\n".encode()
 
 
 async def _to_memories(request: Request) -> Response:  # noqa: ARG001 - the signature of an endpoint

@@ -8,6 +8,7 @@ from markupsafe import Markup, escape
 
 from rlm_mem.dashboard.words import visible
 from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.operations.personas import persona_of
 from rlm_mem.persona import render_gauge
 from rlm_mem.text.tokens import count_tokens
 
@@ -24,7 +25,7 @@ _HUD_WIDTH = 60
 
 def persona_page(visit: Visit) -> Response:
     """The kept persona of the default session, its prompt and the HUD."""
-    persona = visit.memory.persona(keep=True)
+    persona = persona_of(visit.memory)
     if visit.partial:
         return _prompt(visit, persona, "")
     return visit.page(
@@ -37,43 +38,35 @@ def persona_page(visit: Visit) -> Response:
 
 def hud_part(visit: Visit) -> Response:
     """The HUD alone, with its present figures."""
-    persona = visit.memory.persona(keep=True)
+    persona = persona_of(visit.memory)
     return visit.fragment("persona.html", block="gauge", hud=_hud(visit, persona))
 
 
 def change(visit: Visit) -> Response:
     """Set a slider, choose a mode, let go of what was set by hand, or do what a chat message asks."""
-    persona = visit.memory.persona(keep=True)
+    persona = persona_of(visit.memory)
     before = persona.prompt()
     what = visit.text("do", 20)
     if what == "mode":
-        persona.use(visit.text("mode", 100))
+        visit.carry_out("setMode", mode=visit.text("mode", 100))
     elif what == "reset":
-        persona.reset(visit.text("slider", 100) or None)
+        slider = visit.text("slider", 100)
+        visit.carry_out("resetSlider" if slider else "resetSliders", {"slider": slider} if slider else None)
     elif what == "say":
-        if not persona.say(visit.text("message", 1_000)):
+        if not visit.carry_out("sayToPersona", message=visit.text("message", 1_000)).changed:
             raise InputError(
                 "that asks for nothing that the persona knows", hint="Say for example: set verbosity to 80."
             )
     else:
-        _set_sliders(visit, persona)
+        # Those whose value differs; without scripts the form sends all of them.
+        now = persona.sliders
+        for name, value in visit.form:
+            if name in now and value != str(now[name]):
+                visit.carry_out("setSlider", {"slider": name}, value=value)
+    persona = persona_of(visit.memory)
     if visit.partial and what == "set":
         return _prompt(visit, persona, before)
     return visit.go("/persona", "persona")
-
-
-def _set_sliders(visit: Visit, persona: Persona) -> None:
-    """Those whose value differs; without scripts the form sends all of them."""
-    now = persona.sliders
-    for name, said in visit.form:
-        if name not in now:
-            continue
-        try:
-            value = int(said)
-        except ValueError:
-            raise InputError(f"{name} must be a whole number, not {said!r:.40}") from None
-        if value != now[name]:
-            persona.set(name, value)
 
 
 def _values(persona: Persona, before: str) -> dict[str, Any]:

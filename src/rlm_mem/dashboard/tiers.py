@@ -12,6 +12,7 @@ from rlm_mem.continuum.schema import TIERS
 from rlm_mem.dashboard.charts import populations_chart
 from rlm_mem.dashboard.words import address, day
 from rlm_mem.errors import InputError, InvalidMemory, NotFoundError
+from rlm_mem.operations.problems import Refused, problem_of
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -90,7 +91,7 @@ def undo(visit: Visit) -> Response:
     reason = visit.text("reason", 500).strip()
     if not reason:
         raise InputError("undoing needs a reason", hint="It is written into the journal.")
-    visit.memory.continuum.undo(visit.text("transition", 200), reason)
+    visit.carry_out("undoTransition", {"transition_id": visit.text("transition", 200)}, reason=reason)
     return visit.go("/tiers", "undone")
 
 
@@ -150,6 +151,12 @@ def _entries(memory: Memory) -> list[_Entry]:
 REVIEWER = "rlm_mem_reviewer"
 """Cookie that keeps the reviewer's name, so that it need not be typed for every case."""
 _STATES = ("open", "deferred", "approved", "rejected")
+_DECISIONS = {
+    "approve": ("approveCase", "approved"),
+    "reject": ("rejectCase", "rejected"),
+    "defer": ("deferCase", "deferred"),
+}
+"""What each button does: the operation, and the notice that follows."""
 
 
 def review_page(visit: Visit, *, problem: str = "", at: str = "", status: int = 200) -> Response:
@@ -179,21 +186,17 @@ def review_page(visit: Visit, *, problem: str = "", at: str = "", status: int = 
 
 def decide(visit: Visit) -> Response:
     """Write a reviewer's decision."""
-    queue = visit.memory.continuum.review
     case_id, what = visit.part("case"), visit.text("do", 20)
-    reviewer, reason = visit.text("reviewer", 100), visit.text("reason", 2_000)
+    reviewer, reason = visit.text("reviewer", 100), visit.text("reason", 1_000)
+    if what not in _DECISIONS:
+        raise InputError("say whether to approve, to defer or to reject")
+    name, notice = _DECISIONS[what]
+    days = {"days": visit.text("days", 10)} if what == "defer" else {}
     try:
-        if what == "approve":
-            queue.approve(case_id, reviewer=reviewer, reason=reason)
-        elif what == "reject":
-            queue.reject(case_id, reviewer=reviewer, reason=reason)
-        elif what == "defer":
-            queue.defer(case_id, reviewer=reviewer, reason=reason, days=visit.number("days", 30, 1, 3650))
-        else:
-            raise InputError("say whether to approve, to defer or to reject")
-    except InvalidMemory as error:
-        return review_page(visit, problem=f"{error}. {error.hint or ''}", at=case_id, status=400)
-    response = visit.go("/review", {"approve": "approved", "reject": "rejected", "defer": "deferred"}[what])
+        visit.carry_out(name, {"case_id": case_id}, reviewer=reviewer, reason=reason, **days)
+    except (InputError, Refused) as error:
+        return review_page(visit, problem=problem_of(error).sentence, at=case_id, status=400)
+    response = visit.go("/review", notice)
     name = "".join(sign for sign in reviewer.strip() if (sign.isalnum() and sign.isascii()) or sign in " .-_")
     response.set_cookie(REVIEWER, name[:60], max_age=31_536_000, httponly=True, samesite="strict")
     return response

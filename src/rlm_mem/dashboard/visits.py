@@ -12,16 +12,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, fragment, page
-from rlm_mem.errors import (
-    BudgetError,
-    ConflictError,
-    InputError,
-    ModelError,
-    NotFoundError,
-    RlmMemError,
-    StoreLocked,
-    StoreReadOnly,
-)
+from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.operations.decoding import from_agent, part
+from rlm_mem.operations.operation import Context, Reply
+from rlm_mem.operations.problems import Refused, problem, problem_of
+from rlm_mem.operations.registry import operation_named
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -76,6 +71,29 @@ class Visit:
     memory: Memory
     state: ServerState
     form: tuple[tuple[str, str], ...] = ()
+
+    # --- what is done -----------------------------------------------------------------------------------
+
+    def carry_out(self, name: str, path: Mapping[str, str] | None = None, **given: Any) -> Any:
+        """Carry out an operation with what a form says: the types, bounds and functions are those of every face.
+
+        Args:
+            name: of the operation.
+            path: the parts of its address. ``given``: its fields, as text; empty ones are left out.
+
+        Returns:
+            The data that the operation returns.
+
+        Raises:
+            RlmMemError, Refused: it cannot be done.
+        """
+        operation = operation_named(name)
+        assert operation.run is not None, f"{name} is answered by HTTP alone"
+        parts = {part_name: part(part_name, value) for part_name, value in (path or {}).items()}
+        context = Context(opened=self.state.opened, path=parts, kept_runs=self.state.runs)
+        request = None if operation.request is None else from_agent(operation.request, given)
+        answer = operation.run(context, request)
+        return answer.data if isinstance(answer, Reply) else answer
 
     # --- what was asked ---------------------------------------------------------------------------------
 
@@ -169,22 +187,20 @@ def screen(state: ServerState, path: str, handler: Handler, *, methods: tuple[st
                 _check_same_origin(request)
                 form = await _form(request)
             return await state.work(lambda memory: handler(Visit(request, memory, state, form)))
-        except RlmMemError as error:
+        except (RlmMemError, Refused) as error:
             return _refusal(request, state, error)
 
     return Route(path, serve, methods=list(methods), include_in_schema=False)
-
-
-class _Refused(RlmMemError):
-    """A form that did not come from one of these pages."""
 
 
 def _check_same_origin(request: Request) -> None:
     """Refuse forms of other pages, whatever let them come as far as here."""
     said = request.headers.get("sec-fetch-site")
     if said is not None and said not in ("same-origin", "none"):
-        raise _Refused(
-            "this form was sent by another site", hint="Open the dashboard and send it from there."
+        raise Refused(
+            problem(
+                403, "this form was sent by another site", hint="Open the dashboard and send it from there."
+            )
         )
 
 
@@ -199,33 +215,17 @@ async def _form(request: Request) -> tuple[tuple[str, str], ...]:
     return tuple((name, value.replace("\r\n", "\n")) for name, value in fields)
 
 
-def _refusal(request: Request, state: ServerState, error: RlmMemError) -> Response:
-    status, title = _status(error)
-    if status >= 500:
+def _refusal(request: Request, state: ServerState, error: Exception) -> Response:
+    why = problem_of(error)
+    if why.status >= 500:
         _log.warning("%s %s: %s", request.method, request.url.path, error)
     values = {
-        "title": title,
-        "message": str(error),
-        "hint": getattr(error, "hint", None),
+        "title": why.title,
+        "message": why.detail,
+        "hint": why.hint,
         "namespace": "",
         "read_only": state.read_only,
     }
     if request.headers.get("hx-request") == "true":
-        return fragment(request, "error.html", values, block="content", status=status)
-    return page(request, "error.html", values, status=status)
-
-
-def _status(error: RlmMemError) -> tuple[int, str]:
-    for kind, status, title in (
-        (_Refused, 403, "Refused"),
-        (NotFoundError, 404, "Not found"),
-        (ConflictError, 409, "Somebody else was quicker"),
-        (InputError, 400, "That does not work"),
-        (StoreReadOnly, 403, "Reading only"),
-        (StoreLocked, 503, "Busy"),
-        (BudgetError, 400, "A budget was reached"),
-        (ModelError, 502, "The model failed"),
-    ):
-        if isinstance(error, kind):
-            return status, title
-    return 500, "Something went wrong"
+        return fragment(request, "error.html", values, block="content", status=why.status)
+    return page(request, "error.html", values, status=why.status)

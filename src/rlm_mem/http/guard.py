@@ -13,8 +13,9 @@ from starlette.requests import Request, cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from rlm_mem.http.encoding import encode
-from rlm_mem.operations.problems import MEDIA_TYPE, problem
+from rlm_mem.http.encoding import problem_response
+from rlm_mem.http.limits import BodyTooLarge, read_body
+from rlm_mem.operations.problems import problem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -187,11 +188,10 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
 
 async def _form(request: Request) -> str | None:
     """The code or token of the login form; None where there is none, or far too much."""
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _LONGEST_FORM:
-            return None
+    try:
+        body = await read_body(request, _LONGEST_FORM)
+    except BodyTooLarge:
+        return None
     fields = parse_qs(body.decode("latin-1"))
     said = (fields.get("code") or fields.get("token") or [""])[0].strip()
     # Whoever copies the whole link means the code in it.
@@ -216,4 +216,4 @@ def _refused(scope: Scope, status: int, why: str, headers: dict[str, str] | None
     more = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})}
     if not scope["path"].startswith(API):
         return PlainTextResponse(why, status, headers=more)
-    return Response(encode(problem(status, why)), status, headers=more, media_type=MEDIA_TYPE)
+    return problem_response(problem(status, why), more)

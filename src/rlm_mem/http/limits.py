@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["BodyTooLarge", "Buckets", "read_body"]
+__all__ = ["BodyTooLarge", "Buckets", "body_parts", "read_body"]
 
 _MOST_BUCKETS = 1024
 
@@ -55,20 +55,23 @@ class Buckets:
         return wait
 
 
-async def read_body(request: Request, limit: int) -> bytes:
-    """The body, never more of it in memory than the limit.
+async def body_parts(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """The body in parts, as they come.
 
     Raises:
-        BodyTooLarge: it is larger, by what it says or by what comes.
+        BodyTooLarge: it has more bytes than the limit, by what it says or by what comes.
     """
-    said = request.headers.get("content-length", "")
-    if said.isascii() and said.isdigit() and (len(said) > 18 or int(said) > limit):
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
         raise BodyTooLarge(limit)
-    parts: list[bytes] = []
     size = 0
     async for part in request.stream():
         size += len(part)
         if size > limit:
             raise BodyTooLarge(limit)
-        parts.append(part)
-    return b"".join(parts)
+        yield part
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The whole body; raises as ``body_parts`` does."""
+    return b"".join([part async for part in body_parts(request, limit)])

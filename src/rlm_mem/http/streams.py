@@ -16,10 +16,11 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from rlm_mem.http.encoding import encode
-from rlm_mem.http.limits import BodyTooLarge
+from rlm_mem.http.limits import body_parts
 from rlm_mem.http.openapi import document
 from rlm_mem.interchange import export_store
 from rlm_mem.operations.asking import AskRequest, RecallRequest, RunEventOut, RunEvents, limits_of, run_out
+from rlm_mem.operations.changes import kept_alive
 from rlm_mem.operations.fitting import fitted
 from rlm_mem.operations.moving import MOST_UPLOAD_BYTES, ExportQuery, Imported, ImportQuery, import_file
 from rlm_mem.operations.operation import EVENT_STREAM
@@ -43,9 +44,6 @@ __all__ = [
     "wants_events",
 ]
 
-_QUIET = 15.0
-"""Seconds after which a comment shows that the connection still stands."""
-
 
 def wants_events(request: Request) -> bool:
     """Whether the client asks for a stream rather than for one document at the end."""
@@ -63,34 +61,7 @@ def event(name: str, data: Any, number: int | None = None) -> bytes:
 
 def stream(events: AsyncIterator[bytes]) -> StreamingResponse:
     """A response that sends events as they come, and comments while none come."""
-    return StreamingResponse(
-        _with_comments(events), media_type=EVENT_STREAM, headers={"X-Accel-Buffering": "no"}
-    )
-
-
-async def _with_comments(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    waiting: asyncio.Future[bytes] | None = None
-    try:
-        while True:
-            waiting = waiting or asyncio.ensure_future(anext(events))
-            done, _ = await asyncio.wait({waiting}, timeout=_QUIET)
-            if not done:
-                yield b": still here\n\n"
-                continue
-            try:
-                part = waiting.result()
-            except StopAsyncIteration:
-                return
-            waiting = None
-            yield part
-    finally:
-        if waiting is not None:
-            waiting.cancel()
-            with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
-                await waiting
-        close = getattr(events, "aclose", None)
-        if close is not None:
-            await close()
+    return StreamingResponse(kept_alive(events), media_type=EVENT_STREAM, headers={"X-Accel-Buffering": "no"})
 
 
 async def run_events(
@@ -210,7 +181,9 @@ async def _import(exchange: Exchange) -> Response:
     folder = await exchange.state.run_in_worker(lambda: tempfile.mkdtemp(prefix="rlm-mem-import-"))
     try:
         path = Path(folder) / query.name
-        await _save(exchange.request, path)
+        with path.open("xb") as file:
+            async for part in body_parts(exchange.request, MOST_UPLOAD_BYTES):
+                file.write(part)
         done: Imported = await exchange.state.work(
             lambda memory: import_file(
                 memory, path, format=query.format, dry_run=query.dry_run, replace=query.replace
@@ -219,20 +192,6 @@ async def _import(exchange: Exchange) -> Response:
     finally:
         await exchange.state.run_in_worker(lambda: shutil.rmtree(folder, ignore_errors=True))
     return Response(encode(done), media_type="application/json")
-
-
-async def _save(request: HttpRequest, path: Path) -> None:
-    """The body into a file, never more of it than is allowed."""
-    said = request.headers.get("content-length", "")
-    if said.isascii() and said.isdigit() and (len(said) > 18 or int(said) > MOST_UPLOAD_BYTES):
-        raise BodyTooLarge(MOST_UPLOAD_BYTES)
-    size = 0
-    with path.open("xb") as file:
-        async for part in request.stream():
-            size += len(part)
-            if size > MOST_UPLOAD_BYTES:
-                raise BodyTooLarge(MOST_UPLOAD_BYTES)
-            file.write(part)
 
 
 async def _export(exchange: Exchange) -> Response:

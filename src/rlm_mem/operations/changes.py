@@ -17,7 +17,7 @@ from rlm_mem.errors import RlmMemError, StoreClosed
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["TOPICS", "ChangeNotice", "ChangeFeed"]
+__all__ = ["TOPICS", "ChangeFeed", "ChangeNotice", "kept_alive"]
 
 #: What can change: chunks, tags and links; runs of recall and reason; tiers and their review; mode and sliders.
 TOPICS = frozenset({"memories", "recalls", "tiers", "persona"})
@@ -27,6 +27,9 @@ _RUNS = 8
 
 _PERSONA = ("persona", "personalities", "sliders", "gauges")
 """Folders of a brain: the sessions' state, and what people wrote by hand."""
+
+_QUIET = 15.0
+"""Seconds of silence after which a stream sends a comment."""
 
 _log = logging.getLogger(__name__)
 
@@ -185,6 +188,32 @@ class ChangeFeed:
                 )
                 self._last_event = max((str(event["ts"]) for event in news), default=self._last_event)
         return now, news
+
+
+async def kept_alive(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Parts of a stream of events as they come, and a comment after some silence, which shows a lost connection."""
+    waiting: asyncio.Future[bytes] | None = None
+    try:
+        while True:
+            waiting = waiting or asyncio.ensure_future(anext(parts))
+            done, _ = await asyncio.wait({waiting}, timeout=_QUIET)
+            if not done:
+                yield b": still here\n\n"
+                continue
+            try:
+                part = waiting.result()
+            except StopAsyncIteration:
+                return
+            waiting = None
+            yield part
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+            with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+                await waiting
+        close = getattr(parts, "aclose", None)
+        if close is not None:
+            await close()
 
 
 def state_of(memory: Memory) -> dict[str, object]:

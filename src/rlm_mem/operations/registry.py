@@ -17,7 +17,7 @@ from rlm_mem.operations import (
 )
 from rlm_mem.operations.operation import Operation
 
-__all__ = ["OPERATIONS", "ROUTES"]
+__all__ = ["OPERATIONS", "ROUTES", "operation_named"]
 
 OPERATIONS: tuple[Operation, ...] = (
     *server.OPERATIONS,
@@ -35,3 +35,10 @@ OPERATIONS: tuple[Operation, ...] = (
 
 #: Those that HTTP offers.
 ROUTES: tuple[Operation, ...] = tuple(operation for operation in OPERATIONS if operation.method)
+
+_BY_NAME = {operation.name: operation for operation in OPERATIONS}
+
+
+def operation_named(name: str) -> Operation:
+    """The operation of this name, which must be there."""
+    return _BY_NAME[name]
