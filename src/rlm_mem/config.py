@@ -32,6 +32,7 @@ __all__ = [
     "StoreConfig",
     "TelemetryConfig",
     "TypesConfig",
+    "parse_setting",
     "locate",
     "locate_brain",
     "user_data_brain",
@@ -232,11 +233,27 @@ class Config:
         folder = checked_place(brain) if brain is not None else None
         if isinstance(folder, Path):
             path = folder / "config.toml"
-            layer = _read_toml(path)
-            _refuse_reaching_out(layer, str(path))
-            config = _apply(config, layer, str(path))
+            config = cls.of_file(_read(path), str(path))
         config = _apply(config, _from_environ(os.environ if environ is None else environ), "environment")
         return _apply(config, overrides, "arguments")
+
+    @classmethod
+    def of_file(cls, text: str, where: str) -> Config:
+        """The settings that a ``config.toml`` of a brain makes, alone.
+
+        Args:
+            text: of the file.
+            where: its name for messages.
+
+        Raises:
+            InvalidConfig: no TOML, an unknown setting, a wrong type or value, or more than a brain may ask for.
+        """
+        try:
+            layer = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise InvalidConfig(f"{where} is not valid TOML: {error}") from None
+        _refuse_reaching_out(layer, where)
+        return _apply(cls(), layer, where)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Every setting as ``{section: {name: value}}``."""
@@ -249,12 +266,38 @@ class Config:
         }
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def parse_setting(setting: str, text: str) -> Any:
+    """The value that a text means for a setting, of its type; the range is not checked.
+
+    Args:
+        setting: ``section.name``.
+        text: as in the environment: ``true``, ``6``, ``a, b``.
+
+    Raises:
+        InvalidConfig: there is no such setting, it cannot be said in one line, or the text is of another type.
+    """
+    section, _, name = setting.partition(".")
+    sections = {one.name for one in fields(Config)}
+    if section not in sections:
+        raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list names them.")
+    hint = get_type_hints(_section_class(section)).get(name)
+    if hint is None or section == "types":
+        known = [one.name for one in fields(_section_class(section))] if section != "types" else []
+        raise InvalidConfig(
+            f"there is no setting {setting!r:.60} of one value",
+            hint=f"Use one of {', '.join(f'{section}.{one}' for one in known)}."
+            if known
+            else "Types are tables of config.toml (docs/spec/chunk-format.md).",
+        )
+    return _from_text(text, hint, setting)
+
+
+def _read(path: Path) -> str:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return ""
+    except UnicodeDecodeError as error:
         raise InvalidConfig(f"{path} is not valid TOML: {error}") from None
     except OSError as error:
         raise InvalidConfig(f"{path} cannot be read: {error.strerror}") from None
@@ -352,6 +395,9 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     return found
 
 
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+
+
 def _from_text(text: str, hint: Any, where: str) -> Any:
     try:
         if hint is bool:
@@ -363,7 +409,7 @@ def _from_text(text: str, hint: Any, where: str) -> Any:
         if get_origin(hint) in (tuple, list):
             return [part.strip() for part in text.split(",") if part.strip()]
     except (KeyError, ValueError):
-        raise InvalidConfig(f"{where}={text!r:.60} is not a {hint.__name__}") from None
+        raise InvalidConfig(f"{where}={text!r:.60} is not {_KINDS[hint]}") from None
     return text
 
 

@@ -247,6 +247,17 @@ class Memory:
             self.store, self.llm, engine=engine, functions=self.continuum.functions()
         ).reason(question, limits=limits, on_step=on_step)
 
+    def limits(self, **given: float | None) -> Limits:
+        """The configured limits of a run, but for those given; None leaves one as configured.
+
+        Args:
+            given: fields of ``Limits``.
+        """
+        from rlm_mem.recall.run import limits_from
+
+        named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        return replace(limits_from(self.config.recall), **named)
+
     def recall_session(
         self,
         query: str,

@@ -105,7 +105,7 @@ def test_edit_without_a_change_makes_no_revision(
 def test_edit_refuses_when_somebody_else_changed_the_chunk(
     run: Run, notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = f'rlm-mem update {notes["tea"]} --content "somebody else was quicker"'
+    other = f'rlm-mem chunk update {notes["tea"]} --content "somebody else was quicker"'
     monkeypatch.setenv("PATH", f"{Path(os.sys.executable).parent}:{os.environ['PATH']}")  # type: ignore[attr-defined]
     monkeypatch.setenv("EDITOR", editor(tmp_path, f'{other} && sed -i s/green/white/ "$1"'))
     ran = run("edit", notes["tea"])

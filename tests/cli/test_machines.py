@@ -1,4 +1,4 @@
-"""`rlm-mem copy` and `rlm-mem shards`: one memory in several places."""
+"""`rlm-mem store copy` and `rlm-mem shards`: one memory in several places."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_looking_does_not_make_a_memory(run: Run, brain: Path) -> None:
     for command in (["list"], ["search", "x"], ["stats"], ["check"], ["recall", "x"]):
         ran = run(*command)
         assert ran.code == 1
-        assert "rlm-mem init" in ran.err
+        assert "rlm-mem store init" in ran.err
     assert not brain.exists()
 
 

@@ -1,4 +1,4 @@
-"""The commands `rlm-mem persona …` and `rlm-mem hud`."""
+"""The commands `rlm-mem persona …` and `rlm-mem persona hud`."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_hud_shows_a_gauge_of_ones_own(run: Run, brain: Path, notes: dict[str, s
 def test_hud_of_no_memory_says_how_to_make_one(run: Run) -> None:
     ran = run("hud")
     assert ran.code == 1
-    assert "rlm-mem init" in ran.err
+    assert "rlm-mem store init" in ran.err
 
 
 def test_watch_follows_what_is_written(brain: Path, memory: Memory) -> None:

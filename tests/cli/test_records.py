@@ -54,7 +54,9 @@ def test_a_replay_on_a_changed_memory_shows_the_difference(run: Run, asked: str,
     assert "now: " in ran.out
 
 
-@pytest.mark.parametrize(("name", "code"), [("traj-20260101T000000-00000000", 1), ("nonsense", 2)])
+@pytest.mark.parametrize(
+    ("name", "code"), [("traj-20260101T000000-00000000", 1), ("nonsense", 1), ("non/sense", 2)]
+)
 def test_a_trajectory_that_is_not_there(run: Run, asked: str, name: str, code: int) -> None:
     assert run("trajectories", "show", name).code == code
 

@@ -12,29 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from rlm_mem.cli.app import app
+from rlm_mem.cli.app import build, loaded
+from rlm_mem.cli.catalogue import CommandRow, GroupRow, rows_of
 from rlm_mem.config import Config
 from tests.house.sources import EXAMPLES, PAGES, ROOT, listed, named, text
 
 CLI_PAGE = text(ROOT / "docs" / "cli.md")
-EVERYWHERE = CLI_PAGE.split("\n## Remember and recall", 1)[0]
+EVERYWHERE = CLI_PAGE.split("\n## Remember and ask", 1)[0]
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
-def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Every command that does something, with the words that call it."""
-    children = getattr(command, "commands", None)
-    if not children:
-        yield " ".join(path), command
-        return
-    for name, child in children.items():
-        yield from commands(child, (*path, name))
-
-
-COMMANDS = dict(commands(get_command(app)))
+COMMANDS = {
+    command.path: loaded(command)
+    for row in rows_of(None)
+    for command in ((row,) if isinstance(row, CommandRow) else rows_of(row))
+    if isinstance(command, CommandRow)
+}
 
 
 def section(command: str) -> str:
@@ -64,7 +59,7 @@ def dashed(command: Any) -> list[str]:
 
 
 def test_options_before_the_command_are_documented() -> None:
-    wrong = [name for name in dashed(get_command(app)) if f"`{name}" not in EVERYWHERE]
+    wrong = [name for name in dashed(build()) if f"`{name}" not in EVERYWHERE]
     assert not wrong, listed(wrong)
 
 
@@ -75,7 +70,7 @@ def test_no_command_is_documented_that_is_not_there() -> None:
 
 def test_no_option_is_documented_that_is_not_there() -> None:
     known = {name for command in COMMANDS.values() for name in dashed(command)}
-    known |= {*dashed(get_command(app)), "--help", "-h"}
+    known |= {*dashed(build()), "--help", "-h"}
     wrong = sorted(set(re.findall(r"`(--[a-z-]+)", CLI_PAGE)) - known)
     assert not wrong, listed(wrong)
 
@@ -155,19 +150,22 @@ def run_script(code: str, folder: Path) -> str:
     return ran.stdout
 
 
-SHOWN = re.compile(r"(?:^|[|&;`$] *)rlm-mem(?: --(?:brain|namespace) \S+)* ([a-z]+)", re.MULTILINE)
+SHOWN = re.compile(
+    r"(?:^|[|&;`$] *)rlm-mem(?: --(?:brain|namespace) \S+)* ([a-z]+)(?: ([a-z][a-z-]*)\b)?", re.MULTILINE
+)
 
 
 def test_commands_shown_in_the_documents_exist() -> None:
-    """Every `rlm-mem WORD` in a console block or in backticks names a command."""
-    first_words = {command.split()[0] for command in COMMANDS}
+    """Every `rlm-mem WORD` in a console block or in backticks names a command by its present name."""
+    groups = {row.name for row in rows_of(None) if isinstance(row, GroupRow)}
     wrong = [
-        f"{named(path)} shows rlm-mem {word}"
+        f"{named(path)} shows rlm-mem {first} {second}"
         for path in [*PAGES, *EXAMPLES]
         for block in [code for _, code in FENCE.findall(text(path))]
         + re.findall(r"`(rlm-mem[^`]*)`", text(path))
-        for word in SHOWN.findall(block)
-        if word not in first_words
+        for first, second in SHOWN.findall(block)
+        if (first not in COMMANDS and first not in groups)
+        or (first in groups and second and f"{first} {second}" not in COMMANDS)
     ]
     assert not wrong, listed(wrong)
 

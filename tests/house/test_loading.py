@@ -33,8 +33,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded.isdisjoint({*HEAVY, "rich", "typer"})
 
 
-def test_the_help_of_the_command_loads_nothing_heavy() -> None:
-    loaded = loaded_by("from rlm_mem.cli import main\nassert main(['--help']) == 0")
+def test_the_help_of_the_command_and_of_a_group_loads_nothing_heavy() -> None:
+    loaded = loaded_by("from rlm_mem.cli import main\nassert main(['--help']) == main(['store', '-h']) == 0")
     assert "rlm_mem.cli.overview" in loaded
     assert loaded.isdisjoint({*HEAVY, "rich", "typer"})
 
@@ -43,7 +43,7 @@ def test_a_command_loads_no_other_commands() -> None:
     loaded = loaded_by("from rlm_mem.cli import main\nassert main(['--brain', 'nowhere', 'tags']) == 1")
     modules = {name for name in loaded if name.startswith("rlm_mem.cli.")}
     assert "rlm_mem.cli.read" in modules
-    assert modules.isdisjoint({"rlm_mem.cli.server", "rlm_mem.cli.continuum", "rlm_mem.cli.persona"})
+    assert modules.isdisjoint({"rlm_mem.cli.agents", "rlm_mem.cli.continuum", "rlm_mem.cli.persona"})
 
 
 def test_the_help_of_a_subcommand_loads_nothing_heavy() -> None:

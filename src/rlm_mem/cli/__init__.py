@@ -1,15 +1,16 @@
-"""The command ``rlm-mem``: one module per group of commands.
+"""The command ``rlm-mem``: what is typed and what is shown (arguments, tables, progress, exit codes).
 
-Lives here: what is typed and what is shown (arguments, tables, progress, exit codes). Does not live here: any
-decision about memory; every command calls the public interface of :mod:`rlm_mem.memory` and prints what comes
-back. Heavy modules are imported inside the commands that need them, only the module of the command that is called is
-loaded, and ``rlm-mem --help`` loads none, so that a start stays quick.
+No decision about memory is taken here: every command calls the public interface of :mod:`rlm_mem.memory` and prints
+what comes back. :mod:`rlm_mem.cli.catalogue` names the commands; a command line loads the one module that it needs.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+
+from rlm_mem.cli.overview import help_for
 
 __all__ = ["main"]
 
@@ -24,11 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 when it worked, 1 when the operation failed, 2 for bad input, 130 when interrupted.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given in (["--help"], ["-h"]):
-        from rlm_mem.cli.overview import overview
-
-        sys.stdout.write(overview())
-        return 0
-    from rlm_mem.cli.app import main as run
+    help_text = None if "_RLM_MEM_COMPLETE" in os.environ else help_for(given)
+    if help_text is not None:
+        sys.stdout.write(help_text)
+        return 0 if given and given[-1].startswith("-") else 2
+    from rlm_mem.cli.app import main as run  # Typer: 100 ms of CPU that the help does without
 
     return run(given)

@@ -1,4 +1,4 @@
-"""The application: its commands in order, what stands before them, and how it ends."""
+"""The application: from a command line to the function of its command, and how it ends."""
 
 from __future__ import annotations
 
@@ -6,25 +6,69 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from rlm_mem import __version__
-from rlm_mem.cli import options
+from rlm_mem.cli import catalogue
+from rlm_mem.cli.call import Where, with_shared_options
 from rlm_mem.cli.logging import log_lines
-from rlm_mem.cli.open import Where
+from rlm_mem.cli.overview import overview
+from rlm_mem.cli.terminal import print_error
 from rlm_mem.errors import InputError, RlmMemError
 
 FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 
-#: Modules with commands, in the order in which the help shows them.
-GROUPS = (
-    "remember", "ask", "receipt", "read", "edit", "interchange", "continuum", "review", "traces", "records",
-    "maintenance", "backup", "machines", "persona", "settings", "server", "demo",
-)  # fmt: skip
+
+class LazyGroup(TyperGroup):
+    """A group that knows its commands from the catalogue, and loads the one that is called."""
+
+    def __init__(self, *, entry: catalogue.GroupRow | None = None, **settings: Any) -> None:
+        super().__init__(**{"rich_markup_mode": "rich", "no_args_is_help": True, **settings})
+        self.entry = entry
+        self.commands = {row.name: _shown(row) for row in catalogue.rows_of(entry)}
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - as Typer has it
+        """The command as help and completion show it; also by a former name."""
+        if cmd_name in self.commands:
+            return self.commands[cmd_name]
+        found = self._found(cmd_name)
+        return None if found is None else _shown(found)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that is called, with its options."""
+        if self.entry and self.entry.default and len(args) > 2 and self._found(args[0]) is None:
+            args = [self.entry.default, *args]
+        name, command, rest = super().resolve_command(ctx, args)
+        found = self._found(name or "")
+        return name, loaded(found) if isinstance(found, catalogue.CommandRow) else command, rest
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer has it
+        """As ``rlm-mem --help`` looks."""
+        formatter.write(overview(self.entry))
+
+    def _found(self, name: str) -> catalogue.CommandRow | catalogue.GroupRow | None:
+        return catalogue.find(f"{self.entry.name} {name}" if self.entry else name)
+
+
+def _shown(row: catalogue.CommandRow | catalogue.GroupRow) -> Any:
+    if isinstance(row, catalogue.GroupRow):
+        return LazyGroup(entry=row, name=row.name, help=row.summary)
+    return TyperCommand(row.name, help=row.summary)
+
+
+def loaded(command: catalogue.CommandRow) -> Any:
+    """A command with its options and arguments, from the module that holds it."""
+    module, _, name = command.target.partition(":")
+    function = getattr(import_module(f"rlm_mem.cli.{module}"), name)
+    alone = typer.Typer(rich_markup_mode="rich", add_completion=False, pretty_exceptions_enable=False)
+    alone.command(command.name, help=function.__doc__)(with_shared_options(function))
+    return get_command(alone)
 
 
 def _print_version(wanted: bool) -> None:
@@ -33,83 +77,41 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def before(
+def _option(name: str, **more: Any) -> Any:
+    known = catalogue.OPTIONS[name]
+    return typer.Option(*known.flags, metavar=known.metavar, help=known.help, **more)
+
+
+def _before(
     ctx: typer.Context,
-    brain: Annotated[
-        str | None,
-        typer.Option(
-            "--brain", metavar="PATH", help="The brain folder or DSN, for whichever command follows."
-        ),
-    ] = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", metavar="NAME", help="Whose memory, for whichever command follows."),
-    ] = None,
-    log_level: Annotated[
-        str | None,
-        typer.Option(
-            "--log-level", metavar="LEVEL", help="Log lines on stderr: debug, info, warning, error."
-        ),
-    ] = None,
-    log_format: Annotated[
-        str | None,
-        typer.Option("--log-format", metavar="FORM", help="Log lines as text, or json: one object a line."),
-    ] = None,
-    version: Annotated[  # noqa: ARG001 - its callback does the work
-        bool,
-        options.flag("--version", help="Print the version.", callback=_print_version, is_eager=True),
-    ] = False,
+    brain: Annotated[str | None, _option("brain")] = None,
+    namespace: Annotated[str | None, _option("namespace")] = None,
+    log_level: Annotated[str | None, _option("log_level")] = None,
+    log_format: Annotated[str | None, _option("log_format")] = None,
+    version: Annotated[bool, _option("version", callback=_print_version, is_eager=True)] = False,  # noqa: ARG001 - its callback does the work
 ) -> None:
-    """Long-term memory for LLM agents: plain files, links, and answers found by programs."""
     ctx.obj = Where(brain, namespace)
     log_lines(brain, log_level, log_format)
 
 
-def build(groups: Sequence[str] = GROUPS) -> typer.Typer:
-    """The command with the commands of some modules: looking at every one takes longer than most of them run."""
+def build() -> Any:
+    """The command with all that the catalogue names."""
     made = typer.Typer(
         name="rlm-mem",
-        help="Long-term memory for LLM agents: plain files, links, and answers found by programs.",
-        no_args_is_help=True,
-        add_completion=True,
-        rich_markup_mode="rich",
+        cls=LazyGroup,
+        help=catalogue.SUMMARY,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for group in groups:
-        import_module(f"rlm_mem.cli.{group}").add_to(made)
-    made.callback()(before)
-    return made
+    made.callback()(_before)
+    return get_command(made)
 
 
-def needed(arguments: Sequence[str]) -> Sequence[str]:
-    """The modules that a command line needs: one, where it names a command that is known, else all."""
-    from rlm_mem.cli.overview_data import MODULES, OPTIONS
-
-    takes_value = {name for names, metavar, _ in OPTIONS if metavar for name in names.split(", ")}
-    words = iter(arguments)
-    for word in words:
-        if word in takes_value:
-            next(words, None)
-        elif not word.startswith("-"):
-            return (MODULES[word],) if word in MODULES else GROUPS
-        elif word == "--version":
-            return ()
-    return GROUPS
-
-
-def __getattr__(name: str) -> object:
-    if name != "app":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()["app"] = whole = build()
-    return whole
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the command.
 
     Args:
-        arguments: what follows ``rlm-mem``; None means ``sys.argv``.
+        arguments: what follows ``rlm-mem``.
 
     Returns:
         0 when it worked, 1 when the operation failed, 2 for bad input, 130 when interrupted.
@@ -117,13 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = build(needed(given))(
-            args=given,
-            prog_name="rlm-mem",
-            standalone_mode=False,
-        )
+        code = build()(args=list(arguments), prog_name="rlm-mem", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader went away (rlm-mem list | head): not an error, and nothing more can be said to it.
@@ -140,7 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(error, "format_message"):
             message = error.format_message()
             # No command at all: the help has been printed, and there is nothing to add.
-            return _end(BAD_INPUT, message, _usage_hint(error)) if message else BAD_INPUT
+            begin = message[:1].lower() + message[1:]
+            return _end(BAD_INPUT, begin, _usage_hint(error)) if message else BAD_INPUT
         if os.environ.get("RLM_MEM_DEBUG"):
             raise
         kind = "" if isinstance(error, OSError) else f"unexpected {type(error).__name__}: "
@@ -149,8 +147,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _end(code: int, message: str, hint: str | None) -> int:
-    from rlm_mem.cli.terminal import print_error
-
     print_error(message, hint)
     return code
 

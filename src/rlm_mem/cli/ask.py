@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_mem.cli import options
-from rlm_mem.cli.open import open_memory
+from rlm_mem.cli import options, rich
+from rlm_mem.cli.call import Call
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
@@ -16,15 +17,11 @@ from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, pla
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rich.console import Console
-
     from rlm_mem.memory import Memory
-    from rlm_mem.models.budget import Limits
     from rlm_mem.recall.outcome import OutcomeWord
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
 
-PANEL = "Remember and recall"
 MAX_PATH_STEPS = 50
 
 ENDINGS: dict[OutcomeWord, str] = {
@@ -35,103 +32,75 @@ ENDINGS: dict[OutcomeWord, str] = {
 """What is shown where there is no answer."""
 
 Question = Annotated[list[str], typer.Argument(metavar="QUESTION", help="The question.", show_default=False)]
-Explain = Annotated[
-    bool, options.flag("--explain", help="Show each program as it runs, and what it printed.")
-]
-WithTrajectory = Annotated[
-    bool, options.flag("--trajectory", help="With --json: also every step, and all that was read.")
-]
-Engine = Annotated[
-    str | None,
-    typer.Option(
-        "--engine", metavar="NAME", help="The sandbox: monty or cpython. Default: the configured one."
-    ),
-]
-Iterations = Annotated[
-    int | None,
-    typer.Option(
-        "--iterations", metavar="N", min=1, help="Programs at most.", rich_help_panel=options.LIMITS
-    ),
-]
-Depth = Annotated[
-    int | None,
-    typer.Option(
-        "--depth", metavar="N", min=0, help="Levels of sub-questions.", rich_help_panel=options.LIMITS
-    ),
-]
-Seconds = Annotated[
-    float | None,
-    typer.Option("--seconds", metavar="S", min=0.01, help="Wall clock.", rich_help_panel=options.LIMITS),
-]
-ModelCalls = Annotated[
-    int | None,
-    typer.Option(
-        "--model-calls", metavar="N", min=1, help="Calls of the model.", rich_help_panel=options.LIMITS
-    ),
-]
-Tokens = Annotated[
-    int | None,
-    typer.Option("--tokens", metavar="N", min=1, help="Tokens of the model.", rich_help_panel=options.LIMITS),
-]
-Usd = Annotated[
-    float | None,
-    typer.Option("--usd", metavar="USD", min=0, help="US dollars.", rich_help_panel=options.LIMITS),
-]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    app.command("recall", rich_help_panel=PANEL)(recall)
-    app.command("reason", rich_help_panel=PANEL)(reason)
+def _limit(name: str, metavar: str, help: str, least: float) -> Any:
+    return typer.Option(name, metavar=metavar, min=least, help=help, rich_help_panel=options.LIMITS)
 
 
-def recall(
-    ctx: typer.Context,
-    question: Question,
-    explain: Explain = False,
-    trajectory: WithTrajectory = False,
-    llm: options.Llm = None,
-    engine: Engine = None,
-    iterations: Iterations = None,
-    depth: Depth = None,
-    seconds: Seconds = None,
-    model_calls: ModelCalls = None,
-    tokens: Tokens = None,
-    usd: Usd = None,
-    receipt: ReceiptFile = None,
-    bundle: BundleFile = None,
-    sign: SigningKey = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
-) -> None:
+@dataclass(frozen=True)
+class QuestionCall(Call):
+    """What `recall` and `reason` take beside the question."""
+
+    explain: Annotated[
+        bool, options.flag("--explain", help="Show each program as it runs, and what it printed.")
+    ] = False
+    trajectory: Annotated[
+        bool, options.flag("--trajectory", help="With --json: also every step, and all that was read.")
+    ] = False
+    llm: options.Llm = None
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine", metavar="NAME", help="The sandbox: monty or cpython. Default: the configured one."
+        ),
+    ] = None
+    iterations: Annotated[int | None, _limit("--iterations", "N", "Programs at most.", 1)] = None
+    depth: Annotated[int | None, _limit("--depth", "N", "Levels of sub-questions.", 0)] = None
+    seconds: Annotated[float | None, _limit("--seconds", "S", "Wall clock.", 0.01)] = None
+    model_calls: Annotated[int | None, _limit("--model-calls", "N", "Calls of the model.", 1)] = None
+    tokens: Annotated[int | None, _limit("--tokens", "N", "Tokens of the model.", 1)] = None
+    usd: Annotated[float | None, _limit("--usd", "USD", "US dollars.", 0)] = None
+
+    @property
+    def live(self) -> bool:
+        """Whether each step is shown as it ends."""
+        return self.explain and not self.json
+
+    def settings(self, console: rich.Console, memory: Memory) -> dict[str, Any]:
+        """What the run is started with beside the question."""
+        return {
+            "on_step": (lambda step: show_step(console, plain(step))) if self.live else None,
+            "limits": memory.limits(**{name: getattr(self, name) for name in _LIMITS}),
+            "engine": self.engine,
+        }
+
+
+@dataclass(frozen=True)
+class RecallCall(QuestionCall):
+    """What `recall` takes beside the question."""
+
+    receipt: ReceiptFile = None
+    bundle: BundleFile = None
+    sign: SigningKey = None
+
+
+_LIMITS = ("iterations", "depth", "seconds", "model_calls", "tokens", "usd")
+
+
+def recall(call: RecallCall, question: Question) -> None:
     """Answer a question from memory: programs search and read until they have the answer."""
     console = screen()
     started = time.perf_counter()
-    wanted = ReceiptWanted(receipt, bundle, sign)
-    with open_memory(ctx, brain, namespace, llm=llm) as memory:
-        live = explain and not as_json
-        limits = _limits(
-            memory,
-            iterations=iterations,
-            depth=depth,
-            seconds=seconds,
-            model_calls=model_calls,
-            tokens=tokens,
-            usd=usd,
-        )
-        result = memory.recall(
-            " ".join(question),
-            on_step=(lambda step: show_step(console, plain(step))) if live else None,
-            limits=limits,
-            engine=engine,
-        )
+    wanted = ReceiptWanted(call.receipt, call.bundle, call.sign)
+    with call.open(llm=call.llm) as memory:
+        result = memory.recall(" ".join(question), **call.settings(console, memory))
         taken = time.perf_counter() - started
         written = wanted.write(memory, result)
-        if as_json:
-            print_json(recall_json(result, trajectory=trajectory) | written)
+        if call.json:
+            print_json(recall_json(result, trajectory=call.trajectory) | written)
             return
-        if live:
+        if call.live:
             console.rule(style="dim")
         show_recall(console, memory, result, taken)
         for name, path in written.items():
@@ -186,7 +155,7 @@ def _trajectory_json(result: RecallResult | ReasoningResult) -> dict[str, Any]:
     return {"evidence": result.evidence, "trajectory": result.trajectory}
 
 
-def show_recall(console: Console, memory: Memory, result: RecallResult, seconds: float) -> None:
+def show_recall(console: rich.Console, memory: Memory, result: RecallResult, seconds: float) -> None:
     """Print an answer, the chunks it rests on, and what it took."""
     if result.outcome == "answered":
         console.print(long_text(result.content or "", "bold"))
@@ -215,7 +184,7 @@ def ending_of(stopped_by: str) -> str:
 
 
 def show_evidence(
-    console: Console,
+    console: rich.Console,
     memory: Memory,
     chunk_ids: list[str],
     excerpts: Mapping[str, str] | None = None,
@@ -225,7 +194,7 @@ def show_evidence(
     chunks = memory.store.get_many(chunk_ids[:most])
     for chunk_id in chunk_ids[:most]:
         chunk = chunks.get(chunk_id)
-        line = text(f"  {chunk_id}", "cyan")
+        line = text("").append_text(text(f"  {chunk_id}", "cyan"))
         if chunk is not None:
             line.append(f"  {day(chunk.metadata.at)}", "dim")
         console.print(line)
@@ -236,54 +205,21 @@ def show_evidence(
         console.print(text(f"  and {amount(len(chunk_ids) - most, 'chunk')} more (--json names all)", "dim"))
 
 
-def reason(
-    ctx: typer.Context,
-    question: Question,
-    explain: Explain = False,
-    trajectory: WithTrajectory = False,
-    llm: options.Llm = None,
-    engine: Engine = None,
-    iterations: Iterations = None,
-    depth: Depth = None,
-    seconds: Seconds = None,
-    model_calls: ModelCalls = None,
-    tokens: Tokens = None,
-    usd: Usd = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
-) -> None:
+def reason(call: QuestionCall, question: Question) -> None:
     """Draw a conclusion from several memories, following their links; shows the path as a tree."""
     console = screen()
-    with open_memory(ctx, brain, namespace, llm=llm) as memory:
-        live = explain and not as_json
-        limits = _limits(
-            memory,
-            iterations=iterations,
-            depth=depth,
-            seconds=seconds,
-            model_calls=model_calls,
-            tokens=tokens,
-            usd=usd,
-        )
-        result = memory.reason(
-            " ".join(question),
-            on_step=(lambda step: show_step(console, plain(step))) if live else None,
-            limits=limits,
-            engine=engine,
-        )
-        if as_json:
-            print_json(_reason_json(result, trajectory=trajectory))
+    with call.open(llm=call.llm) as memory:
+        result = memory.reason(" ".join(question), **call.settings(console, memory))
+        if call.json:
+            print_json(_reason_json(result, trajectory=call.trajectory))
         else:
             _show_reasoning(console, memory, result)
 
 
-def _show_reasoning(console: Console, memory: Memory, result: ReasoningResult) -> None:
-    from rich.tree import Tree
-
+def _show_reasoning(console: rich.Console, memory: Memory, result: ReasoningResult) -> None:
     contents = memory.store.get_many([step.chunk_id for step in result.path])
     answered = result.outcome == "answered"
-    tree = Tree(
+    tree = rich.Tree(
         long_text(result.conclusion if answered else ENDINGS[result.outcome], "bold"), guide_style="dim"
     )
     if len(result.path) > MAX_PATH_STEPS:
@@ -302,13 +238,3 @@ def _show_reasoning(console: Console, memory: Memory, result: ReasoningResult) -
         if ids:
             console.print(text(f"{name}: {', '.join(ids)}", "yellow"))
     console.print(text(f"confidence {result.confidence:.2f}", "dim"))
-
-
-def _limits(memory: Memory, **given: float | None) -> Limits:
-    """The configured limits, but for those that were given."""
-    from dataclasses import replace
-
-    from rlm_mem.recall.run import limits_from
-
-    named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return replace(limits_from(memory.config.recall), **named)

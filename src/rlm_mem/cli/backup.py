@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.open import brain_place, named_namespace, open_memory, shown_place
+from rlm_mem.cli.call import Call, shown_place
 from rlm_mem.cli.terminal import amount, pairs, print_json, progress, screen, table, text
 from rlm_mem.errors import InputError
-
-if TYPE_CHECKING:
-    from rlm_mem.store.core.backup_archive import BackupInfo
-
-PANEL = "Care"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    for command in (backup, vacuum):
-        app.command(command.__name__, rich_help_panel=PANEL)(command)
+from rlm_mem.store.backup import back_up, bring_back
+from rlm_mem.store.backup import vacuum as give_back
+from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
 
 
 def backup(
-    ctx: typer.Context,
+    call: Call,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -38,23 +30,16 @@ def backup(
     verify: Annotated[
         bool, options.flag("--verify", help="Only read a backup and compare it with its manifest.")
     ] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Write everything into one compressed file, as it is at one moment, while others go on writing."""
-    from rlm_mem.store.core.backup_archive import read_backup
-
     if verify:
         if file is None:
-            raise InputError("--verify needs the backup to read", hint="rlm-mem backup --verify FILE")
-        with progress("reading", unit="files", quiet=as_json) as tell:
+            raise InputError("--verify needs the backup to read", hint="rlm-mem store backup --verify FILE")
+        with progress("reading", unit="files", quiet=call.json) as tell:
             info = read_backup(file, progress=tell)
-        _show(file, info, "is whole", as_json)
+        _show(file, info, "is whole", call.json)
         return
-    from rlm_mem.store.backup import back_up
-
-    place = brain_place(ctx, brain)
+    place = call.place
     name = (
         place.absolute().name
         if isinstance(place, Path)
@@ -62,11 +47,11 @@ def backup(
     )
     target = file or Path(f"{name or 'memory'}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
     with (
-        open_memory(ctx, brain, namespace) as memory,
-        progress("packing", unit="files", quiet=as_json) as tell,
+        call.open() as memory,
+        progress("packing", unit="files", quiet=call.json) as tell,
     ):
-        info = back_up(memory.store, target, only=named_namespace(ctx, namespace), progress=tell)
-    _show(target, info, "holds everything", as_json)
+        info = back_up(memory.store, target, only=call.namespace, progress=tell)
+    _show(target, info, "holds everything", call.json)
 
 
 def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
@@ -87,16 +72,20 @@ def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
     )
 
 
-def restore_backup(
-    ctx: typer.Context, file: Path, brain: str | None, *, replace: bool, as_json: bool
+def restore(
+    call: Call,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file that backup made.", show_default=False)
+    ],
+    replace: Annotated[
+        bool, options.flag("--replace", help="Also where a memory is; that one is kept aside.")
+    ] = False,
 ) -> None:
-    """What ``rlm-mem restore FILE`` does."""
-    from rlm_mem.store.backup import bring_back
-
-    place = brain_place(ctx, brain)
-    with progress("restoring", unit="files", quiet=as_json) as tell:
+    """Bring a whole memory back from a backup, to the place that --brain names; there is none yet, or --replace."""
+    place = call.place
+    with progress("restoring", unit="files", quiet=call.json) as tell:
         restored = bring_back(file, place, replace=replace, progress=tell)
-    if as_json:
+    if call.json:
         print_json(restored)
         return
     screen().print(
@@ -109,25 +98,23 @@ def restore_backup(
         screen().print(text(f"what was there before is in {restored.kept}"))
     if restored.unreadable:
         screen().print(
-            text(f"{amount(restored.unreadable, 'file')} did not validate: rlm-mem check says why", "yellow")
+            text(
+                f"{amount(restored.unreadable, 'file')} did not validate: rlm-mem store check says why",
+                "yellow",
+            )
         )
 
 
 def vacuum(
-    ctx: typer.Context,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+    call: Call,
 ) -> None:
     """Give back the room that the index takes without need; safe while others use the memory."""
-    from rlm_mem.store.backup import vacuum as give_back
-
     with (
-        open_memory(ctx, brain, namespace) as memory,
-        progress("packing the index", unit="steps", quiet=as_json) as tell,
+        call.open() as memory,
+        progress("packing the index", unit="steps", quiet=call.json) as tell,
     ):
         done = give_back(memory.store, progress=tell)
-    if as_json:
+    if call.json:
         print_json({"before": done.before, "after": done.after, "freed": done.freed})
         return
     shown = table("", ("before", {"justify": "right"}), ("after", {"justify": "right"}))

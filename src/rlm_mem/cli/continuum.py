@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.open import open_memory
+from rlm_mem.cli.call import Call
 from rlm_mem.cli.terminal import (
     amount,
     indented,
@@ -19,42 +19,28 @@ from rlm_mem.cli.terminal import (
     screen,
     text,
 )
+from rlm_mem.continuum.query import MemoryHit
 from rlm_mem.errors import InvalidQuery
-
-if TYPE_CHECKING:
-    from rlm_mem.continuum.query import MemoryHit
-    from rlm_mem.memory import Memory
-
-PANEL = "Continuum"
+from rlm_mem.memory import Memory
 
 Goal = Annotated[str, typer.Argument(metavar="GOAL", help="What is to be done, in any words.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    app.command("query", rich_help_panel=PANEL)(query)
-    app.command("consolidate", rich_help_panel=PANEL)(consolidate)
-    app.command("prune", rich_help_panel=PANEL)(prune)
-
-
 def consolidate(
-    ctx: typer.Context,
+    call: Call,
     dry_run: Annotated[bool, options.flag("--dry-run", help="Only say what would be done.")] = False,
     held: Annotated[bool, options.flag("--held", help="Also show what stays, and why.")] = False,
     llm: options.Llm = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Promote what has proved itself. Safe to run from cron or a hook, and to repeat."""
     with (
-        open_memory(ctx, brain, namespace, llm=llm) as memory,
+        call.open(llm=llm) as memory,
         progress("consolidating", unit="memories") as seen,
     ):
         worded_by = memory.llm if llm and llm != "offline" else None
         report = memory.continuum.consolidate(dry_run=dry_run, llm=worded_by, progress=seen)
-    if as_json:
+    if call.json:
         print_json(report)
         return
     console = screen()
@@ -79,7 +65,7 @@ def consolidate(
 
 
 def prune(
-    ctx: typer.Context,
+    call: Call,
     apply: Annotated[bool, options.flag("--apply", help="Do it; without this it is only reported.")] = False,
     restore: Annotated[
         str | None, typer.Option("--restore", metavar="NAME", help="Bring this archived memory back.")
@@ -92,13 +78,10 @@ def prune(
             help="Delete for good what was archived longer ago than this; needs --apply too.",
         ),
     ] = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:  # fmt: skip
     """Apply retention: archive, downgrade, flag for review. A report first; --apply does it."""
     console = screen()
-    with open_memory(ctx, brain, namespace) as memory, progress("pruning", unit="memories") as seen:
+    with call.open() as memory, progress("pruning", unit="memories") as seen:
         pruner = memory.continuum.pruner
         if restore is not None:
             change = pruner.restore(restore)
@@ -109,7 +92,7 @@ def prune(
             names = (
                 pruner.archived() if delete_days is None else pruner.delete_archived(limit, dry_run=not apply)
             )
-            if as_json:
+            if call.json:
                 print_json(names)
                 return
             for name in names:
@@ -118,7 +101,7 @@ def prune(
             console.print(text(f"{amount(len(names), 'memory')} {verb}", "dim"))
             return
         report = memory.continuum.prune(dry_run=not apply, progress=seen)
-    if as_json:
+    if call.json:
         print_json(report)
         return
     for step in report.steps:
@@ -131,7 +114,7 @@ def prune(
 
 
 def query(
-    ctx: typer.Context,
+    call: Call,
     goal: Goal,
     kind: Annotated[
         str,
@@ -155,14 +138,11 @@ def query(
     hints: Annotated[bool, options.flag("--hints", help="Show risks and success patterns instead.")] = False,
     explain: Annotated[bool, options.flag("--explain", help="Show the parts of each score.")] = False,
     limit: Limit = 10,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Find proven work for a goal across the tiers."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         if hints:
-            _show_hints(memory, goal, limit, as_json)
+            _show_hints(memory, goal, limit, call.json)
             return
         queries = memory.continuum.queries
         core: list[MemoryHit] = []
@@ -180,7 +160,7 @@ def query(
             hits = queries.stable(task_type, goal=goal, limit=limit)
         else:
             raise InvalidQuery(f"--kind {kind} is not known: use weighted, recent, proven or stable")
-    if as_json:
+    if call.json:
         print_json({"hits": hits, "core": core})
         return
     console = screen()

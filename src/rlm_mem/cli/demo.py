@@ -7,64 +7,49 @@ import shlex
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
-
-from rlm_mem.cli import options
+import rlm_mem
+from rlm_mem.cli import options, rich
 from rlm_mem.cli.ask import recall_json, show_recall
-from rlm_mem.cli.open import named_brain, shown_place
+from rlm_mem.cli.call import BrainCall, shown_place
 from rlm_mem.cli.steps import show_step
 from rlm_mem.cli.terminal import amount, plain, print_json, progress, screen, text
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rich.console import Console
-
-    from rlm_mem.memory import Memory
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command of this module."""
-    app.command("demo", rich_help_panel="Remember and recall")(demo)
-
 
 def demo(
-    ctx: typer.Context,
+    call: BrainCall,
     llm: options.Llm = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
 ) -> None:
     """Show what this does: remember a team's notes of half a year, and answer questions about them.
 
-    Works in a folder of its own that is gone afterwards; --brain keeps it.
+    It works in a folder of its own that is gone afterwards; --brain keeps it.
     """
-    from rlm_mem.memory import Memory
-
     console = screen()
-    kept = named_brain(ctx, brain)
+    kept = call.named_brain
     started = time.perf_counter()
     with ExitStack() as stack:
         folder = (
             kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rlm-mem-demo-"))) / "brain"
         )
-        memory = stack.enter_context(Memory.open(folder, llm=llm or "offline"))
-        with progress("remembering", unit="notes", quiet=as_json) as tell:
+        memory = stack.enter_context(rlm_mem.Memory.open(folder, llm=llm or "offline"))
+        with progress("remembering", unit="notes", quiet=call.json) as tell:
             count = remember_team(memory, tell)
-        if not as_json:
+        if not call.json:
             _introduce(console, memory, count, time.perf_counter() - started)
         seen: set[str] = set()
-        answers = [_answer(console, memory, row, seen, quiet=as_json) for row in _rows("questions.jsonl")]
-    if as_json:
+        answers = [_answer(console, memory, row, seen, quiet=call.json) for row in _rows("questions.jsonl")]
+    if call.json:
         print_json(answers)
         return
     _close(console, answers, kept, time.perf_counter() - started)
 
 
-def remember_team(memory: Memory, tell: Callable[[int, int], None]) -> int:
+def remember_team(memory: rlm_mem.Memory, tell: Callable[[int, int], None]) -> int:
     """Remember the notes that come with the package, with their links and what replaced what.
 
     Notes that are there already are left as they are. Returns the number of notes.
@@ -95,13 +80,11 @@ def remember_team(memory: Memory, tell: Callable[[int, int], None]) -> int:
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
-    from importlib.resources import files
-
     lines = (files("rlm_mem") / "demo_data" / name).read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines if line]
 
 
-def _introduce(console: Console, memory: Memory, count: int, seconds: float) -> None:
+def _introduce(console: rich.Console, memory: rlm_mem.Memory, count: int, seconds: float) -> None:
     figures = memory.store.get_stats()
     console.print(text("RLM-MEM", "bold") + text("  long-term memory for LLM agents"))
     console.print()
@@ -122,7 +105,7 @@ def _introduce(console: Console, memory: Memory, count: int, seconds: float) -> 
 
 
 def _answer(
-    console: Console, memory: Memory, row: dict[str, Any], seen: set[str], *, quiet: bool
+    console: rich.Console, memory: rlm_mem.Memory, row: dict[str, Any], seen: set[str], *, quiet: bool
 ) -> dict[str, Any]:
     if not quiet:
         console.print()
@@ -141,7 +124,9 @@ def _answer(
     }
 
 
-def _close(console: Console, answers: list[dict[str, Any]], kept: Path | str | None, seconds: float) -> None:
+def _close(
+    console: rich.Console, answers: list[dict[str, Any]], kept: Path | str | None, seconds: float
+) -> None:
     answered = sum(answer["outcome"] == "answered" for answer in answers)
     console.print()
     console.rule(style="cyan", characters="━")

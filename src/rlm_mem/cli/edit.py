@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_mem.cli import options, sources
-from rlm_mem.cli.backup import restore_backup
-from rlm_mem.cli.open import open_memory
+from rlm_mem.chunk import is_chunk_id
+from rlm_mem.cli import backup, options, sources
+from rlm_mem.cli.call import Call
+from rlm_mem.cli.ids import full_id, full_ids
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
 from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
@@ -22,17 +23,9 @@ from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 if TYPE_CHECKING:
     from rlm_mem.text.secrets import Screened
 
-PANEL = "Change"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    for command in (link, unlink, update, edit, delete, restore, undo):
-        app.command(command.__name__, rich_help_panel=PANEL)(command)
-
 
 def link(
-    ctx: typer.Context,
+    call: Call,
     source_id: Annotated[
         str, typer.Argument(metavar="FROM", help="The chunk that the link starts from.", show_default=False)
     ],
@@ -51,14 +44,12 @@ def link(
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="Why they are linked.")
     ] = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Link two chunks: rlm-mem link FROM TO supports."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
+        source_id, target_id = full_ids(memory, [source_id, target_id])
         memory.link(source_id, target_id, kind, strength, reason)
-    if as_json:
+    if call.json:
         print_json(
             {
                 "source_id": source_id,
@@ -73,7 +64,7 @@ def link(
 
 
 def unlink(
-    ctx: typer.Context,
+    call: Call,
     source_id: Annotated[
         str, typer.Argument(metavar="FROM", help="The chunk that the link starts from.", show_default=False)
     ],
@@ -84,26 +75,24 @@ def unlink(
         str | None,
         typer.Option("--type", metavar="TYPE", help="Only links of this type; else all between the two."),
     ] = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Remove the links from one chunk to another."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
+        source_id, target_id = full_ids(memory, [source_id, target_id])
         removed = memory.unlink(source_id, target_id, kind)
     if not removed:
         raise NotFoundError(
             f"there is no such link from {source_id} to {target_id}",
-            hint=f"rlm-mem links {source_id} shows them.",
+            hint=f"rlm-mem link list {source_id} shows them.",
         )
-    if as_json:
+    if call.json:
         print_json({"removed": removed})
     else:
         screen().print(text(f"removed {amount(removed, 'link')}"))
 
 
 def update(
-    ctx: typer.Context,
+    call: Call,
     chunk_id: options.ChunkId,
     content: Annotated[
         str | None, typer.Option("--content", metavar="TEXT", help="The new content; - reads stdin.")
@@ -122,9 +111,6 @@ def update(
         ),
     ] = None,
     secrets: options.Secrets = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Change a chunk; its former version is kept."""
     changes: dict[str, Any] = {}
@@ -140,18 +126,16 @@ def update(
         raise InputError(
             "nothing to change", hint="Give --content, --tag, --no-tags, --type or --confidence."
         )
-    _update(ctx, chunk_id, changes, revision, as_json, brain, namespace, secrets)
+    _update(call, chunk_id, changes, revision, secrets)
 
 
 def edit(
-    ctx: typer.Context,
+    call: Call,
     chunk_id: options.ChunkId,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Change the content of a chunk in your editor (VISUAL or EDITOR)."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
+        chunk_id = full_id(memory, chunk_id)
         chunk = memory.get(chunk_id)
     if chunk is None:
         raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
@@ -159,27 +143,25 @@ def edit(
     if changed == chunk.content:
         note("nothing changed")
         return
-    _update(ctx, chunk_id, {"content": changed}, chunk.revision, as_json, brain, namespace)
+    _update(call, chunk_id, {"content": changed}, chunk.revision)
 
 
 def _update(
-    ctx: typer.Context,
+    call: Call,
     chunk_id: str,
     changes: dict[str, Any],
     revision: int | None,
-    as_json: bool,
-    brain: str | None,
-    namespace: str | None,
     secrets: SecretAction | None = None,
 ) -> None:
     found: list[Screened] = []
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
+        chunk_id = full_id(memory, chunk_id)
         changed = memory.store.update_chunk(
             chunk_id, expected_revision=revision, secrets=secrets, on_secret=found.append, **changes
         )
     if changed is None:
         raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
-    if as_json:
+    if call.json:
         print_json(changed.to_dict())
     else:
         screen().print(text(f"{chunk_id} is at revision {changed.revision}"))
@@ -190,7 +172,9 @@ def _update(
 def _in_editor(content: str) -> str:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
-        raise InputError("no editor is set", hint="Set EDITOR, or use rlm-mem update ID --content TEXT.")
+        raise InputError(
+            "no editor is set", hint="Set EDITOR, or use rlm-mem chunk update ID --content TEXT."
+        )
     with tempfile.TemporaryDirectory(prefix="rlm-mem-") as folder:
         path = Path(folder) / "chunk.md"
         path.write_text(content, encoding="utf-8")
@@ -206,28 +190,26 @@ def _in_editor(content: str) -> str:
 
 
 def delete(
-    ctx: typer.Context,
+    call: Call,
     chunk_ids: options.ChunkIds,
     permanent: Annotated[
         bool, options.flag("--permanent", help="Remove the file and its versions; this cannot be undone.")
     ] = False,
     yes: Annotated[bool, options.flag("--yes", "-y", help="Do not ask before --permanent.")] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Delete chunks; rlm-mem restore brings them back, unless --permanent."""
     if permanent and not yes:
         if not sys.stdin.isatty():
             raise InputError("--permanent cannot be undone", hint="Add --yes to confirm it.")
         typer.confirm(f"Remove {amount(len(chunk_ids), 'chunk')} for good?", abort=True, err=True)
-    with open_memory(ctx, brain, namespace) as memory:
-        done = {chunk_id: memory.delete(chunk_id, permanent=permanent) for chunk_id in chunk_ids}
-    _report(done, "removed for good" if permanent else "deleted", "deleted", as_json)
+    with call.open() as memory:
+        ids = full_ids(memory, chunk_ids)
+        done = {chunk_id: memory.delete(chunk_id, permanent=permanent) for chunk_id in ids}
+    _report(done, "removed for good" if permanent else "deleted", "deleted", call.json)
 
 
 def restore(
-    ctx: typer.Context,
+    call: Call,
     ids_or_file: Annotated[
         list[str],
         typer.Argument(
@@ -238,41 +220,40 @@ def restore(
         bool,
         options.flag("--replace", help="From a backup: also where a memory is; that one is kept aside."),
     ] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Bring deleted chunks back (rlm-mem list --archived names them), or a whole memory from a backup."""
-    from rlm_mem.chunk import is_chunk_id
+    first = Path(ids_or_file[0])
+    if len(ids_or_file) == 1 and not is_chunk_id(ids_or_file[0]) and (first.suffix or first.exists()):
+        backup.restore(call, first, replace=replace)
+    else:
+        restore_chunks(call, ids_or_file)
 
-    if len(ids_or_file) == 1 and not is_chunk_id(ids_or_file[0]):
-        restore_backup(ctx, Path(ids_or_file[0]), brain, replace=replace, as_json=as_json)
-        return
-    chunk_ids = ids_or_file
-    with open_memory(ctx, brain, namespace) as memory:
-        done = {chunk_id: memory.restore(chunk_id) is not None for chunk_id in chunk_ids}
-    _report(done, "restored", "restored", as_json)
+
+def restore_chunks(call: Call, chunk_ids: options.ChunkIds) -> None:
+    """Bring deleted chunks back; rlm-mem list --archived names them."""
+    with call.open() as memory:
+        done = {chunk_id: memory.restore(chunk_id) is not None for chunk_id in full_ids(memory, chunk_ids)}
+    _report(done, "restored", "restored", call.json)
 
 
 def undo(
-    ctx: typer.Context,
+    call: Call,
     chunk_id: options.ChunkId,
     revision: Annotated[
         int | None,
         typer.Option("--to", metavar="REVISION", help="Go back to this revision, not only one step."),
     ] = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
-    """Undo the last change of a chunk; rlm-mem history shows its versions."""
-    with open_memory(ctx, brain, namespace) as memory:
+    """Undo the last change of a chunk; rlm-mem chunk history shows its versions."""
+    with call.open() as memory:
+        chunk_id = full_id(memory, chunk_id)
         chunk = memory.undo(chunk_id, to_revision=revision)
     if chunk is None:
         raise NotFoundError(
-            f"there is nothing to undo for {chunk_id}", hint=f"rlm-mem history {chunk_id} shows its versions."
+            f"there is nothing to undo for {chunk_id}",
+            hint=f"rlm-mem chunk history {chunk_id} shows its versions.",
         )
-    if as_json:
+    if call.json:
         print_json(chunk.to_dict())
     else:
         screen().print(text(f"{chunk_id} is as it was before, as revision {chunk.revision}"))

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.open import open_memory
+from rlm_mem.cli.call import Call
+from rlm_mem.cli.ids import full_id
 from rlm_mem.cli.terminal import amount, note, one_line, pairs, print_json, progress, safe, screen, text
 from rlm_mem.errors import InputError
-
-if TYPE_CHECKING:
-    from rlm_mem.interchange.report import ImportReport
-    from rlm_mem.memory import Memory
-
-PANEL = "Move in and out"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    app.command("export", rich_help_panel=PANEL)(export)
-    app.command("import", rich_help_panel=PANEL)(import_)
+from rlm_mem.interchange import export_store, export_to_markdown, import_source
+from rlm_mem.interchange.detection import format_named
+from rlm_mem.interchange.importing import watch as watch_folder
+from rlm_mem.interchange.report import ImportReport
+from rlm_mem.memory import Memory
 
 
 def export(
-    ctx: typer.Context,
+    call: Call,
     target: Annotated[
         str | None,
         typer.Argument(
@@ -48,12 +43,9 @@ def export(
         bool, options.flag("--history", help="With former versions of chunks, and the audit log.")
     ] = False,
     overwrite: Annotated[bool, options.flag("--overwrite", help="Write over a former export.")] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Export memories: a folder of Markdown that opens in Obsidian, JSON lines, or one zip archive."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         if chunk is not None:
             _export_one(memory, chunk, target, overwrite)
             return
@@ -61,10 +53,8 @@ def export(
             raise InputError(
                 "where to?", hint="Name a folder, a file ending in .jsonl or .zip, or --chunk ID."
             )
-        from rlm_mem.interchange import export_store
-
-        named = namespace is not None or memory.store.namespace != memory.config.store.namespace
-        with progress("exporting", quiet=as_json) as tell:
+        named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
+        with progress("exporting", quiet=call.json) as tell:
             report = export_store(
                 memory.store,
                 target,
@@ -75,7 +65,7 @@ def export(
                 overwrite=overwrite,
                 progress=tell,
             )
-    if as_json:
+    if call.json:
         print_json(report)
         return
     line = f"exported {amount(report.chunks, 'chunk')}"
@@ -87,16 +77,13 @@ def export(
         line += f", {amount(report.versions, 'former version')}, {amount(report.events, 'event')}"
     screen().print(text(f"{line} to {report.target}"))
     if report.unreadable:
-        note(f"{amount(report.unreadable, 'chunk')} could not be read: rlm-mem check says why.")
+        note(f"{amount(report.unreadable, 'chunk')} could not be read: rlm-mem store check says why.")
 
 
 def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bool) -> None:
-    from rlm_mem.interchange import export_to_markdown
-
+    chunk_id = full_id(memory, chunk_id)
     made = export_to_markdown(chunk_id, store=memory.store)
     if target is None or target == "-":
-        import sys
-
         sys.stdout.write(safe(made) if sys.stdout.isatty() else made)
         return
     path = Path(target)
@@ -111,7 +98,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
 
 
 def import_(
-    ctx: typer.Context,
+    call: Call,
     source: Annotated[
         Path,
         typer.Argument(metavar="SOURCE", help="A file, a folder or a zip archive.", show_default=False),
@@ -140,23 +127,18 @@ def import_(
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", help="With --watch: between two looks.", min=0.1)
     ] = 2.0,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""
     if watch and (dry_run or replace or again or format or history or secrets):
         raise InputError(
             "--watch goes with none of --dry-run, --format, --replace, --again, --history, --secrets"
         )
-    with open_memory(ctx, brain, namespace, create=not dry_run) as memory:
+    with call.open(create=not dry_run) as memory:
         if watch:
-            _watch(memory, source, every, _printer(as_json))
+            _watch(memory, source, every, _printer(call.json))
             return
-        from rlm_mem.interchange import import_source
-
-        named = namespace is not None or memory.store.namespace != memory.config.store.namespace
-        with progress("importing", unit="KiB", quiet=as_json) as tell:
+        named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
+        with progress("importing", unit="KiB", quiet=call.json) as tell:
             report = import_source(
                 memory.store,
                 source,
@@ -169,16 +151,14 @@ def import_(
                 secrets=secrets,
                 progress=lambda done, total: tell(done // 1024, max(1, total // 1024)),
             )
-    _printer(as_json)(report)
+    _printer(call.json)(report)
     if report.problem_count and not report.read_anything:
         raise typer.Exit(1)
 
 
 def _watch(memory: Memory, folder: Path, seconds: float, show: Callable[[ImportReport], None]) -> None:
-    from rlm_mem.interchange.importing import watch
-
     note(f"watching {folder}; Ctrl-C ends it")
-    watch(memory.store, folder, seconds=seconds, on_report=show)
+    watch_folder(memory.store, folder, seconds=seconds, on_report=show)
 
 
 def _printer(as_json: bool) -> Callable[[ImportReport], None]:
@@ -186,8 +166,6 @@ def _printer(as_json: bool) -> Callable[[ImportReport], None]:
 
 
 def _show(report: ImportReport) -> None:
-    from rlm_mem.interchange.detection import format_named
-
     console = screen()
     title = "would be imported" if report.dry_run else "imported"
     console.print(text(f"{title}: {amount(report.created, 'new chunk')} from {report.source}", "bold"))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from rlm_mem.config import Config, LogConfig, locate
 from rlm_mem.errors import InvalidConfig, RlmMemError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["log_lines"]
 
@@ -23,8 +21,6 @@ def log_lines(brain: Path | str | None, level: str | None, form: str | None) -> 
     Raises:
         InvalidConfig: an unknown level or format.
     """
-    from rlm_mem.config import Config, LogConfig, locate
-
     level, form = level and level.lower(), form and form.lower()
     named = os.environ.get("RLM_MEM_LOG_LEVEL"), os.environ.get("RLM_MEM_LOG_FORMAT")
     asked = any((level, form, *named))

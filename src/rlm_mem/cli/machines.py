@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import ModuleType
+from typing import Annotated, Any
 
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.open import brain_place, open_memory, shown_place
+from rlm_mem.cli.call import BrainCall, Call, JsonCall, shown_place
 from rlm_mem.cli.terminal import amount, indented, print_json, progress, screen, table, text
 from rlm_mem.errors import InputError
-
-if TYPE_CHECKING:
-    from rlm_mem.store.core.copying import CopyReport, Difference
-
-PANEL = "Many machines"
+from rlm_mem.store.core.copying import CopyReport, Difference, compare, copy_namespace
 
 Target = Annotated[
     str,
@@ -33,22 +30,8 @@ ToDatabase = Annotated[
 Name = Annotated[str, typer.Argument(metavar="NAMESPACE", help="The namespace.", show_default=False)]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    app.command("copy", rich_help_panel=PANEL)(copy)
-    shards = typer.Typer(
-        help="Namespaces over several PostgreSQL databases; --brain is the DSN that programs open.",
-        no_args_is_help=True,
-    )
-    shards.command("list")(shards_list)
-    shards.command("assign")(shards_assign)
-    shards.command("move")(shards_move)
-    shards.command("purge")(shards_purge)
-    app.add_typer(shards, name="shards", rich_help_panel=PANEL)
-
-
 def copy(
-    ctx: typer.Context,
+    call: Call,
     target: Target,
     every: Annotated[bool, options.flag("--all", help="Every namespace, not one.")] = False,
     overwrite: Annotated[
@@ -60,40 +43,35 @@ def copy(
     check_only: Annotated[
         bool, options.flag("--compare", help="Copy nothing: say where the two differ.")
     ] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Copy a memory between folders and databases, whole, and compare the two; again carries what is missing."""
-    from rlm_mem.store.core.copying import compare, copy_namespace
-
     results: list[dict[str, Any]] = []
-    for name in _namespaces(ctx, brain, namespace) if every else [namespace]:
+    for name in _namespaces(call) if every else [call.namespace]:
         with ExitStack() as both:
-            source = both.enter_context(open_memory(ctx, brain, name)).store
+            source = both.enter_context(call.at(namespace=name).open()).store
             place = source.namespace
-            there = both.enter_context(open_memory(ctx, target, place, create=not check_only)).store
+            there = both.enter_context(call.at(target, place).open(create=not check_only)).store
             report: CopyReport | None = None
             if not check_only:
-                with progress(f"copying {place}", quiet=as_json) as tell:
+                with progress(f"copying {place}", quiet=call.json) as tell:
                     report = copy_namespace(source, there, overwrite=overwrite, mirror=mirror, progress=tell)
-            with progress(f"comparing {place}", quiet=as_json) as tell:
+            with progress(f"comparing {place}", quiet=call.json) as tell:
                 differences = compare(source, there, tell)
         results.append(
             {"namespace": place, "copied": report, "equal": not differences, "differences": differences}
         )
-        if not as_json:
+        if not call.json:
             _show(place, report, differences)
-    if as_json:
+    if call.json:
         print_json(results)
     if not all(one["equal"] for one in results):
         raise typer.Exit(1)
 
 
-def _namespaces(ctx: typer.Context, brain: str | None, namespace: str | None) -> list[str]:
-    if namespace is not None:
+def _namespaces(call: Call) -> list[str]:
+    if call.namespace is not None:
         raise InputError("--all and --namespace exclude each other", hint="leave one of them out")
-    with open_memory(ctx, brain, None) as memory:
+    with call.open() as memory:
         return [name for name, _ in memory.store.namespaces()]
 
 
@@ -112,7 +90,7 @@ def _show(namespace: str, report: CopyReport | None, differences: list[Differenc
             text(f"{namespace}: copied {done}; {amount(report.already_there, 'chunk')} were there")
         )
         for chunk_id in report.skipped:
-            screen().print(indented(f"{chunk_id} cannot be read: rlm-mem check says why", 2, "yellow"))
+            screen().print(indented(f"{chunk_id} cannot be read: rlm-mem store check says why", 2, "yellow"))
         for name in report.kept_files:
             screen().print(indented(f"{name} differs and was kept; --overwrite replaces it", 2, "yellow"))
         if report.removed:
@@ -128,22 +106,27 @@ def _show(namespace: str, report: CopyReport | None, differences: list[Differenc
 # --- shards ----------------------------------------------------------------------------------------------------------
 
 
-def _directory(ctx: typer.Context, brain: str | None) -> str:
-    place = brain_place(ctx, brain)
+def _databases() -> ModuleType:
+    """The functions for several databases: they need psycopg, an extra that `copy` between folders does without."""
+    from rlm_mem.store.postgres import shards
+
+    return shards
+
+
+def _directory(call: BrainCall) -> str:
+    place = call.place
     if isinstance(place, Path):
         raise InputError(
             f"{shown_place(place)} is a folder: namespaces are spread over databases",
-            hint="--brain postgresql://… names the database that programs open; rlm-mem copy brings a folder there",
+            hint="--brain postgresql://… names the database that programs open; store copy brings a folder there",
         )
     return place
 
 
-def shards_list(ctx: typer.Context, as_json: options.Json = False, brain: options.Brain = None) -> None:
+def shards_list(call: BrainCall) -> None:
     """Which database holds which namespace."""
-    from rlm_mem.store.postgres.shards import shards
-
-    found = shards(_directory(ctx, brain))
-    if as_json:
+    found = _databases().shards(_directory(call))
+    if call.json:
         print_json(found)
         return
     rows = table("namespace", ("chunks", {"justify": "right"}), "database")
@@ -153,38 +136,30 @@ def shards_list(ctx: typer.Context, as_json: options.Json = False, brain: option
 
 
 def shards_assign(
-    ctx: typer.Context,
+    call: BrainCall,
     namespace: Name,
     to: ToDatabase,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
 ) -> None:
     """Say where a namespace lives that the directory knows nothing of yet."""
-    from rlm_mem.store.postgres.shards import assign
-
-    assign(_directory(ctx, brain), namespace, to)
-    if as_json:
+    _databases().assign(_directory(call), namespace, to)
+    if call.json:
         print_json({"namespace": namespace, "database": shown_place(to)})
     else:
         screen().print(text(f"{namespace} lives at {shown_place(to)}"))
 
 
 def shards_move(
-    ctx: typer.Context,
+    call: BrainCall,
     namespace: Name,
     to: ToDatabase,
     purge: Annotated[
         bool, options.flag("--purge", help="Remove what is left in the old database at the end.")
     ] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
 ) -> None:
     """Move a namespace to another database while it is used; compared before its programs are led there."""
-    from rlm_mem.store.postgres.shards import move_namespace
-
-    with progress(f"moving {namespace}", quiet=as_json) as tell:
-        report = move_namespace(_directory(ctx, brain), namespace, to, purge=purge, progress=tell)
-    if as_json:
+    with progress(f"moving {namespace}", quiet=call.json) as tell:
+        report = _databases().move_namespace(_directory(call), namespace, to, purge=purge, progress=tell)
+    if call.json:
         print_json(report)
         return
     if report.source == report.target:
@@ -201,6 +176,7 @@ def shards_move(
 
 
 def shards_purge(
+    call: JsonCall,
     namespace: Name,
     old: Annotated[
         str,
@@ -208,13 +184,10 @@ def shards_purge(
             "--from", metavar="DSN", help="The database that it was moved away from.", show_default=False
         ),
     ],
-    as_json: options.Json = False,
 ) -> None:
     """Remove what a moved namespace left in its old database; its forwarding address stays."""
-    from rlm_mem.store.postgres.shards import purge_moved
-
-    rows = purge_moved(old, namespace)
-    if as_json:
+    rows = _databases().purge_moved(old, namespace)
+    if call.json:
         print_json({"namespace": namespace, "rows_removed": rows})
     else:
         screen().print(text(f"{amount(rows, 'row')} of {namespace} removed from {shown_place(old)}"))

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.open import brain_place, named_brain, open_memory
+from rlm_mem.cli.call import Call, shown_place
+from rlm_mem.cli.settings import settings_file
 from rlm_mem.cli.terminal import amount, indented, plain, print_json, progress, screen, text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rlm_mem.store.core.answers import SyncReport
-    from rlm_mem.store.core.integrity import Finding, Repair
-
-PANEL = "Care"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    app.command("init", rich_help_panel=PANEL)(init)
-    for command in (check, repair, sync, checkpoint):
-        app.command(command.__name__, rich_help_panel=PANEL)(command)
-    index = typer.Typer(
-        help="The index: derived from the files, rebuildable from them.", no_args_is_help=True
-    )
-    index.command("rebuild")(index_rebuild)
-    app.add_typer(index, name="index", rich_help_panel=PANEL)
+from rlm_mem.persona.library import Library
+from rlm_mem.store.core.answers import SyncReport
+from rlm_mem.store.core.integrity import Finding, Repair
 
 
 def init(
-    ctx: typer.Context,
+    call: Call,
     folder: Annotated[
         str | None,
         typer.Argument(
@@ -44,42 +29,34 @@ def init(
             show_default=False,
         ),
     ] = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Make a memory: the folder, its settings, personalities, sliders and gauges. What is there already stays."""
-    from rlm_mem.cli.settings import settings_file
-    from rlm_mem.persona.library import Library
-
-    target = brain_place(ctx, folder or named_brain(ctx, brain) or os.environ.get("RLM_MEM_BRAIN") or "brain")
+    call = call.at(folder or call.brain or os.environ.get("RLM_MEM_BRAIN") or "brain")
+    target = call.place
     if isinstance(target, str):
-        _init_database(ctx, target, namespace, as_json=as_json)
+        _init_database(call, target)
         return
     existed = (target / "memory").is_dir()
-    with open_memory(ctx, target, namespace, create=True):
+    with call.open(create=True):
         _write_new(target / "config.toml", settings_file())
         _write_new(
             target / ".gitignore",
             "# derived from the files of the chunks, and rebuilt from them\n/memory/index/\n",
         )
         Library(target).copy_defaults()
-    if as_json:
+    if call.json:
         print_json({"brain": str(target), "created": not existed})
     else:
         screen().print(text(f"{'there is a memory already at' if existed else 'made a memory at'} {target}"))
 
 
-def _init_database(ctx: typer.Context, dsn: str, namespace: str | None, *, as_json: bool) -> None:
+def _init_database(call: Call, dsn: str) -> None:
     """Make the tables, and give the namespace its personalities, sliders and gauges."""
-    from rlm_mem.persona.library import Library
-
-    with open_memory(ctx, dsn, namespace, create=True) as memory:
-        store = memory.store
-        existed = any(name == store.namespace for name, _ in store.namespaces())
-        Library(store.backend.files(store.namespace)).copy_defaults()
-        place = store.backend.location
-    if as_json:
+    place = shown_place(dsn)
+    with call.open(create=True) as memory:
+        existed = any(name == memory.store.namespace for name, _ in memory.store.namespaces())
+        memory.persona().library.copy_defaults()
+    if call.json:
         print_json({"brain": place, "created": not existed})
     else:
         screen().print(text(f"{'there is a memory already in' if existed else 'made a memory in'} {place}"))
@@ -92,24 +69,21 @@ def _write_new(path: Path, content: str) -> None:
 
 
 def check(
-    ctx: typer.Context,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+    call: Call,
 ) -> None:
     """Check files, links and index against each other, changing nothing; ends with 1 on findings."""
     with (
-        open_memory(ctx, brain, namespace) as memory,
-        progress("checking", unit="files", quiet=as_json) as tell,
+        call.open() as memory,
+        progress("checking", unit="files", quiet=call.json) as tell,
     ):
         findings = memory.check(progress=tell)
-    if as_json:
+    if call.json:
         print_json({"ok": not findings, "findings": findings})
     elif findings:
         for finding in findings:
             _show_finding(finding)
         screen().print(
-            text(f"{amount(len(findings), 'finding')}; rlm-mem repair says what can be mended", "bold")
+            text(f"{amount(len(findings), 'finding')}; rlm-mem store repair says what can be mended", "bold")
         )
     else:
         screen().print(text("all is well", "green"))
@@ -118,20 +92,17 @@ def check(
 
 
 def repair(
-    ctx: typer.Context,
+    call: Call,
     apply: Annotated[bool, options.flag("--apply", help="Do it; else only say what would be done.")] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Mend what check finds; without --apply it says what it would do."""
     with (
-        open_memory(ctx, brain, namespace) as memory,
-        progress("mending", unit="files", quiet=as_json) as tell,
+        call.open() as memory,
+        progress("mending", unit="files", quiet=call.json) as tell,
     ):
         repairs = memory.repair(dry_run=not apply, progress=tell)
     failed = [one for one in repairs if one.error]
-    if as_json:
+    if call.json:
         print_json({"applied": apply, "repairs": repairs})
     else:
         _show_repairs(repairs, applied=apply)
@@ -163,25 +134,22 @@ def _show_repairs(repairs: Sequence[Repair], *, applied: bool) -> None:
     said = (
         f"{amount(mended, 'repair')} done"
         if applied
-        else f"{amount(rest, 'repair')} to do: rlm-mem repair --apply"
+        else f"{amount(rest, 'repair')} to do: rlm-mem store repair --apply"
     )
     console.print(text(said + (f"; {yours} for you to decide" if yours else ""), "bold"))
 
 
-def index_rebuild(
-    ctx: typer.Context,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+def rebuild(
+    call: Call,
 ) -> None:
     """Build the index anew from the files."""
     with (
-        open_memory(ctx, brain, namespace) as memory,
-        progress("indexing", unit="files", quiet=as_json) as tell,
+        call.open() as memory,
+        progress("indexing", unit="files", quiet=call.json) as tell,
     ):
         report = memory.rebuild_index(progress=tell)
         count = memory.store.get_stats()["chunk_count"]
-    if as_json:
+    if call.json:
         print_json({"chunks": count, **plain(report)})
         return
     screen().print(text(f"indexed {amount(count, 'chunk')}"))
@@ -189,18 +157,15 @@ def index_rebuild(
 
 
 def sync(
-    ctx: typer.Context,
+    call: Call,
     full: Annotated[
         bool, options.flag("--full", help="Look at every file, not only at changed folders.")
     ] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Take in what was edited by hand, by git or by another program."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         report = memory.sync(full=full)
-    if as_json:
+    if call.json:
         print_json(report)
         return
     console = screen()
@@ -214,19 +179,16 @@ def sync(
 
 def _unreadable(report: SyncReport) -> None:
     for path in report.unreadable:
-        screen().print(text(f"unreadable  {path}  (rlm-mem check says why)", "yellow"))
+        screen().print(text(f"unreadable  {path}  (rlm-mem store check says why)", "yellow"))
 
 
 def checkpoint(
-    ctx: typer.Context,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+    call: Call,
 ) -> None:
     """Write into the files what only the index knows: access counts, and the JSON views."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         report = memory.store.checkpoint()
-    if as_json:
+    if call.json:
         print_json(report)
     else:
         written = f"access counts of {amount(report['access_counts_folded'], 'chunk')} and {', '.join(report['views'])}"

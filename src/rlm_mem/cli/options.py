@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rlm_mem.config import SecretAction
+from rlm_mem.errors import InputError
 
 
 def flag(*names: str, **more: Any) -> Any:
@@ -67,6 +68,23 @@ Secrets = Annotated[
     ),
 ]
 
+Tools = Annotated[
+    str, typer.Option("--tools", metavar="WHICH", help="default: the ten that agents need; all: every one.")
+]
+ReadOnly = Annotated[bool, flag("--read-only", help="Offer only tools that change no memory.")]
+
+
+def every_tool(tools: str) -> bool:
+    """Whether ``--tools`` asks for every tool.
+
+    Raises:
+        InputError: it names neither ``default`` nor ``all``.
+    """
+    if tools not in ("default", "all"):
+        raise InputError(f"--tools is {tools!r}", hint="Use default or all.")
+    return tools == "all"
+
+
 WithTags = Annotated[
     list[str] | None,
     typer.Option(
@@ -88,19 +106,6 @@ InConversation = Annotated[
     str | None,
     typer.Option("--conversation", "-c", metavar="ID", help="In this conversation.", rich_help_panel=FILTER),
 ]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since", metavar="DATE", help="On this day or later (YYYY-MM-DD).", rich_help_panel=FILTER
-    ),
-]
-Until = Annotated[
-    str | None,
-    typer.Option(
-        "--until", metavar="DATE", help="On this day or earlier (YYYY-MM-DD).", rich_help_panel=FILTER
-    ),
-]
-
 Llm = Annotated[
     str | None,
     typer.Option(
@@ -111,5 +116,20 @@ Llm = Annotated[
     ),
 ]
 
-ChunkId = Annotated[str, typer.Argument(metavar="ID", help="A chunk id.", show_default=False)]
-ChunkIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Chunk ids.", show_default=False)]
+_SHORT = "the beginning of it, or of its last part, is enough."
+ChunkId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help=f"A chunk id; {_SHORT}",
+        show_default=False,
+    ),
+]
+ChunkIds = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ID...",
+        help=f"Chunk ids; of each {_SHORT}",
+        show_default=False,
+    ),
+]

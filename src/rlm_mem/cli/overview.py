@@ -1,4 +1,4 @@
-"""`rlm-mem --help` from what is written down: shown before the libraries that commands need could even be loaded."""
+"""The help of ``rlm-mem`` and of its groups, from the catalogue alone: it is shown before Typer could be loaded."""
 
 from __future__ import annotations
 
@@ -6,49 +6,86 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from rlm_mem.cli.overview_data import OPTIONS, PANELS, SUMMARY
+from rlm_mem.cli.catalogue import OPTIONS, PANELS, SUMMARY, GroupRow, find, rows_of
 
-__all__ = ["overview"]
+__all__ = ["help_for", "overview"]
 
 _NARROWEST = 44
 _WIDEST = 120
+_HELP = ("--help", "-h")
 
 
-def overview(width: int | None = None, *, boxes: bool | None = None) -> str:
-    """The help of the whole command.
+def help_for(arguments: Sequence[str]) -> str | None:
+    """The help that a command line of nothing else asks for; None where it asks for something else."""
+    words = [word for word in arguments if word not in _HELP]
+    if not words:
+        return overview()
+    found = find(words[0]) if len(words) == 1 else None
+    return overview(found) if isinstance(found, GroupRow) else None
+
+
+def overview(
+    group: GroupRow | None = None,
+    width: int | None = None,
+    *,
+    boxes: bool | None = None,
+    colours: bool | None = None,
+) -> str:
+    """The help of a group of commands.
 
     Args:
+        group: which one; None: the whole command.
         width: columns; None: of the terminal, 80 where there is none.
         boxes: draw lines around panels; None: where the output can show them.
+        colours: None: on a terminal, unless ``NO_COLOR`` is set.
     """
     width = max(_NARROWEST, min(_WIDEST, width or _columns()))
     if boxes is None:
         boxes = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
-    parts = ["", " Usage: rlm-mem [OPTIONS] COMMAND [ARGS]...", ""]
-    parts += [f" {line}" for line in wrapped(SUMMARY, width - 2)]
-    parts.append("")
-    parts += _panel(
-        "Options", [(f"{names} {metavar}".rstrip(), text) for names, metavar, text in OPTIONS], width, boxes
-    )
-    for title, commands in PANELS:
-        parts += _panel(title, commands, width, boxes)
-    return "\n".join(parts) + "\n"
+    if colours is None:
+        colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if group is None:
+        usage, summary = "rlm-mem [OPTIONS] COMMAND [ARGS]...", SUMMARY
+        panels = [(title, [(row.name, row.summary) for row in rows]) for title, rows in PANELS]
+        panels.append(
+            ("Options", [(f"{', '.join(o.flags)} {o.metavar}".strip(), o.help) for o in OPTIONS.values()])
+        )
+    else:
+        usage, summary = f"rlm-mem {group.name} COMMAND [ARGS]...", group.summary
+        panels = [("Commands", [(row.name, row.summary) for row in rows_of(group)])]
+    lines = ["", *_indented(f"Usage: {usage}", width), "", *_indented(summary, width), ""]
+    names = [name for title, panel in panels for name, _ in panel if title != "Options"]
+    for title, panel in panels:
+        left = (
+            max(map(len, names))
+            if title != "Options"
+            else min(max(len(name) for name, _ in panel), width // 2)
+        )
+        lines += _panel(title, panel, left, width, boxes, colours)
+    what = "COMMAND" if group is None else f"{group.name} COMMAND"
+    lines += _indented(f"rlm-mem {what} --help shows what a command takes.", width)
+    return "\n".join(lines) + "\n"
 
 
-def _panel(title: str, rows: Sequence[tuple[str, str]], width: int, boxes: bool) -> Iterator[str]:
-    left = min(max(len(name) for name, _ in rows), width // 2)
+def _indented(text: str, width: int) -> list[str]:
+    return [f" {line}" for line in wrapped(text, width - 2)]
+
+
+def _panel(
+    title: str, rows: Sequence[tuple[str, str]], left: int, width: int, boxes: bool, colours: bool
+) -> Iterator[str]:
     inner = width - 4
-    side = "\u2502" if boxes else " "
+    name_style, frame_style, end = ("\x1b[1;36m", "\x1b[2m", "\x1b[0m") if colours else ("", "", "")
+    side = f"{frame_style}\u2502{end}" if boxes else " "
     line = "\u2500" if boxes else "-"
-    yield _edge("\u256d" if boxes else "-", f"{line} {title} ", "\u256e" if boxes else "-", line, width)
+    corners = "\u256d\u256e\u2570\u256f" if boxes else "----"
+    rest = line * (width - 5 - len(title))
+    yield f"{frame_style}{corners[0]}{line}{end} {title} {frame_style}{rest}{corners[1]}{end}"
     for name, text in rows:
         for number, part in enumerate(wrapped(text, inner - left - 2)):
-            yield f"{side} {name if number == 0 else '':{left}}  {part:{inner - left - 2}} {side}".rstrip()
-    yield _edge("\u2570", "", "\u256f", line, width) if boxes else ""
-
-
-def _edge(begin: str, title: str, end: str, line: str, width: int) -> str:
-    return f"{begin}{title}{line * (width - 2 - len(title))}{end}"
+            shown = f"{name if number == 0 else '':{left}}"
+            yield f"{side} {name_style}{shown}{end}  {part:{inner - left - 2}} {side}".rstrip()
+    yield f"{frame_style}{corners[2]}{line * (width - 2)}{corners[3]}{end}" if boxes else ""
 
 
 def wrapped(text: str, width: int) -> list[str]:

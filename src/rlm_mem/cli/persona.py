@@ -1,26 +1,24 @@
-"""Persona on the command line: `rlm-mem persona …`, and the HUD, `rlm-mem hud`."""
+"""Persona on the command line: `rlm-mem persona …`, and the HUD, `rlm-mem persona hud`."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from rlm_mem.cli import options
-from rlm_mem.cli.open import brain_place, named_namespace, open_memory
+from rlm_mem.cli import options, rich
+from rlm_mem.cli.call import Call
 from rlm_mem.cli.terminal import indented, note, print_json, safe, screen, table, text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rich.text import Text
-
-    from rlm_mem.persona.commands import Command
-    from rlm_mem.persona.session import Persona
-    from rlm_mem.store.core.brain_files import BrainFiles
-
-PANEL = "Persona"
+from rlm_mem.errors import InvalidQuery
+from rlm_mem.persona.commands import Command
+from rlm_mem.persona.gauges import render_gauge
+from rlm_mem.persona.library import Library, located_files
+from rlm_mem.persona.session import Persona
+from rlm_mem.store.core.brain_files import BrainFiles
 
 Session = Annotated[
     str,
@@ -29,25 +27,8 @@ Session = Annotated[
 _FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    group = typer.Typer(help="The personality: modes and sliders.", no_args_is_help=True)
-    for name, command in (
-        ("show", show),
-        ("list", list_),
-        ("slider", slider),
-        ("use", use),
-        ("set", set_),
-        ("reset", reset),
-        ("say", say),
-    ):
-        group.command(name)(command)
-    app.add_typer(group, name="persona", rich_help_panel=PANEL)
-    app.command("hud", rich_help_panel=PANEL)(hud)
-
-
 def show(
-    ctx: typer.Context,
+    call: Call,
     mode: Annotated[
         str | None,
         typer.Argument(
@@ -57,18 +38,13 @@ def show(
     user: Annotated[str, typer.Option("--user", metavar="NAME", help="Who the agent speaks with.")] = "",
     project: Annotated[str, typer.Option("--project", metavar="NAME", help="What they work on.")] = "",
     session: Session = "default",
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Show the composed system prompt, and the sliders that it comes from."""
-    with _persona(ctx, brain, namespace, session) as persona:
+    with _persona(call, session) as persona:
         if mode is not None:
-            from rlm_mem.persona.session import Persona
-
             persona = Persona(persona.library.brain, session, mode=mode)
         prompt = persona.prompt({"user": user, "project": project})
-        if as_json:
+        if call.json:
             print_json({**_state(persona), "prompt": prompt})
             return
     console = screen()
@@ -76,19 +52,14 @@ def show(
 
 
 def list_(
-    ctx: typer.Context,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+    call: Call,
 ) -> None:
     """List the modes, the sliders and the gauges that there are."""
-    from rlm_mem.persona.library import Library
-
-    with _files(ctx, brain, namespace) as files:
+    with _files(call) as files:
         library = Library(files)
         modes = [library.personality(name) for name in library.modes()]
         sliders, defaults, gauges = library.sliders(), library.defaults(), library.gauges()
-    if as_json:
+    if call.json:
         print_json(
             {
                 "modes": [
@@ -119,18 +90,13 @@ def list_(
 
 
 def slider(
-    ctx: typer.Context,
+    call: Call,
     dimension: Annotated[str, typer.Argument(metavar="SLIDER", help="Its name.", show_default=False)],
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Show what a slider controls and what its values mean."""
-    from rlm_mem.persona.library import Library
-
-    with _files(ctx, brain, namespace) as files:
+    with _files(call) as files:
         known = Library(files).slider(dimension)
-    if as_json:
+    if call.json:
         print_json(known.to_dict())
         return
     console = screen()
@@ -145,77 +111,63 @@ def slider(
 
 
 def use(
-    ctx: typer.Context,
+    call: Call,
     mode: Annotated[str, typer.Argument(metavar="MODE", help="For example research.", show_default=False)],
     session: Session = "default",
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Change the mode of a session; it sets the sliders that it names."""
-    with _persona(ctx, brain, namespace, session) as persona:
+    with _persona(call, session) as persona:
         persona.use(mode)
-        _tell(persona, as_json)
+        _tell(persona, call.json)
 
 
 def set_(
-    ctx: typer.Context,
+    call: Call,
     dimension: Annotated[str, typer.Argument(metavar="SLIDER", help="Its name.", show_default=False)],
     value: Annotated[int, typer.Argument(metavar="VALUE", help="Within its range.", show_default=False)],
     session: Session = "default",
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Set a slider of a session by hand."""
-    with _persona(ctx, brain, namespace, session) as persona:
+    with _persona(call, session) as persona:
         persona.set(dimension, value)
-        _tell(persona, as_json)
+        _tell(persona, call.json)
 
 
 def reset(
-    ctx: typer.Context,
+    call: Call,
     dimension: Annotated[
         str | None, typer.Argument(metavar="[SLIDER]", help="Only this one.", show_default=False)
     ] = None,
     session: Session = "default",
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Let go of what was set by hand: the values of the mode hold again."""
-    with _persona(ctx, brain, namespace, session) as persona:
+    with _persona(call, session) as persona:
         persona.reset(dimension)
-        _tell(persona, as_json)
+        _tell(persona, call.json)
 
 
 def say(
-    ctx: typer.Context,
+    call: Call,
     words: Annotated[
         list[str],
         typer.Argument(metavar="WORDS", help='For example "Set humor to 20%".', show_default=False),
     ],
     session: Session = "default",
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Do what a chat message asks: "Set humor to 20%", "Max directness", "Reset sliders", "Research mode"."""
-    from rlm_mem.errors import InvalidQuery
-
     message = " ".join(words)
-    with _persona(ctx, brain, namespace, session) as persona:
+    with _persona(call, session) as persona:
         done = persona.say(message)
         if not done:
             raise InvalidQuery(
                 f"{message!r:.80} is no command for the persona",
                 hint='Say "Set humor to 20%", "Max directness", "Min humor", "Reset sliders" or "Research mode".',
             )
-        _tell(persona, as_json, done)
+        _tell(persona, call.json, done)
 
 
 def hud(
-    ctx: typer.Context,
+    call: Call,
     gauge: Annotated[
         str, typer.Argument(metavar="[GAUGE]", help="A gauge of brain/gauges.", show_default=False)
     ] = "LIVEHUD",
@@ -236,17 +188,14 @@ def hud(
         bool, options.flag("--ascii", help="Draw frame and bars with + - | # and dots.")
     ] = False,
     session: Session = "default",
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Show the live figures: sliders, memory, system, store, tiers, cost."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
 
         def look() -> dict[str, Any]:
             return dict(memory.hud_figures(memory.persona(session, keep=True)))
 
-        if as_json:
+        if call.json:
             print_json(look())
             return
         draw = _drawing(memory.persona(session, keep=True), gauge, width, ascii_only=ascii_only)
@@ -258,19 +207,15 @@ def hud(
 
 def _drawing(
     persona: Persona, gauge: str, width: int | None, *, ascii_only: bool
-) -> Callable[[dict[str, Any]], Text]:
+) -> Callable[[dict[str, Any]], rich.Text]:
     """From figures to the box, as wide as the terminal is at that moment."""
-    from rich.text import Text
-
-    from rlm_mem.persona.gauges import render_gauge
-
     console = screen()
     plain_frame = ascii_only or not _can_show("│─█░")
     template = persona.library.gauge(gauge)
 
-    def draw(figures: dict[str, Any]) -> Text:
+    def draw(figures: dict[str, Any]) -> rich.Text:
         across = width or min(console.size.width, 120)
-        drawn = Text(safe(render_gauge(template, figures, across, ascii_only=plain_frame)), no_wrap=True)
+        drawn = rich.Text(safe(render_gauge(template, figures, across, ascii_only=plain_frame)), no_wrap=True)
         drawn.highlight_regex(r"^[│|]|[│|]$|[┌├└+].*[┐┤┘+]$", "dim")
         drawn.highlight_regex(r"(?m)^[│|]|[│|]$", "dim")
         drawn.highlight_regex("█+", "cyan")
@@ -281,8 +226,6 @@ def _drawing(
 
 
 def _can_show(signs: str) -> bool:
-    import sys
-
     try:
         signs.encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -290,10 +233,8 @@ def _can_show(signs: str) -> bool:
     return True
 
 
-def _watch(frame: Callable[[], Text], interval: float) -> None:
+def _watch(frame: Callable[[], rich.Text], interval: float) -> None:
     """Show a frame after the other in place; off a terminal, print each that differs from the one before."""
-    import time
-
     console = screen()
     if not console.is_terminal:
         before = None
@@ -303,28 +244,24 @@ def _watch(frame: Callable[[], Text], interval: float) -> None:
                 console.print(made, soft_wrap=True)
                 before = made.plain
             time.sleep(interval)
-    from rich.live import Live
-
-    with Live(frame(), console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
+    with rich.Live(
+        frame(), console=console, screen=True, auto_refresh=False, vertical_overflow="crop"
+    ) as live:
         while True:
             time.sleep(interval)
             live.update(frame(), refresh=True)
 
 
 @contextmanager
-def _files(ctx: typer.Context, brain: Any, namespace: str | None) -> Iterator[BrainFiles]:
+def _files(call: Call) -> Iterator[BrainFiles]:
     """Where the persona of a folder, or of a namespace of a database, is kept."""
-    from rlm_mem.persona.library import located_files
-
-    with located_files(brain_place(ctx, brain), namespace=named_namespace(ctx, namespace)) as files:
+    with located_files(call.place, namespace=call.namespace) as files:
         yield files
 
 
 @contextmanager
-def _persona(ctx: typer.Context, brain: Any, namespace: str | None, session: str) -> Iterator[Persona]:
-    from rlm_mem.persona.session import Persona
-
-    with _files(ctx, brain, namespace) as files:
+def _persona(call: Call, session: str) -> Iterator[Persona]:
+    with _files(call) as files:
         yield Persona(files, session, keep=True)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from rlm_mem.cli import options
-from rlm_mem.cli.open import open_memory
+import rlm_mem
+from rlm_mem.cli import options, periods, rich
+from rlm_mem.cli.call import BrainCall, Call
+from rlm_mem.cli.ids import full_id, full_ids
 from rlm_mem.cli.terminal import (
     amount,
     day,
@@ -24,25 +26,13 @@ from rlm_mem.cli.terminal import (
 )
 from rlm_mem.errors import InvalidQuery, NotFoundError
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from rlm_mem.chunk import Chunk
-
-PANEL = "Look"
-LINKS = 8  # shown below a chunk; rlm-mem links has all
+LINKS = 8  # shown below a chunk; rlm-mem link list has all
 PARTS = 8  # of a score, the strongest; --json has all
 _FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    for command in (search, show, list_, tags, conversations, namespaces, links, history, stats):
-        app.command(command.__name__.rstrip("_"), rich_help_panel=PANEL)(command)
-
-
 def search(
-    ctx: typer.Context,
+    call: Call,
     query: Annotated[
         list[str], typer.Argument(metavar="QUERY", help="What to look for.", show_default=False)
     ],
@@ -58,8 +48,8 @@ def search(
     any_tags: options.WithAnyTag = None,
     kind: options.OfType = None,
     conversation: options.InConversation = None,
-    since: options.Since = None,
-    until: options.Until = None,
+    since: periods.Since = None,
+    until: periods.Until = None,
     speaker: Annotated[
         str | None,
         typer.Option(
@@ -72,11 +62,8 @@ def search(
             "--superseded", help="Also what a newer memory replaced.", rich_help_panel=options.FILTER
         ),
     ] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
-    """Search by words, names and dates; no model is involved."""
+    """List the memories that match words, names and dates, best first; no model is involved."""
     if by not in ("chunk", "segment", "conversation"):
         raise InvalidQuery(f"--by {by} is not known: use chunk, segment or conversation")
     given: dict[str, Any] = {
@@ -90,12 +77,10 @@ def search(
         "include_superseded": superseded or None,
     }
     named = {name: value for name, value in given.items() if value is not None}
-    with open_memory(ctx, brain, namespace) as memory:
-        from rlm_mem.search import Filters
-
-        filters = Filters(**named) if named else None
+    with call.open() as memory:
+        filters = rlm_mem.Filters(**named) if named else None
         hits = memory.search(" ".join(query), limit=limit, filters=filters, by=by, explain=explain)
-    if as_json:
+    if call.json:
         print_json(hits)
         return
     console = screen()
@@ -103,7 +88,7 @@ def search(
         console.print(text("nothing found", "dim"))
     for hit in hits:
         about = [hit.type, day(hit.at), hit.author, hit.conversation_id]
-        head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
+        head = text("").append(f"{hit.score:6.2f}  ", "dim").append_text(text(hit.chunk_id, "cyan"))
         head += text("  " + " · ".join(part for part in about if part), "dim")
         console.print(head, no_wrap=True, overflow="ellipsis")
         console.print(indented(one_line(hit.snippet, 2000), 8))
@@ -116,22 +101,19 @@ def search(
 
 
 def show(
-    ctx: typer.Context,
+    call: Call,
     chunk_ids: options.ChunkIds,
     raw: Annotated[bool, options.flag("--raw", help="Print the content alone.")] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Show chunks whole: content, metadata and links."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         chunks = []
-        for chunk_id in chunk_ids:
+        for chunk_id in full_ids(memory, chunk_ids):
             chunk = memory.get(chunk_id)
             if chunk is None:
                 raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
             chunks.append(chunk)
-    if as_json:
+    if call.json:
         shapes = [chunk.to_dict() for chunk in chunks]
         print_json(shapes if len(shapes) > 1 else shapes[0])
         return
@@ -152,10 +134,10 @@ def show(
             console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in most]))
             if len(chunk.links) > LINKS:
                 more = amount(len(chunk.links) - LINKS, "link")
-                console.print(text(f"and {more} more: rlm-mem links {chunk.id}", "dim"))
+                console.print(text(f"and {more} more: rlm-mem link list {chunk.id}", "dim"))
 
 
-def _about(chunk: Chunk) -> list[tuple[str, object]]:
+def _about(chunk: rlm_mem.Chunk) -> list[tuple[str, object]]:
     meta = chunk.metadata
     rows: list[tuple[str, object | None]] = [
         ("type", chunk.type),
@@ -176,13 +158,13 @@ def _about(chunk: Chunk) -> list[tuple[str, object]]:
 
 
 def list_(
-    ctx: typer.Context,
+    call: Call,
     with_tags: options.WithTags = None,
     any_tags: options.WithAnyTag = None,
     kind: options.OfType = None,
     conversation: options.InConversation = None,
-    since: options.Since = None,
-    until: options.Until = None,
+    since: periods.Since = None,
+    until: periods.Until = None,
     archived: Annotated[
         bool,
         options.flag(
@@ -194,12 +176,9 @@ def list_(
         int, typer.Option("--offset", metavar="N", min=0, help="Leave out the first so many.")
     ] = 0,
     oldest: Annotated[bool, options.flag("--oldest", help="Oldest first; else newest first.")] = False,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """List chunks."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         chunks = list(
             memory.store.iter_chunks(
                 conversation_id=conversation,
@@ -214,7 +193,7 @@ def list_(
                 newest_first=not oldest,
             )
         )
-    if as_json:
+    if call.json:
         print_json([chunk.to_dict() for chunk in chunks])
         return
     console = screen()
@@ -232,7 +211,7 @@ def list_(
     made = table(*columns, ("content", {"overflow": "ellipsis", "ratio": 1}))
     made.expand = True
     for chunk in chunks:
-        row: list[RenderableType] = [text(chunk.id), day(chunk.metadata.at), text(chunk.type)]
+        row: list[rich.RenderableType] = [text(chunk.id), day(chunk.metadata.at), text(chunk.type)]
         if wide:
             row += [str(chunk.tokens), text(", ".join(chunk.tags))]
         made.add_row(*row, text(one_line(chunk.content)))
@@ -242,19 +221,16 @@ def list_(
 
 
 def tags(
-    ctx: typer.Context,
+    call: Call,
     limit: Annotated[
         int | None,
         typer.Option("--limit", "-n", metavar="N", min=1, help="Only the commonest.", show_default=False),
     ] = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """List the tags, the commonest first."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         counts = memory.store.tag_counts(limit)
-    if as_json:
+    if call.json:
         print_json([{"tag": tag, "chunks": count} for tag, count in counts])
         return
     made = table(("tag", _FOLDED), ("chunks", {"justify": "right"}))
@@ -264,20 +240,17 @@ def tags(
 
 
 def conversations(
-    ctx: typer.Context,
+    call: Call,
     limit: Annotated[
         int | None,
         typer.Option("--limit", "-n", metavar="N", min=1, help="Only the latest.", show_default=False),
     ] = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """List the conversations."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         found = memory.store.conversations(limit)
     rows = [(one.id, one.count, _iso(one.first_at), _iso(one.last_at)) for one in found]
-    if as_json:
+    if call.json:
         print_json([dict(zip(("id", "chunks", "first_at", "last_at"), row, strict=True)) for row in rows])
         return
     made = table(("conversation", _FOLDED), ("chunks", {"justify": "right"}), "first", "last")
@@ -286,11 +259,11 @@ def conversations(
     screen().print(made if rows else text("no conversations", "dim"))
 
 
-def namespaces(ctx: typer.Context, as_json: options.Json = False, brain: options.Brain = None) -> None:
+def namespaces(call: BrainCall) -> None:
     """List the namespaces of this brain."""
-    with open_memory(ctx, brain, None) as memory:
+    with call.open() as memory:
         found = memory.store.namespaces()
-    if as_json:
+    if call.json:
         print_json([{"namespace": name, "chunks": count} for name, count in found])
         return
     made = table(("namespace", _FOLDED), ("chunks", {"justify": "right"}))
@@ -300,31 +273,29 @@ def namespaces(ctx: typer.Context, as_json: options.Json = False, brain: options
 
 
 def links(
-    ctx: typer.Context,
+    call: Call,
     chunk_id: options.ChunkId,
     kind: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="Only links of this type.")
     ] = None,
     direction: Annotated[str, typer.Option("--direction", metavar="WAY", help="out, in or both.")] = "both",
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 50,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Show what a chunk is linked with, and what links to it."""
     if direction not in ("out", "in", "both"):
         raise InvalidQuery(f"--direction {direction} is not known: use out, in or both")
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
+        chunk_id = full_id(memory, chunk_id)
         if not memory.store.exists(chunk_id):
             raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
         found = memory.store.linked(chunk_id, kind, direction=direction, limit=limit)
-    if as_json:
+    if call.json:
         print_json(found)
         return
     screen().print(_links_table([plain(link) for link in found]) if found else text("no links", "dim"))
 
 
-def _links_table(rows: list[dict[str, Any]]) -> RenderableType:
+def _links_table(rows: list[dict[str, Any]]) -> rich.RenderableType:
     made = table(
         "",
         "link",
@@ -345,18 +316,16 @@ def _links_table(rows: list[dict[str, Any]]) -> RenderableType:
 
 
 def history(
-    ctx: typer.Context,
+    call: Call,
     chunk_id: options.ChunkId,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Show the versions of a chunk."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
+        chunk_id = full_id(memory, chunk_id)
         versions = memory.history(chunk_id)
     if not versions:
         raise NotFoundError(f"there is no history of {chunk_id}", hint="rlm-mem list shows the ids.")
-    if as_json:
+    if call.json:
         print_json(versions)
         return
     made = table(
@@ -366,7 +335,7 @@ def history(
         ("content", {"overflow": "ellipsis", "ratio": 1}),
     )
     made.expand = True
-    before: Chunk | None = None
+    before: rlm_mem.Chunk | None = None
     for version in versions:
         made.add_row(
             f"{'* ' if version.current else ''}{version.revision}",
@@ -378,7 +347,7 @@ def history(
     screen().print(made)
 
 
-def _changes(before: Chunk | None, after: Chunk) -> str:
+def _changes(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:
     """What differs between two versions, in words."""
     if before is None:
         return "–"
@@ -393,19 +362,20 @@ def _changes(before: Chunk | None, after: Chunk) -> str:
 
 
 def stats(
-    ctx: typer.Context,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+    call: Call,
 ) -> None:
     """Show how much is remembered."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         figures = memory.store.get_stats()
-    if as_json:
+    if call.json:
         print_json(figures)
         return
     screen().print(
-        pairs((_label(name), _figure(value)) for name, value in figures.items() if value is not None)
+        pairs(
+            (_label(name), moment(value) if name.endswith("_at") else _figure(value))
+            for name, value in figures.items()
+            if value is not None
+        )
     )
 
 

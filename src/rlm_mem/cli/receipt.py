@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_mem.cli import options
-from rlm_mem.cli.open import brain_place, named_brain, open_memory
+from rlm_mem.cli.call import Call
 from rlm_mem.cli.terminal import long_text, one_line, print_json, screen, text
 from rlm_mem.errors import InputError
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.receipts import Verification
 
-PANEL = "Remember and recall"
 RECEIPTS = "Receipt"
 PASSWORD = "RLM_MEM_KEY_PASSWORD"
 STYLES = {
@@ -56,11 +54,6 @@ SigningKey = Annotated[
         rich_help_panel=RECEIPTS,
     ),
 ]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command of this module."""
-    app.command("verify", rich_help_panel=PANEL)(verify)
 
 
 @dataclass(frozen=True)
@@ -102,7 +95,7 @@ class ReceiptWanted:
 
 
 def verify(
-    ctx: typer.Context,
+    call: Call,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The receipt.", show_default=False)],
     bundle: Annotated[
         Path | None,
@@ -116,16 +109,12 @@ def verify(
             "--key", metavar="KEY", help="The public key that must have signed it: a file or a line."
         ),
     ] = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Verify a receipt by running its programs again: what holds, what has changed since, what was altered.
 
     Ends with 0 when everything holds, with 1 otherwise.
     """
-    named = named_brain(ctx, brain) is not None
-    place = brain_place(ctx, brain)
+    named, place = call.named_brain is not None, call.place
     if bundle is not None and not named:
         from rlm_mem.receipts import verify as check
 
@@ -136,9 +125,9 @@ def verify(
             hint="name one with --brain, or a bundle with --bundle",
         )
     else:
-        with open_memory(ctx, brain, namespace) as memory:
+        with call.open() as memory:
             found = memory.verify(file, bundle=bundle, key=key)
-    if as_json:
+    if call.json:
         print_json(verification_json(found))
     else:
         _show(found)

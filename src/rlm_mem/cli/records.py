@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_mem.cli import options
+import rlm_mem
+from rlm_mem.cli import periods, rich
 from rlm_mem.cli.ask import ending_of
-from rlm_mem.cli.open import open_memory
+from rlm_mem.cli.call import Call, Where
+from rlm_mem.cli.ids import full_id, known_id
 from rlm_mem.cli.steps import cost_line, step_parts, step_title
 from rlm_mem.cli.terminal import (
     amount,
@@ -27,55 +30,32 @@ from rlm_mem.cli.terminal import (
     text,
 )
 from rlm_mem.errors import InvalidQuery
+from rlm_mem.recall.costs import CostLine
+from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id, load_trajectory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.tree import Tree
-
-    from rlm_mem.recall.costs import CostLine
     from rlm_mem.recall.replay import Replay
-    from rlm_mem.recall.trajectory import Trajectory
 
-PANEL = "Records"
 
 TrajectoryId = Annotated[
-    str, typer.Argument(metavar="[ID]", help="A trajectory id; last names the newest.", show_default=False)
+    str,
+    typer.Argument(metavar="[ID]", help="An id or its beginning; last names the newest.", show_default=False),
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    group = typer.Typer(
-        help="The recorded steps of recalls: list, show, replay, export.", no_args_is_help=True
-    )
-    group.command("list")(trajectories_list)
-    group.command("show")(trajectories_show)
-    group.command("replay")(trajectories_replay)
-    group.command("export")(trajectories_export)
-    app.add_typer(group, name="trajectories", rich_help_panel=PANEL)
-    app.command("costs", rich_help_panel=PANEL)(costs)
-    app.command("events", rich_help_panel=PANEL)(events)
-
-
 def trajectories_list(
-    ctx: typer.Context,
+    call: Call,
     operation: Annotated[
         str | None, typer.Option("--operation", metavar="NAME", help="Only recall, reason or session.")
     ] = None,
-    since: options.Since = None,
-    until: options.Until = None,
+    since: periods.Since = None,
+    until: periods.Until = None,
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 20,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """List the recorded recalls, newest first."""
-    with open_memory(ctx, brain, namespace) as memory:
-        from rlm_mem.recall.trajectory import list_trajectories
-
-        found = list_trajectories(memory.store, operation=operation, since=since, until=until, limit=limit)
-    if as_json:
+    with call.open() as memory:
+        found = memory.trajectories(operation=operation, since=since, until=until, limit=limit)
+    if call.json:
         print_json(found)
         return
     console = screen()
@@ -98,33 +78,38 @@ def trajectories_list(
             console.print(indented(one_line(info.error, 300), 4, "red"))
 
 
+def _full(memory: rlm_mem.Memory, given: str) -> str:
+    """The id of a trajectory, also by its beginning; ``last`` stays."""
+    if given == "last" or is_trajectory_id(given):
+        return given
+    return known_id(
+        given,
+        (one.id for one in memory.trajectories(limit=None)),
+        "trajectory",
+        "rlm-mem trajectories list shows the ids.",
+    )
+
+
 def trajectories_show(
-    ctx: typer.Context,
+    call: Call,
     trajectory_id: TrajectoryId = "last",
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Show the steps of one recall: programs, calls, output, outcome."""
-    with open_memory(ctx, brain, namespace) as memory:
-        from rlm_mem.recall.trajectory import load_trajectory
-
-        trajectory = load_trajectory(memory.store, trajectory_id)
-    if as_json:
+    with call.open() as memory:
+        trajectory = load_trajectory(memory.store, _full(memory, trajectory_id))
+    if call.json:
         print_json(trajectory)
         return
     screen().print(_tree(trajectory))
 
 
-def _tree(trajectory: Trajectory) -> Tree:
-    from rich.tree import Tree
-
+def _tree(trajectory: Trajectory) -> rich.Tree:
     head = text(trajectory.query, "bold")
     head.append(
         f"\n{trajectory.id} · {trajectory.operation} · {trajectory.model} · {moment(trajectory.started_at)}",
         "dim",
     )
-    tree = Tree(head, guide_style="dim")
+    tree = rich.Tree(head, guide_style="dim")
     for step in trajectory.steps:
         shape = plain(step)
         branch = tree.add(step_title(shape))
@@ -154,7 +139,7 @@ def _figures(outcome: dict[str, Any]) -> str:
 
 
 def trajectories_export(
-    ctx: typer.Context,
+    call: Where,
     to: Annotated[
         Path | None, typer.Option("--to", metavar="FILE", help="A new file; else standard output.")
     ] = None,
@@ -168,16 +153,14 @@ def trajectories_export(
     operation: Annotated[
         str | None, typer.Option("--operation", metavar="NAME", help="Only recall, reason or session.")
     ] = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+    since: periods.Since = None,
+    until: periods.Until = None,
 ) -> None:
     """Write the recorded runs as data for training; keys and passwords in them are hidden."""
     if file_format != "jsonl":
         raise InvalidQuery(f"there is no format {file_format!r:.40}", hint="use --format jsonl")
     chosen = None if fields is None else [name.strip() for name in fields.split(",")]
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         runs = memory.export_trajectories(fields=chosen, operation=operation, since=since, until=until)
         lines = (json.dumps(run, ensure_ascii=False) + "\n" for run in runs)
         if to is None:
@@ -192,18 +175,15 @@ def trajectories_export(
 
 
 def trajectories_replay(
-    ctx: typer.Context,
+    call: Call,
     trajectory_id: TrajectoryId = "last",
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Run the recorded programs again on the memory as it is now, with no model, and compare the answers."""
-    with open_memory(ctx, brain, namespace) as memory:
-        from rlm_mem.recall.replay import replay
+    with call.open() as memory:
+        from rlm_mem.recall.replay import replay  # with the sandbox, 150 ms of CPU that only this takes
 
-        result = replay(memory.store, trajectory_id, functions=memory.continuum.functions())
-    if as_json:
+        result = replay(memory.store, _full(memory, trajectory_id), functions=memory.continuum.functions())
+    if call.json:
         print_json(result)
         return
     _show_replay(result)
@@ -231,25 +211,20 @@ def _show_replay(result: Replay) -> None:
 
 
 def costs(
-    ctx: typer.Context,
+    call: Call,
     by: Annotated[
         str, typer.Option("--by", metavar="WHAT", help="day, model, operation, or all three.")
     ] = "all",
-    since: options.Since = None,
-    until: options.Until = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+    since: periods.Since = None,
+    until: periods.Until = None,
 ) -> None:
     """Show what recalls cost, by day, model and operation."""
     if by not in ("all", "day", "model", "operation"):
         raise InvalidQuery(f"--by {by} is not known: use day, model, operation or all")
     names = ("day", "model", "operation") if by == "all" else (by,)
-    with open_memory(ctx, brain, namespace) as memory:
-        from rlm_mem.recall.costs import costs as spending
-
-        rows = _summed(spending(memory.store, since=since, until=until), names)
-    if as_json:
+    with call.open() as memory:
+        rows = _summed(memory.costs(since=since, until=until), names)
+    if call.json:
         print_json(rows)
         return
     numbers = ("runs", "calls", "tokens", "cost")
@@ -296,7 +271,7 @@ def _summed(lines: Sequence[CostLine], names: Sequence[str]) -> list[dict[str, A
 
 
 def events(
-    ctx: typer.Context,
+    call: Call,
     operation: Annotated[
         str | None,
         typer.Option("--operation", metavar="NAME", help="Only this, for example create or recall."),
@@ -304,18 +279,16 @@ def events(
     chunk_id: Annotated[
         str | None, typer.Option("--chunk", metavar="ID", help="Only what concerns this chunk.")
     ] = None,
-    since: options.Since = None,
+    since: periods.Since = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many, the latest.")
     ] = 50,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Show the audit log: when, who, what, and which chunk."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
+        chunk_id = None if chunk_id is None else full_id(memory, chunk_id)
         found = list(memory.store.events(since=since, op=operation, chunk_id=chunk_id, limit=limit))
-    if as_json:
+    if call.json:
         print_json(found)
         return
     made = table("time", "what", ("chunks", {"style": "cyan", "no_wrap": False, "overflow": "fold"}), "who")

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import rlm_mem
 from rlm_mem.cli import options, sources
-from rlm_mem.cli.open import open_memory
+from rlm_mem.cli.call import Call
 from rlm_mem.cli.terminal import amount, one_line, print_json, progress, screen, text
 from rlm_mem.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rlm_mem.ingest.remember import RememberResult
-    from rlm_mem.memory import Memory
-
-PANEL = "Remember and recall"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command of this module."""
-    app.command("remember", rich_help_panel=PANEL)(remember)
-
 
 def remember(
-    ctx: typer.Context,
+    call: Call,
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -59,9 +48,6 @@ def remember(
         ),
     ] = None,
     secrets: options.Secrets = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Remember a text: it is split into chunks, and linked with what is there."""
     given = {
@@ -87,11 +73,11 @@ def remember(
             )
 
     started = time.perf_counter()
-    with open_memory(ctx, brain, namespace, create=True) as memory:
+    with call.open(create=True) as memory:
         outcome = _Outcome()
-        _from_texts(memory, texts, named, conversation, outcome, quiet=as_json)
-        _from_folder(memory, paths, named, conversation, outcome, quiet=as_json)
-    if as_json:
+        _from_texts(memory, texts, named, conversation, outcome, quiet=call.json)
+        _from_folder(memory, paths, named, conversation, outcome, quiet=call.json)
+    if call.json:
         print_json(outcome.as_dict())
     else:
         _show(outcome, time.perf_counter() - started)
@@ -112,7 +98,7 @@ class _Outcome:
         self.secrets: Counter[str] = Counter()
         self.hidden = False
 
-    def add(self, result: RememberResult) -> None:
+    def add(self, result: rlm_mem.RememberResult) -> None:
         self.texts += 1
         self.chunk_ids += result.chunk_ids
         self.tokens += result.tokens
@@ -148,7 +134,7 @@ def _texts(
 
 
 def _from_texts(
-    memory: Memory,
+    memory: rlm_mem.Memory,
     texts: list[sources.InputText],
     named: dict[str, Any],
     conversation: str | None,
@@ -162,7 +148,7 @@ def _from_texts(
 
 
 def _from_folder(
-    memory: Memory,
+    memory: rlm_mem.Memory,
     paths: list[Path],
     named: dict[str, Any],
     conversation: str | None,
@@ -185,12 +171,12 @@ def _from_folder(
 
 
 def _remember(
-    memory: Memory,
+    memory: rlm_mem.Memory,
     source: sources.InputText,
     named: dict[str, Any],
     conversation: str | None,
     tell: Callable[[int, int], None] | None,
-) -> RememberResult:
+) -> rlm_mem.RememberResult:
     """One text. The chunks of a file belong together: its path is their conversation unless one is named."""
     more = dict(named)
     if source.path is not None:
@@ -214,9 +200,7 @@ def _show(outcome: _Outcome, seconds: float) -> None:
     if len(outcome.chunk_ids) > 20:
         console.print(text(f"  … and {len(outcome.chunk_ids) - 20:,} more (--json names all)", "dim"))
     if outcome.secrets:
-        from rlm_mem.text.secrets import SecretsFound
-
-        console.print(text(str(SecretsFound(outcome.secrets, outcome.hidden)), "yellow"))
+        console.print(text(str(rlm_mem.SecretsFound(outcome.secrets, outcome.hidden)), "yellow"))
     for title, rows in (("skipped", outcome.skipped), ("failed", outcome.failed)):
         for row in rows[:10]:
             console.print(text(f"{title}: {row.path}: {one_line(row.reason)}", "yellow"))

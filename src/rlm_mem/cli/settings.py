@@ -1,51 +1,39 @@
-"""`rlm-mem config`: the settings in force, and where they come from."""
+"""`rlm-mem config`: the settings in force, where they come from, and writing them into `config.toml`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import json
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from rlm_mem.cli import options
-from rlm_mem.cli.open import brain_place, shown_place
-from rlm_mem.cli.terminal import print_json, screen, table, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rlm_mem.config import Config
+from rlm_mem.cli.call import BrainCall, shown_place
+from rlm_mem.cli.terminal import note, print_json, screen, table, text
+from rlm_mem.cli.toml_lines import read_text, toml_with_value
+from rlm_mem.config import Config, parse_setting
+from rlm_mem.errors import InputError, InvalidConfig, NotFoundError
+from rlm_mem.store.core.files import write_atomic
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    group = typer.Typer(help="The settings.", no_args_is_help=True)
-    group.command("show")(show)
-    app.add_typer(group, name="config", rich_help_panel="Care")
-
-
-def show(
-    ctx: typer.Context,
+def list_(
+    call: BrainCall,
     section: Annotated[
         str | None,
         typer.Argument(
             metavar="[SECTION]", help="Only this section, for example recall.", show_default=False
         ),
     ] = None,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
 ) -> None:
     """Show the settings in force: defaults, then config.toml, then the environment."""
-    from rlm_mem.config import Config
-    from rlm_mem.errors import InvalidConfig
-
-    place = brain_place(ctx, brain)
+    place = call.place
     config = Config.load(place)
     settings = config.to_dict()
     if section is not None:
         if section not in settings:
             raise InvalidConfig(f"there is no section {section!r}", hint=f"Use one of {', '.join(settings)}.")
         settings = {section: settings[section]}
-    if as_json:
+    if call.json:
         print_json({"brain": shown_place(place), "settings": settings})
         return
     origins = _origins(config, place)
@@ -62,12 +50,91 @@ def show(
     console.print(made)
 
 
+Setting = Annotated[
+    str,
+    typer.Argument(
+        metavar="SETTING", help="SECTION.NAME, as rlm-mem config list has it.", show_default=False
+    ),
+]
+
+
+def _value(config: Config, setting: str) -> Any:
+    section, _, name = setting.partition(".")
+    values = config.to_dict().get(section, {})
+    if name not in values:
+        raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list names them.")
+    return values[name]
+
+
+def get(call: BrainCall, setting: Setting) -> None:
+    """Print one setting as it is in force."""
+    config = Config.load(call.place)
+    value = _value(config, setting)
+    if call.json:
+        section, _, name = setting.partition(".")
+        origin = _origins(config, call.place).get((section, name), "default")
+        print_json({"setting": setting, "value": value, "from": origin})
+    else:
+        screen().print(text(value if isinstance(value, str) else _toml(value)), soft_wrap=True)
+
+
+def set_(
+    call: BrainCall,
+    setting: Setting,
+    value: Annotated[
+        str,
+        typer.Argument(metavar="VALUE", help="Lists: separated by commas.", show_default=False),
+    ],
+) -> None:
+    """Write a setting into the config.toml of the brain: rlm-mem config set recall.max_iterations 6.
+
+    Type and range are checked first; comments and every other line stay.
+    """
+    _write(call, setting, parse_setting(setting, value))
+
+
+def unset(call: BrainCall, setting: Setting) -> None:
+    """Take a setting out of the config.toml of the brain, so that its default holds again."""
+    _value(Config(), setting)
+    _write(call, setting, None)
+
+
+def _write(call: BrainCall, setting: str, value: Any) -> None:
+    """Put the setting into the file, or (None) take it out, and say what is in force then."""
+    place = call.place
+    if isinstance(place, str):
+        variable = f"RLM_MEM_{setting.upper().replace('.', '_')}"
+        raise InputError(
+            f"{shown_place(place)} is a database, which has no config.toml",
+            hint=f"Set {variable} in the environment of the programs that open it.",
+        )
+    if not place.is_dir():
+        raise NotFoundError(
+            f"there is no brain at {place}",
+            hint="rlm-mem store init makes one here; --brain PATH names another place.",
+        )
+    path = place / "config.toml"
+    before = read_text(path)
+    section, _, name = setting.partition(".")
+    after = toml_with_value(before, section, name, value, where=str(path))
+    Config.of_file(after, str(path))
+    if after != before:
+        write_atomic(path, after.encode("utf-8"))
+    config = Config.load(place)
+    in_force = _value(config, setting)
+    if call.json:
+        print_json({"setting": setting, "value": in_force, "file": str(path), "changed": after != before})
+        return
+    done = f"{setting} = {_toml(in_force)}" if value is not None else f"{setting} is {_toml(in_force)} again"
+    screen().print(text(f"{done}  ({path})"), soft_wrap=True)
+    if _origins(config, place).get((section, name)) == "environment":
+        note("the environment sets this too, and goes before the file")
+
+
 def _origins(config: Config, place: Path | str) -> dict[tuple[str, str], str]:
     """Where each setting that is not the default comes from."""
-    from rlm_mem.config import Config as Settings
-
-    plain: dict[str, dict[str, Any]] = Settings().to_dict()
-    in_file = Settings.load(place, environ={}).to_dict()
+    plain: dict[str, dict[str, Any]] = Config().to_dict()
+    in_file = Config.load(place, environ={}).to_dict()
     found: dict[tuple[str, str], str] = {}
     for section, values in config.to_dict().items():
         for key, value in values.items():
@@ -80,11 +147,9 @@ def _origins(config: Config, place: Path | str) -> dict[tuple[str, str], str]:
 
 def settings_file() -> str:
     """The text of a ``config.toml`` that names every setting with its default and changes none."""
-    from rlm_mem.config import Config
-
     lines = [
         "# Settings of this memory: take the # away from a line to change it.",
-        "# rlm-mem config show lists what is in force.",
+        "# rlm-mem config list shows what is in force.",
     ]
     for section, values in Config().to_dict().items():
         lines += ["", f"[{section}]"]
@@ -95,7 +160,5 @@ def settings_file() -> str:
 
 
 def _toml(value: Any) -> str:
-    import json
-
     # JSON writes strings, numbers, booleans and lists of them as TOML does.
     return json.dumps(list(value) if isinstance(value, tuple) else value)

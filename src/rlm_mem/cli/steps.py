@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rlm_mem.cli import rich
 from rlm_mem.cli.terminal import amount, money, one_line, safe, text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rich.console import Console, RenderableType
-    from rich.text import Text
 
 OUTPUT_LINES = 20
 SEEN_LINES = 2
 
 
-def show_step(console: Console, step: Mapping[str, Any], *, seen: set[str] | None = None) -> None:
+def show_step(console: rich.Console, step: Mapping[str, Any], *, seen: set[str] | None = None) -> None:
     """Print one step (a ``LoopStep`` as plain data) below a rule.
 
     Args:
         seen: lines of programs that were shown before; longer runs of them are left out, and new ones added.
     """
-    from rich.rule import Rule
-
-    console.print(Rule(step_title(step), align="left", style="dim"))
+    console.print(rich.Rule(step_title(step), align="left", style="dim"))
     for part in step_parts(step, whole=False, seen=seen):
         console.print(part)
 
 
-def step_title(step: Mapping[str, Any]) -> Text:
+def step_title(step: Mapping[str, Any]) -> rich.Text:
     """Number, sub-question and seconds of a step."""
     name = f"step {step['turn']}"
     if step["depth"]:
@@ -39,9 +33,11 @@ def step_title(step: Mapping[str, Any]) -> Text:
     return text(f"{name} · {step['model_seconds'] + step['program_seconds']:.2f} s", "dim")
 
 
-def step_parts(step: Mapping[str, Any], *, whole: bool, seen: set[str] | None = None) -> list[RenderableType]:
+def step_parts(
+    step: Mapping[str, Any], *, whole: bool, seen: set[str] | None = None
+) -> list[rich.RenderableType]:
     """Programs, calls, output and error of a step; ``whole`` keeps all lines of the output."""
-    parts: list[RenderableType] = [_program(program, seen) for program in step["programs"]]
+    parts: list[rich.RenderableType] = [_program(program, seen) for program in step["programs"]]
     if not parts:
         parts.append(_inset(text(one_line(step["reply"], 400), "italic")))
     calls = _calls(step["host_calls"])
@@ -65,14 +61,11 @@ def cost_line(usage: Mapping[str, Any] | None, cost: Any) -> str:
     return f"{'about ' if usage['estimated'] else ''}{counted}, {money(cost)}"
 
 
-def _program(code: str, seen: set[str] | None) -> RenderableType:
+def _program(code: str, seen: set[str] | None) -> rich.RenderableType:
     """The program, highlighted; runs of lines in ``seen`` become one line that counts them."""
-    from rich.console import Group
-    from rich.syntax import Syntax
-
-    lines = Syntax("", "python", theme="ansi_dark").highlight(safe(code).strip("\n")).split("\n")
+    lines = rich.Syntax("", "python", theme="ansi_dark").highlight(safe(code).strip("\n")).split("\n")
     known = set() if seen is None else seen
-    shown: list[RenderableType] = []
+    shown: list[rich.RenderableType] = []
     for is_known, run in groupby(lines, key=lambda line: line.plain in known):
         these = list(run)
         if is_known and len(these) > SEEN_LINES:
@@ -80,13 +73,11 @@ def _program(code: str, seen: set[str] | None) -> RenderableType:
         else:
             shown += these
     known.update(line.plain for line in lines)
-    return _inset(Group(*shown))
+    return _inset(rich.Group(*shown))
 
 
-def _inset(content: RenderableType) -> RenderableType:
-    from rich.padding import Padding
-
-    return Padding(content, (0, 0, 0, 2), expand=False)
+def _inset(content: rich.RenderableType) -> rich.RenderableType:
+    return rich.Padding(content, (0, 0, 0, 2), expand=False)
 
 
 def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
@@ -98,7 +89,7 @@ def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
     return f"called {names} · {sum(call['seconds'] for call in calls) * 1000:.0f} ms"
 
 
-def _output(output: str, whole: bool) -> Text:
+def _output(output: str, whole: bool) -> rich.Text:
     lines = output.rstrip("\n").split("\n")
     hidden = 0 if whole else max(0, len(lines) - OUTPUT_LINES)
     shown = text("\n".join(lines[: len(lines) - hidden]), "green")

@@ -5,21 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
+from rlm_mem.cli import rich
 
 # Remembered text is data from anywhere: an escape sequence in it must not reach the terminal as one.
 _VISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
@@ -51,28 +45,22 @@ def one_line(text: str, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
-def screen() -> Console:
+def screen() -> rich.Console:
     """The console on stdout. Colours only on a terminal; ``NO_COLOR`` is respected."""
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False, emoji=False)
+    return rich.Console(highlight=False, markup=False, emoji=False)
 
 
-def messages() -> Console:
+def messages() -> rich.Console:
     """The console on stderr: errors, hints, progress."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+    return rich.Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
-def text(content: str, style: str = "") -> Text:
+def text(content: str, style: str = "") -> rich.Text:
     """Remembered or typed text as Rich text: never markup, never a control sequence."""
-    from rich.text import Text
-
-    return Text(safe(content), style=style)
+    return rich.Text(safe(content), style=style)
 
 
-def long_text(content: str, style: str = "") -> Text:
+def long_text(content: str, style: str = "") -> rich.Text:
     """Text of any length for a terminal: the first 20,000 characters, and how many there are."""
     shown = text(content[:MAX_SHOWN_CHARS], style)
     if len(content) > MAX_SHOWN_CHARS:
@@ -80,18 +68,14 @@ def long_text(content: str, style: str = "") -> Text:
     return shown
 
 
-def indented(content: str, columns: int, style: str = "") -> Padding:
+def indented(content: str, columns: int, style: str = "") -> rich.Padding:
     """A paragraph that wraps behind an indent."""
-    from rich.padding import Padding
-
-    return Padding(text(content, style), (0, 0, 0, columns), expand=False)
+    return rich.Padding(text(content, style), (0, 0, 0, columns), expand=False)
 
 
-def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) -> Table:
+def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) -> rich.Table:
     """A table without a frame. A column is a name, or a name and Rich's options for it."""
-    from rich.table import Table
-
-    made = Table(
+    made = rich.Table(
         title=title,
         title_justify="left",
         title_style="bold",
@@ -106,7 +90,7 @@ def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) 
     return made
 
 
-def pairs(rows: Iterable[tuple[str, object]]) -> Table:
+def pairs(rows: Iterable[tuple[str, object]]) -> rich.Table:
     """Names and values, one a line."""
     made = table(("", {"style": "dim"}), ("", {"no_wrap": False, "overflow": "fold"}))
     made.show_header = False
@@ -184,17 +168,14 @@ def progress(
     if quiet or not console.is_terminal:
         yield lambda _done, _total: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeRemainingColumn(),
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(bar_width=None),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn(unit),
+        rich.TimeRemainingColumn(),
     )
-    with Bar(*columns, console=console, transient=True) as bar:
+    with rich.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.continuum import PANEL, Goal, Limit
-from rlm_mem.cli.open import open_memory
+from rlm_mem.cli.call import Call, Where
+from rlm_mem.cli.continuum import Goal, Limit
+from rlm_mem.cli.ids import known_id
 from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, table, text
 from rlm_mem.errors import InvalidQuery
 
@@ -19,31 +20,11 @@ Key = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands of this module."""
-    traces = typer.Typer(help="Logs and traces of work: record, use, list, undo.", no_args_is_help=True)
-    traces.command("record")(trace_record)
-    traces.command("use")(trace_use)
-    traces.command("list")(trace_list)
-    traces.command("show")(trace_show)
-    traces.command("log")(trace_log)
-    traces.command("undo")(trace_undo)
-    traces.command("health")(trace_health)
-    traces.command("check")(trace_check)
-    app.add_typer(traces, name="trace", rich_help_panel=PANEL)
-    state = typer.Typer(help="The working state of the present execution.", no_args_is_help=True)
-    state.command("show")(state_show)
-    state.command("set")(state_set)
-    state.command("step")(state_step)
-    state.command("clear")(state_clear)
-    app.add_typer(state, name="state", rich_help_panel=PANEL)
-
-
 # --- traces ----------------------------------------------------------------------------------------------------------
 
 
 def trace_record(
-    ctx: typer.Context,
+    call: Where,
     goal: Goal,
     steps: Annotated[
         Path | None,
@@ -68,11 +49,9 @@ def trace_record(
     task_type: Annotated[str | None, typer.Option("--task", metavar="TYPE", help="Kind of task.")] = None,
     notes: Annotated[str, typer.Option("--notes", metavar="TEXT", help="Anything else.")] = "",
     session: Annotated[bool, options.flag("--session", help="Into the day's session log.")] = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Write the short-term log of an interaction or a session."""
-    with open_memory(ctx, brain, namespace, create=True) as memory:
+    with call.open(create=True) as memory:
         entry = memory.continuum.traces.record(
             goal, _steps(steps), success=success, indicators=indicator or (), preconditions=precondition or (),
             project=project, task_type=task_type, notes=notes, session=session,
@@ -93,7 +72,7 @@ def _steps(path: Path | None) -> list[dict[str, Any]]:
 
 
 def trace_use(
-    ctx: typer.Context,
+    call: Where,
     key: Key,
     success: Annotated[bool, typer.Option("--success/--failure", help="How it went.")],
     project: Annotated[
@@ -101,11 +80,9 @@ def trace_use(
     ] = None,
     error: Annotated[str | None, typer.Option("--error", metavar="TEXT", help="What went wrong.")] = None,
     step: Annotated[int | None, typer.Option("--step", metavar="N", help="At which step.")] = None,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Record that a memory, or a plain chunk, was applied, and how it went."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         used = memory.continuum.traces.use(key, success, project=project, error=error, step=step)
         if hasattr(used, "meta"):
             meta = used.meta
@@ -115,20 +92,17 @@ def trace_use(
     screen().print(text(figures))
 
 
-def trace_list(
-    ctx: typer.Context,
+def tier_list(
+    call: Call,
     tier: Annotated[
         str | None, typer.Option("--tier", metavar="TIER", help="high, mid, low or ultra-low.")
     ] = None,
     limit: Limit = 50,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """List tiered memories, the most reliable first."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         found = memory.continuum.queries.memories(tier, limit)
-    if as_json:
+    if call.json:
         print_json(found)
         return
     made = table("tier", "uses", "success", "reliable", ("memory", {"no_wrap": False, "overflow": "fold"}))
@@ -140,17 +114,14 @@ def trace_list(
     screen().print(made if found else text("no memories", "dim"))
 
 
-def trace_show(
-    ctx: typer.Context,
+def tier_show(
+    call: Call,
     key: Key,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Show a memory whole; counted as an access, not as a use."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         entry = memory.continuum.traces.read(key)
-    if as_json:
+    if call.json:
         print_json(
             {"key": entry.key, "frontmatter": entry.raw, "body": entry.body, "chunk_id": entry.chunk_id}
         )
@@ -158,23 +129,20 @@ def trace_show(
         screen().print(text(entry.text.rstrip()))
 
 
-def trace_log(
-    ctx: typer.Context,
+def tier_log(
+    call: Call,
     entry: Annotated[
         str | None, typer.Option("--entry", metavar="KEY", help="Only what concerns this memory.")
     ] = None,
     limit: Limit = 50,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Show transitions and other changes with their reasons, the latest last; uses are left out."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         steps = [step for step in memory.continuum.changes.journal(entry=entry) if step["op"] != "use"][
             -limit:
         ]
         undoable = set(memory.continuum.changes.transitions())
-    if as_json:
+    if call.json:
         print_json(steps)
         return
     console = screen()
@@ -191,29 +159,28 @@ def trace_log(
         console.print(text("nothing has changed yet", "dim"))
 
 
-def trace_undo(
-    ctx: typer.Context,
-    transition: Annotated[str, typer.Argument(metavar="ID", help="A transition of rlm-mem trace log.")],
+def tier_undo(
+    call: Where,
+    transition: Annotated[
+        str, typer.Argument(metavar="ID", help="One of rlm-mem tier log, or its beginning.")
+    ],
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why.")] = "undone by hand",
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Put the files of a transition back as they were, byte for byte."""
-    with open_memory(ctx, brain, namespace) as memory:
-        change = memory.continuum.undo(transition, reason)
+    with call.open() as memory:
+        known = memory.continuum.changes.transitions()
+        full = known_id(transition, known, "transition", "rlm-mem tier log shows those that can be undone.")
+        change = memory.continuum.undo(full, reason)
     screen().print(text(f"undone: {change.entry} is {change.tier_to or 'as it was'} again"))
 
 
-def trace_health(
-    ctx: typer.Context,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+def tier_health(
+    call: Call,
 ) -> None:
     """Show the health of the tiers: populations, consolidation rate, reuse, promotions per month."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         found = memory.continuum.health()
-    if as_json:
+    if call.json:
         print_json(found)
         return
     made = table(("figure", {"style": "dim"}), ("value", {"no_wrap": False}))
@@ -225,17 +192,14 @@ def trace_health(
     screen().print(made)
 
 
-def trace_check(
-    ctx: typer.Context,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+def tier_check(
+    call: Call,
 ) -> None:
     """Say which memory files break a rule; take up what was edited by hand. Ends with 1 if any does."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         memory.continuum.sync()
         problems = memory.continuum.check()
-    if as_json:
+    if call.json:
         print_json(problems)
     else:
         for problem in problems:
@@ -249,15 +213,12 @@ def trace_check(
 
 
 def state_show(
-    ctx: typer.Context,
-    as_json: options.Json = False,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+    call: Call,
 ) -> None:
     """Show plan, context, variables, history and constraints."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         entries = memory.continuum.workspace.entries()
-    if as_json:
+    if call.json:
         print_json({entry.file.rpartition("/")[2]: entry.body for entry in entries})
         return
     for entry in entries:
@@ -268,38 +229,32 @@ def state_show(
 
 
 def state_set(
-    ctx: typer.Context,
+    call: Where,
     name: Annotated[str, typer.Argument(metavar="NAME", help="plan, context, history or constraints.")],
     content: Annotated[str, typer.Argument(metavar="TEXT", help="Its new text.")],
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Replace one text of the working state."""
-    with open_memory(ctx, brain, namespace, create=True) as memory:
+    with call.open(create=True) as memory:
         memory.continuum.workspace.put(name, content)
     screen().print(text(f"{name} set"))
 
 
 def state_step(
-    ctx: typer.Context,
+    call: Where,
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool that was called.")],
-    call: Annotated[str, typer.Option("--call", metavar="TEXT", help="What it was called with.")] = "",
+    arguments: Annotated[str, typer.Option("--call", metavar="TEXT", help="What it was called with.")] = "",
     result: Annotated[str, typer.Option("--result", metavar="TEXT", help="What came out.")] = "",
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
 ) -> None:
     """Bring the working state up to date after a tool call."""
-    with open_memory(ctx, brain, namespace, create=True) as memory:
-        memory.continuum.workspace.after_tool_call(tool, call, result)
+    with call.open(create=True) as memory:
+        memory.continuum.workspace.after_tool_call(tool, arguments, result)
     screen().print(text(f"noted {tool}"))
 
 
 def state_clear(
-    ctx: typer.Context,
-    brain: options.Brain = None,
-    namespace: options.Namespace = None,
+    call: Where,
 ) -> None:
     """Clear the working state: on boot, or to begin anew. Nothing else is touched."""
-    with open_memory(ctx, brain, namespace) as memory:
+    with call.open() as memory:
         gone = memory.continuum.workspace.clear()
     screen().print(text(f"cleared {amount(len(gone), 'file')}"))

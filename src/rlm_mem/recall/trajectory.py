@@ -35,6 +35,7 @@ __all__ = [
     "Trajectory",
     "TrajectoryInfo",
     "list_trajectories",
+    "is_trajectory_id",
     "load_trajectory",
     "prompt_key",
     "prune_trajectories",
@@ -225,6 +226,11 @@ def recent(store: ChunkStore, limit: int) -> list[tuple[str, int]]:
     return [(PurePosixPath(name).stem, one.size) for name, one in found.items() if _FILE.fullmatch(name)]
 
 
+def is_trajectory_id(text: str) -> bool:
+    """Whether a text is a whole trajectory id."""
+    return _ID.fullmatch(text) is not None
+
+
 def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
     """Return one trajectory; ``"last"`` names the newest.
 
@@ -234,7 +240,7 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
     """
     if trajectory_id == "last":
         trajectory = next(trajectories(store), None)
-    elif _ID.fullmatch(trajectory_id) is None:
+    elif not is_trajectory_id(trajectory_id):
         raise InvalidQuery(
             f"{trajectory_id!r:.80} is not a trajectory id",
             hint="ids look like traj-20260210T213700-0a1b2c3d",
@@ -242,7 +248,9 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
     else:
         trajectory = _read(store.backend.files(store.namespace), trajectory_file(trajectory_id))
     if trajectory is None:
-        raise NotFoundError(f"there is no trajectory {trajectory_id}", hint="list them: rlm-mem trajectories")
+        raise NotFoundError(
+            f"there is no trajectory {trajectory_id}", hint="rlm-mem trajectories list shows them"
+        )
     return trajectory
 
 

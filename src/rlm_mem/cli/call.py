@@ -1,0 +1,133 @@
+"""What every command is called with: the brain, the namespace, whether JSON is wanted; and the memory they name."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Self, get_origin, get_type_hints
+
+import typer
+
+import rlm_mem
+from rlm_mem.cli import options
+from rlm_mem.config import locate
+from rlm_mem.dsn import checked_place, shown_dsn
+from rlm_mem.errors import NotFoundError
+
+__all__ = ["BrainCall", "Call", "JsonCall", "Where", "shown_place", "with_shared_options"]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which memory: ``rlm-mem --brain PATH --namespace NAME search …``, before the command or after it.
+
+    A function of a command takes this class, or one derived from it, as its first parameter. The fields that are
+    annotated with an option are options of the command.
+    """
+
+    brain: options.Brain = None
+    namespace: options.Namespace = None
+
+    @property
+    def named_brain(self) -> Path | str | None:
+        """The folder or the DSN that the options name, or None when they name none."""
+        return None if self.brain is None else checked_place(self.brain)
+
+    @property
+    def place(self) -> Path | str:
+        """The folder, or the DSN of the database, that the command works on."""
+        return locate(self.named_brain)
+
+    def at(self, brain: Path | str | None = None, namespace: str | None = None) -> Self:
+        """The same call for another brain or namespace; None leaves it as it is."""
+        return replace(
+            self,
+            brain=self.brain if brain is None else str(brain),
+            namespace=self.namespace if namespace is None else namespace,
+        )
+
+    def open(self, *, create: bool = False, llm: str | None = None) -> rlm_mem.Memory:
+        """Open the memory that the options name.
+
+        Args:
+            create: make the folders when there is no memory yet; commands that only look do not.
+            llm: who writes the programs; None means the configured model.
+
+        Raises:
+            NotFoundError: there is no memory at that place, and ``create`` is False.
+        """
+        place = self.place
+        named: dict[str, Any] = {"actor": "cli"}
+        if isinstance(place, Path):
+            if not create and not (place / "memory").is_dir():
+                raise NotFoundError(
+                    f"there is no memory at {place}",
+                    hint="rlm-mem store init makes one here; --brain PATH names another place.",
+                )
+            # A memory on a read-only disk, or somebody else's, can still be looked at.
+            named["read_only"] = not create and not os.access(place / "memory", os.W_OK)
+        if llm:
+            named["llm"] = llm
+        if self.namespace:
+            named["namespace"] = self.namespace
+        return rlm_mem.Memory.open(place, **named)
+
+
+@dataclass(frozen=True)
+class Call(Where):
+    """Which memory, and whether to print JSON."""
+
+    json: options.Json = False
+
+
+@dataclass(frozen=True)
+class BrainCall(Call):
+    """Of a command that concerns a brain with all of its namespaces."""
+
+    namespace: str | None = None
+
+
+@dataclass(frozen=True)
+class JsonCall(BrainCall):
+    """Of a command that concerns no memory."""
+
+    brain: str | None = None
+
+
+def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The function as Typer takes it: the shared options of its first parameter stand behind its own."""
+    signature = inspect.signature(function, eval_str=True)
+    first, *own = signature.parameters.values()
+    kind: type[Where] = first.annotation
+    hints = get_type_hints(kind, include_extras=True)
+    names = dict.fromkeys(name for one in kind.__mro__ for name in inspect.get_annotations(one))
+    shared = {name: hints[name] for name in names if get_origin(hints[name]) is Annotated}
+
+    def run(ctx: typer.Context, **values: Any) -> None:
+        before = ctx.find_object(Where) or Where()
+        given = {name: values.pop(f"shared_{name}") for name in shared}
+        for name in ("brain", "namespace"):
+            given[name] = given.get(name) or getattr(before, name)
+        function(kind(**given), **values)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    context = inspect.Parameter("ctx", keyword, annotation=typer.Context)
+    parameters = [
+        context,
+        *(one.replace(kind=keyword) for one in own),
+        *(
+            inspect.Parameter(f"shared_{name}", keyword, default=getattr(kind, name), annotation=hint)
+            for name, hint in shared.items()
+        ),
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect.signature
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def shown_place(place: Path | str) -> str:
+    """A folder or a DSN as messages may show it: without a password."""
+    return shown_dsn(place) if isinstance(place, str) else str(place)

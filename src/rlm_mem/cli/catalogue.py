@@ -1,0 +1,235 @@
+"""Every command: its name, where it stands in the help, one line on what it does, and the function that does it.
+
+``rlm-mem --help`` and the help of a group are printed from here, so they load no command and not even Typer; a
+command line loads the one module that holds its command. Starting `rlm-mem --help` takes 30 ms of CPU this way; with
+Typer's own help, which needs Rich, it takes 400 ms.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["FORMER", "OPTIONS", "PANELS", "SUMMARY", "CommandRow", "GroupRow", "find", "rows_of"]
+
+SUMMARY = "Long-term memory for LLM agents: plain files, links, and answers found by programs."
+
+
+class CommandRow(NamedTuple):
+    """A command.
+
+    Attributes:
+        path: its words, ``store check``.
+        target: module below ``rlm_mem.cli`` and function, ``maintenance:check``.
+        summary: what it does, in at most 64 characters; the docstring of the function says all of it.
+    """
+
+    path: str
+    target: str
+    summary: str
+
+    @property
+    def name(self) -> str:
+        """The last word."""
+        return self.path.rpartition(" ")[2]
+
+
+class GroupRow(NamedTuple):
+    """Commands under a noun.
+
+    Attributes:
+        default: the command that is meant where none of the group follows and at least three words do.
+    """
+
+    name: str
+    summary: str
+    default: str = ""
+
+
+class GlobalOption(NamedTuple):
+    """An option that stands before the command."""
+
+    flags: tuple[str, ...]
+    metavar: str
+    help: str
+
+
+OPTIONS: dict[str, GlobalOption] = {
+    "brain": GlobalOption(("--brain",), "PATH", "The brain folder or DSN, for any command."),
+    "namespace": GlobalOption(("--namespace",), "NAME", "Whose memory, for any command."),
+    "log_level": GlobalOption(("--log-level",), "LEVEL", "Log lines on stderr: debug, info, warning, error."),
+    "log_format": GlobalOption(("--log-format",), "FORM", "Log lines as text, or json: one object a line."),
+    "version": GlobalOption(("--version",), "", "Print the version."),
+    "install_completion": GlobalOption(("--install-completion",), "", "Install completion for this shell."),
+    "show_completion": GlobalOption(("--show-completion",), "", "Print the completion for this shell."),
+    "help": GlobalOption(("--help", "-h"), "", "Show this, or what a command takes, and exit."),
+}
+
+_COMMANDS = (
+    ("remember", "remember:remember", "Remember a text, files or a folder, linked with what is there."),
+    ("recall", "ask:recall", "Answer a question: programs search and read until they can."),
+    ("search", "read:search", "List memories that match words, names and dates; no model."),
+    ("reason", "ask:reason", "Draw a conclusion from several memories, along their links."),
+    ("verify", "receipt:verify", "Verify a receipt of an answer by running its programs again."),
+    ("query", "continuum:query", "Find proven work for a goal, by how often it went well."),
+    ("show", "read:show", "Show chunks whole: content, metadata and links."),
+    ("list", "read:list_", "List chunks, by tag, type, conversation and time."),
+    ("edit", "edit:edit", "Change a chunk in your editor (VISUAL or EDITOR)."),
+    ("delete", "edit:delete", "Delete chunks; rlm-mem chunk restore brings them back."),
+    ("undo", "edit:undo", "Undo the last change of a chunk."),
+    ("import", "interchange:import_", "Import memories, chats and notes of this and other tools."),
+    ("export", "interchange:export", "Export as Markdown (for Obsidian), JSON lines or zip."),
+    ("install", "agents:install", "Connect an agent: write the settings of its MCP client."),
+    ("serve", "serve:serve", "Serve MCP, an HTTP interface and a dashboard, on this machine."),
+    ("doctor", "agents:doctor", "Say what is right and what is wrong with the installation."),
+    ("mcp", "serve:mcp", "Serve MCP on stdin and stdout; clients start this themselves."),
+    ("hook session-start", "agents:hook_session_start", "Print memories that fit the folder named on stdin."),
+    ("hook pre-compact", "agents:hook_pre_compact", "Remember the transcript named on stdin."),
+    ("chunk update", "edit:update", "Change content, tags, type or confidence."),
+    ("chunk restore", "edit:restore_chunks", "Bring deleted chunks back."),
+    ("chunk history", "read:history", "Show the versions of a chunk."),
+    ("link add", "edit:link", "Link two chunks: rlm-mem link add FROM TO supports."),
+    ("link remove", "edit:unlink", "Remove the links from one chunk to another."),
+    ("link list", "read:links", "Show what a chunk is linked with, and what links to it."),
+    ("store init", "maintenance:init", "Make a memory: folder, settings, personalities, gauges."),
+    ("store stats", "read:stats", "Show how much is remembered."),
+    ("store tags", "read:tags", "List the tags, the commonest first."),
+    ("store conversations", "read:conversations", "List the conversations."),
+    ("store namespaces", "read:namespaces", "List the namespaces of this brain."),
+    ("store events", "records:events", "Show the audit log: when, who, what, and which chunk."),
+    ("store check", "maintenance:check", "Check files, links and index against each other."),
+    ("store repair", "maintenance:repair", "Mend what check finds; says it first, --apply does it."),
+    ("store sync", "maintenance:sync", "Take in what was edited by hand, by git or another program."),
+    ("store rebuild", "maintenance:rebuild", "Build the index anew from the files."),
+    ("store checkpoint", "maintenance:checkpoint", "Write access counts and JSON views into the files."),
+    ("store vacuum", "backup:vacuum", "Give back the room that the index takes without need."),
+    ("store backup", "backup:backup", "Write everything into one compressed file."),
+    ("store restore", "backup:restore", "Bring a whole memory back from a backup."),
+    ("store copy", "machines:copy", "Copy a memory between folders and databases; compare the two."),
+    ("tier list", "traces:tier_list", "List tiered memories, the most reliable first."),
+    ("tier show", "traces:tier_show", "Show a memory whole."),
+    ("tier consolidate", "continuum:consolidate", "Promote what has proved itself."),
+    ("tier prune", "continuum:prune", "Archive, downgrade, flag; says it first, --apply does it."),
+    ("tier log", "traces:tier_log", "Show transitions and other changes with their reasons."),
+    ("tier undo", "traces:tier_undo", "Put the files of a transition back as they were."),
+    ("tier health", "traces:tier_health", "Show populations, consolidation, reuse and promotions."),
+    ("tier check", "traces:tier_check", "Say which memory files break a rule."),
+    ("trace record", "traces:trace_record", "Write the log of an interaction or a session."),
+    ("trace use", "traces:trace_use", "Record that a memory was applied, and how it went."),
+    ("review list", "review:review_list", "List cases, the oldest first."),
+    ("review show", "review:review_show", "Show a case: question, figures, evidence for and against."),
+    ("review approve", "review:review_approve", "Approve a case: into the core, or it stays there."),
+    ("review defer", "review:review_defer", "Decide later."),
+    ("review reject", "review:review_reject", "Reject a case: the memory stays where it is, or goes back."),
+    ("state show", "traces:state_show", "Show plan, context, variables, history and constraints."),
+    ("state set", "traces:state_set", "Replace one text of the working state."),
+    ("state step", "traces:state_step", "Bring the working state up to date after a tool call."),
+    ("state clear", "traces:state_clear", "Clear the working state, and nothing else."),
+    ("trajectories list", "records:trajectories_list", "List the recorded recalls, newest first."),
+    ("trajectories show", "records:trajectories_show", "Show the steps of one recall, and its outcome."),
+    (
+        "trajectories replay",
+        "records:trajectories_replay",
+        "Run recorded programs again and compare the answers.",
+    ),
+    ("trajectories export", "records:trajectories_export", "Write recorded recalls as data for training."),
+    ("trajectories costs", "records:costs", "Show what recalls cost, by day, model and operation."),
+    ("persona show", "persona:show", "Show the composed system prompt."),
+    ("persona list", "persona:list_", "List the modes, the sliders and the gauges."),
+    ("persona slider", "persona:slider", "Show what a slider controls and what its values mean."),
+    ("persona use", "persona:use", "Change the mode of a session, and the sliders it names."),
+    ("persona set", "persona:set_", "Set a slider of a session by hand."),
+    ("persona reset", "persona:reset", "Drop what was set by hand: the values of the mode hold again."),
+    ("persona say", "persona:say", 'Do what a chat message asks, such as "Set humor to 20%".'),
+    ("persona hud", "persona:hud", "Show live figures: sliders, memory, store, tiers, cost."),
+    ("config list", "settings:list_", "List the settings in force, and where each comes from."),
+    ("config get", "settings:get", "Print one setting."),
+    ("config set", "settings:set_", "Write a setting into config.toml; comments stay."),
+    ("config unset", "settings:unset", "Take a setting out of config.toml."),
+    ("shards list", "machines:shards_list", "Show which database holds which namespace."),
+    ("shards assign", "machines:shards_assign", "Say where a new namespace is to be kept."),
+    ("shards move", "machines:shards_move", "Move a namespace to another database while it is used."),
+    ("shards purge", "machines:shards_purge", "Remove what a move left in the old database."),
+    ("demo", "demo:demo", "Remember a team's notes of half a year, and answer questions."),
+    ("restore", "edit:restore", "Bring deleted chunks back, or a whole memory from a backup."),
+)
+
+_GROUPS = (
+    GroupRow("hook", "Commands for the hooks of coding agents."),
+    GroupRow("chunk", "One chunk: update, restore, history."),
+    GroupRow("link", "Links between chunks: add, remove, list.", default="add"),
+    GroupRow("store", "The whole memory: figures, audit log, check, backup, copies."),
+    GroupRow("tier", "Memories that rise or fall by what they prove: list, prune."),
+    GroupRow("trace", "Logs of work: record what was done, and how its use went."),
+    GroupRow("review", "The queue before the core: look at cases and decide them."),
+    GroupRow("state", "The working state of the present execution."),
+    GroupRow("trajectories", "The recorded steps of recalls: list, show, export, costs."),
+    GroupRow("persona", "The personality: modes, sliders, and the HUD."),
+    GroupRow("config", "The settings: list, get, set."),
+    GroupRow("shards", "Namespaces over several PostgreSQL databases."),
+)
+
+#: Titles of the help, and what stands below them. `restore` is a former name of two commands, which its argument tells
+#: apart; it works and is not shown.
+_PANELS = (
+    ("Remember and ask", ("remember", "recall", "search", "reason", "verify", "query")),
+    ("Look and change", ("show", "list", "edit", "delete", "undo", "import", "export")),
+    ("Agents", ("install", "serve", "doctor", "mcp", "hook")),
+    (
+        "More, by subject",
+        (
+            *(
+                "chunk",
+                "link",
+                "store",
+                "tier",
+                "trace",
+                "review",
+                "state",
+                "trajectories",
+                "persona",
+                "config",
+            ),
+            *("shards", "demo"),
+        ),
+    ),
+)
+
+#: Names that commands had before they were grouped; they work, and no help shows them.
+FORMER: dict[str, str] = {
+    **{name: f"chunk {name}" for name in ("update", "history")},
+    "links": "link list",
+    "unlink": "link remove",
+    "index": "store",
+    "config show": "config list",
+    **{
+        name: f"store {name}"
+        for name in (
+            *("init", "stats", "tags", "conversations", "namespaces", "events", "check", "repair", "sync"),
+            *("checkpoint", "vacuum", "backup", "copy"),
+        )
+    },
+    **{name: f"tier {name}" for name in ("consolidate", "prune")},
+    **{f"trace {name}": f"tier {name}" for name in ("list", "show", "log", "undo", "health", "check")},
+    "costs": "trajectories costs",
+    "hud": "persona hud",
+}
+
+_BY_PATH: dict[str, CommandRow | GroupRow] = {group.name: group for group in _GROUPS}
+_BY_PATH.update({row[0]: CommandRow(*row) for row in _COMMANDS})
+
+#: Titles and rows of ``rlm-mem --help``.
+PANELS: tuple[tuple[str, tuple[CommandRow | GroupRow, ...]], ...] = tuple(
+    (title, tuple(_BY_PATH[name] for name in names)) for title, names in _PANELS
+)
+
+
+def find(path: str) -> CommandRow | GroupRow | None:
+    """The command or group that words call, also by a former name: ``store check`` and ``check`` are one."""
+    return _BY_PATH.get(FORMER.get(path, path))
+
+
+def rows_of(group: GroupRow | None) -> tuple[CommandRow | GroupRow, ...]:
+    """What a group lists in its help; None is the command itself."""
+    if group is None:
+        return tuple(row for _, rows in PANELS for row in rows)
+    return tuple(row for path, row in _BY_PATH.items() if path.startswith(f"{group.name} "))

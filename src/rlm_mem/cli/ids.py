@@ -1,0 +1,82 @@
+"""Ids as people type them: whole, or any part of the beginning or of the end that one id alone has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import rlm_mem
+from rlm_mem.chunk import is_chunk_id
+from rlm_mem.errors import InputError, NotFoundError
+
+__all__ = ["full_id", "full_ids", "known_id"]
+
+_SHOWN = 8
+_TYPED = re.compile(r"[A-Za-z0-9_-]{1,200}")
+
+
+def full_id(memory: rlm_mem.Memory, given: str) -> str:
+    """The id of the chunk, also of a deleted one, that a person means.
+
+    Args:
+        given: an id, its beginning with or without ``chunk-``, or the beginning of its last part: ``chunk-2026-03``,
+            ``2026-03-02-a1``, ``a1b2``.
+
+    Raises:
+        NotFoundError: no chunk has such an id, and it is none that a chunk could have.
+        InputError: several have, and the message names them; or no id can have it.
+    """
+    return full_ids(memory, [given])[0]
+
+
+def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
+    """The same for several."""
+    known: list[str] = []
+    found = []
+    for one in given:
+        if is_chunk_id(one) and (memory.store.exists(one) or memory.store.get_archived(one) is not None):
+            found.append(one)
+            continue
+        if not known:
+            known = [*memory.list_chunks(), *memory.list_chunks(archived=True)]
+        try:
+            found.append(
+                known_id(one, known, "chunk", "rlm-mem list, or rlm-mem list --archived, shows the ids.")
+            )
+        except NotFoundError:
+            if not is_chunk_id(one):
+                raise
+            found.append(one)  # a whole id, of which each command says in its own way that it is not there
+    return found
+
+
+def known_id(
+    given: str, known: Iterable[str], noun: str, hint: str, about: Callable[[str], str] = str
+) -> str:
+    """The one of the known ids that a person means; see `full_id`.
+
+    Args:
+        noun: what the ids are of.
+        hint: where they are shown.
+        about: an id with what tells it from others.
+    """
+    if not _TYPED.fullmatch(given):
+        raise InputError(f"{given!r:.60} is not an id, nor a part of one", hint=hint)
+    ids = list(dict.fromkeys(known))
+    if given in ids:
+        return given
+    begun = (
+        [one for one in ids if one.startswith(given) or one.partition("-")[2].startswith(given)]
+        if given
+        else []
+    )
+    matches = begun or [one for one in ids if one.rpartition("-")[2].startswith(given)]
+    if not matches:
+        raise NotFoundError(f"there is no {noun} {given}", hint=hint)
+    if len(matches) > 1:
+        shown = ", ".join(about(one) for one in matches[:_SHOWN])
+        more = f" and {len(matches) - _SHOWN:,} more" if len(matches) > _SHOWN else ""
+        raise InputError(
+            f"{given} is the short form of {len(matches):,} {noun}s: {shown}{more}", hint="Type more of it."
+        )
+    return matches[0]

@@ -1,0 +1,109 @@
+"""One setting written into the text of a ``config.toml``, line by line: comments and everything else stay."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from rlm_mem.errors import InvalidConfig, StorageError
+
+__all__ = ["read_text", "toml_with_value"]
+
+_HEADER = re.compile(r"\s*\[")
+
+
+def read_text(path: Path) -> str:
+    """The content of a file; empty when there is none.
+
+    Raises:
+        StorageError: it cannot be read as text.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path} cannot be read: {error}") from None
+
+
+def toml_with_value(text: str, section: str, name: str, value: Any, *, where: str) -> str:
+    """The text with ``name = value`` in its section, or (None) without it.
+
+    A value stands in place of the former one, else below the line that comments the default, else at the beginning of
+    the section, which is added where it is missing.
+
+    Args:
+        text: a whole TOML file.
+        value: what JSON and TOML write alike: a string, number, boolean or list of them.
+        where: the name of the file for messages.
+
+    Raises:
+        InvalidConfig: the text is no TOML, or has the setting in a form that is more than a line.
+    """
+    wanted = _loaded(text, where)
+    table = wanted.setdefault(section, {})
+    if not isinstance(table, dict):
+        raise InvalidConfig(f"{where}: [{section}] must be a table of settings")
+    if value is None:
+        table.pop(name, None)
+    else:
+        table[name] = value
+    lines = text.splitlines(keepends=True)
+    end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+    made = None if value is None else f"{name} = {json.dumps(value, ensure_ascii=False)}"
+    try:
+        after = "".join(_edited(lines, section, name, made, end))
+        same = {section: {}, **tomllib.loads(after)} == {section: {}, **wanted}
+    except tomllib.TOMLDecodeError:
+        same = False
+    if not same:
+        raise InvalidConfig(
+            f"{where} has {section}.{name} in a form that cannot be changed by lines",
+            hint="Edit the file by hand.",
+        )
+    return after
+
+
+def _loaded(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidConfig(f"{where} is not valid TOML: {error}", hint="Edit the file by hand.") from None
+
+
+def _edited(lines: list[str], section: str, name: str, made: str | None, end: str) -> list[str]:
+    header = re.compile(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(?:#.*)?$")
+    first = next((number for number, line in enumerate(lines) if header.match(line)), None)
+    if first is None:
+        if made is None:
+            return lines
+        gap = [end] if lines and lines[-1].endswith("\n") else [end, end] if lines else []
+        return [*lines, *gap, f"[{section}]{end}", made + end]
+    last = next((n for n in range(first + 1, len(lines)) if _HEADER.match(lines[n])), len(lines))
+    own = next((n for n in range(first + 1, last) if re.match(rf"\s*{re.escape(name)}\s*=", lines[n])), None)
+    if own is not None:
+        new = [] if made is None else [made + _comment_of(lines[own]) + end]
+        return [*lines[:own], *new, *lines[own + 1 :]]
+    if made is None:
+        return lines
+    default = re.compile(rf"\s*#\s*{re.escape(name)}\s*=")
+    after = next((n for n in range(first + 1, last) if default.match(lines[n])), first)
+    if not lines[after].endswith("\n"):
+        lines = [*lines[:after], lines[after] + end, *lines[after + 1 :]]
+    return [*lines[: after + 1], made + end, *lines[after + 1 :]]
+
+
+def _comment_of(line: str) -> str:
+    """What stands behind the value of a line, with the white space before it; empty where there is nothing."""
+    stripped = line.rstrip("\r\n")
+    for found in re.finditer("#", stripped[:1000]):
+        try:
+            tomllib.loads(stripped[: found.start()])
+        except tomllib.TOMLDecodeError:
+            continue  # the sign stands within a string
+        return "  " + stripped[found.start() :]
+    return ""

@@ -1,0 +1,119 @@
+"""The help and the names of commands: the catalogue, groups, former names, completion."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from rlm_mem.cli import main
+from rlm_mem.cli.app import build, loaded
+from rlm_mem.cli.catalogue import FORMER, PANELS, CommandRow, GroupRow, find, rows_of
+from rlm_mem.cli.overview import overview
+
+from .conftest import Run
+
+GROUPS = [row for row in rows_of(None) if isinstance(row, GroupRow)]
+EVERY = [row for row in rows_of(None) if isinstance(row, CommandRow)]
+EVERY += [row for group in GROUPS for row in rows_of(group) if isinstance(row, CommandRow)]
+
+
+def test_every_command_of_the_catalogue_loads_with_its_help_and_documented_options() -> None:
+    for command in EVERY:
+        made = loaded(command)
+        assert made.name == command.name
+        assert made.help.split("\n\n")[0].strip().endswith((".", '".')), command.path
+        for option in made.params:
+            assert option.name == "help" or getattr(option, "help", None), f"{command.path}: {option.name}"
+
+
+def test_the_help_names_every_command_with_its_whole_summary() -> None:
+    for group in (None, *GROUPS):
+        shown = " ".join(overview(group, 200, boxes=False, colours=False).split())
+        for row in rows_of(group):
+            assert f"{row.name} {row.summary}" in shown
+
+
+def test_everyday_commands_and_those_for_agents_come_first() -> None:
+    titles = [title for title, _ in PANELS]
+    assert titles == ["Remember and ask", "Look and change", "Agents", "More, by subject"]
+    assert len(rows_of(None)) < 32
+
+
+@pytest.mark.parametrize("width", [10, 40, 80, 120, 500])
+def test_the_help_fits_the_terminal(width: int) -> None:
+    for group in (None, *GROUPS):
+        for boxes in (True, False):
+            for line in overview(group, width, boxes=boxes, colours=False).splitlines():
+                assert len(line) <= max(44, min(120, width)), line
+    assert all(len(row.summary) <= 64 for row in EVERY), "one line of 80 columns each"
+
+
+def test_the_help_shows_on_a_terminal_without_unicode() -> None:
+    assert overview(None, 80, boxes=False, colours=False).isascii()
+    coloured = overview(None, 80, boxes=True, colours=True)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == overview(None, 80, boxes=True, colours=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "begin"),
+    [
+        ([], 2, " Usage: rlm-mem [OPTIONS] COMMAND"),
+        (["-h"], 0, " Usage: rlm-mem [OPTIONS] COMMAND"),
+        (["--brain", "x", "--help"], 0, " Usage: rlm-mem [OPTIONS] COMMAND"),
+        (["store"], 2, " Usage: rlm-mem store COMMAND"),
+        (["store", "--help"], 0, " Usage: rlm-mem store COMMAND"),
+        (["--brain", "x", "store", "--help"], 0, " Usage: rlm-mem store COMMAND"),
+        (["store", "check", "--help"], 0, " Usage: rlm-mem store check [OPTIONS]"),
+        (["check", "--help"], 0, " Usage: rlm-mem check [OPTIONS]"),
+    ],
+)
+def test_help_is_where_it_is_asked_for(
+    line: list[str], code: int, begin: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line) == code
+    assert begin in capsys.readouterr().out
+
+
+def test_former_names_lead_to_commands_and_are_not_shown(run: Run) -> None:
+    for former, present in FORMER.items():
+        assert find(former) is find(present) is not None
+    shown = set(build().list_commands(None))
+    assert shown.isdisjoint({name for name in FORMER if " " not in name})
+    chunk_id = run("remember", "Ana drinks tea.", "--tag", "people", "--json").json["chunk_ids"][0]
+    other = run("remember", "Ben drinks water.", "--json").json["chunk_ids"][0]
+    for words, former_words in (
+        (("store", "stats"), ("stats",)),
+        (("store", "tags"), ("tags",)),
+        (("tier", "list"), ("trace", "list")),
+        (("config", "list", "recall"), ("config", "show", "recall")),
+        (("chunk", "history", chunk_id), ("history", chunk_id)),
+        (("link", "list", chunk_id), ("links", chunk_id)),
+    ):
+        assert run(*words, "--json").json == run(*former_words, "--json").json
+    assert run("link", chunk_id, other, "supports").code == 0
+    assert run("link", "add", other, chunk_id, "elaborates").code == 0
+    assert run("unlink", chunk_id, other).code == 0
+    assert run("index", "rebuild").code == 0
+    assert run("delete", chunk_id).code == 0
+    assert run("restore", chunk_id).code == 0
+    assert run("chunk", "restore", chunk_id).code == 1
+
+
+def test_completion_offers_commands_of_groups_and_options() -> None:
+    def offered(words: str) -> str:
+        ran = subprocess.run(
+            [sys.executable, "-m", "rlm_mem"],
+            env={**os.environ, "_RLM_MEM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "2"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return ran.stdout
+
+    assert {"check", "checkpoint"} <= set(offered("rlm-mem store che").split())
+    assert "--since" in offered("rlm-mem list --si")
