@@ -132,6 +132,9 @@ async def drive_all(client: Client) -> set[str]:
         assert (await use("persona", message="set verbosity to 80"))["sliders"]["verbosity"] == 80
         listed = (await use("trajectories", limit=10))["trajectories"]
         assert {"recall", "reason", "session"} <= {run["operation"] for run in listed}
+        recalled = next(run["id"] for run in listed if run["operation"] == "recall")
+        receipt = (await use("receipt", trajectory_id=recalled))["receipt"]
+        assert (await use("verify_receipt", receipt=receipt))["run"] == recalled
     return used
 
 

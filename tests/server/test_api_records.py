@@ -163,6 +163,15 @@ def test_recalls_and_what_they_cost_are_on_record(client: TestClient) -> None:
     assert one["steps"][0]["programs"]
     assert "path" not in one
     refused(client.get("trajectories/traj-20200101T000000-00000000"), 404)
+    made = client.get(f"trajectories/{ids[0]}/receipt", params={"bundle": True}).json()
+    assert made["run"] == ids[0]
+    body = {"receipt": made["receipt"], "bundle": made["bundle"]}
+    assert client.post("receipts/verify", json=body).json()["verdict"] == "holds"
+    altered = client.post(
+        "receipts/verify", json={"receipt": made["receipt"].replace("Ana", "Eva", 1)}
+    ).json()
+    assert (altered["verdict"], altered["checks"][0]["part"]) == ("altered", "file")
+    refused(client.post("receipts/verify", json={"receipt": "", "key": "/etc/passwd"}), 422)
     costs = client.get("costs").json()
     assert (sum(line["runs"] for line in costs["items"]), costs["unpriced_calls"]) == (5, 0)
     assert client.get("costs", params={"until": "2020-01-01"}).json()["items"] == []

@@ -264,6 +264,14 @@ def test_a_recall_is_shown_step_by_step(site: Site, ids: list[str]) -> None:
     assert "FINAL(" in page, "the program"
     assert "calls of the memory" in page
     assert "Ana: We chose PostgreSQL" in page, "what it rests on"
+    assert f'href="/recalls/{run.trajectory.id}/receipt"' in site.get(f"/recalls/{run.trajectory.id}")
+    receipt = text_of(site.get(f"/recalls/{run.trajectory.id}/receipt"))
+    assert "On the memory as it is now: holds" in receipt
+    file, bundle = (
+        site.get(f"/recalls/{run.trajectory.id}/receipt?file={name}").encode()
+        for name in ("receipt", "bundle")
+    )
+    assert site.memory.verify(file, bundle=bundle).holds
     assert run.trajectory.id in site.get("/recalls?operation=recall")
     assert run.trajectory.id not in site.get("/recalls?operation=reason")
     assert "offline" in text_of(site.get("/costs"))

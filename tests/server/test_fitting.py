@@ -58,6 +58,8 @@ def test_every_tool_that_returns_text_keeps_to_it(ask: Ask, herons: list[str], m
         "search": {"query": "heron port", "limit": 20},
         "get": {"ids": herons[:6]},
         "trajectories": {},
+        "receipt": {"trajectory_id": ask("recall", question="Which port?")["trajectory_id"]},
+        "verify_receipt": {"receipt": "nothing"},
         "review": {},
         "consolidate": {"dry_run": True},
         "recall_exec": {"handle": handle, "code": f"print(read_chunk({herons[0]!r}))\nprint('heron ' * 900)"},

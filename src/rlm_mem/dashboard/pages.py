@@ -17,6 +17,7 @@ from rlm_mem.dashboard import (
     memory_page,
     personas,
     recalls,
+    receipts,
     tiers,
     timeline,
 )
@@ -56,6 +57,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/tiers/plan": tiers.plan_page,
         "/recalls": recalls.recalls_page,
         "/recalls/{run}": recalls.recall_page,
+        "/recalls/{run}/receipt": receipts.receipt_page,
         "/review": tiers.review_page,
         "/persona": personas.persona_page,
         "/persona/hud": personas.hud_part,

@@ -9,6 +9,7 @@ from rlm_mem.operations import (
     links,
     moving,
     personas,
+    receipts,
     records,
     reviews,
     server,
@@ -30,6 +31,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *reviews.OPERATIONS,
     *personas.OPERATIONS,
     *records.OPERATIONS,
+    *receipts.OPERATIONS,
     *moving.OPERATIONS,
 )
 

@@ -44,7 +44,6 @@ class ReceiptOrigin(Struct, forbid_unknown_fields=True, frozen=True):
 
     format: int
     version: str
-    written_at: str
     run: str
     operation: str
     namespace: str

@@ -20,7 +20,7 @@ from rlm_mem.chunk import parse_time
 from rlm_mem.errors import BudgetError, InputError
 from rlm_mem.models.budget import Limits
 from rlm_mem.models.secrets import redact
-from rlm_mem.recall.trajectory import Trajectory, load_trajectory, stamp
+from rlm_mem.recall.trajectory import Trajectory, load_trajectory
 from rlm_mem.receipts.canonical import VOLATILE, digest, plain_json
 from rlm_mem.receipts.format import (
     FORMAT,
@@ -104,7 +104,6 @@ def make_receipt(
         origin=ReceiptOrigin(
             FORMAT,
             _version(),
-            stamp(store.clock()),
             trajectory.id,
             trajectory.operation,
             trajectory.namespace,

@@ -1,0 +1,146 @@
+"""Receipts: the answer of a run as text that can be kept, and verifying one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from rlm_mem.operations.fitting import Bounded, MayBeCut
+from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.types import Request, TrajectoryId
+
+if TYPE_CHECKING:
+    from rlm_mem.receipts import Verification
+
+__all__ = ["OPERATIONS", "Verified", "verified"]
+
+_GROUP = "records"
+_MOST_CHARS = 16_000_000
+_ALIASES = {"run": "trajectory_id", "run_id": "trajectory_id", "id": "trajectory_id"}
+
+
+class ReceiptQuery(Request):
+    """What to write down."""
+
+    bundle: Annotated[
+        bool, Meta(description="Also what the receipt can be verified against without this memory.")
+    ] = False
+
+
+class ReceiptArguments(Bounded, kw_only=True):
+    """Which answer to write down."""
+
+    trajectory_id: Annotated[TrajectoryId, Meta(description="Of a recall, as its answer names it; or last.")]
+
+
+class ReceiptText(MayBeCut):
+    """A receipt: its file as text, and the hash over it all."""
+
+    run: str
+    head: str
+    receipt: str
+    bundle: str | None = None
+
+
+class VerifyRequest(Bounded, kw_only=True):
+    """A receipt to verify."""
+
+    receipt: Annotated[str, Meta(max_length=_MOST_CHARS, description="The content of its file.")]
+    bundle: Annotated[str, Meta(max_length=_MOST_CHARS, description="The content of its bundle.")] | None = (
+        None
+    )
+    key: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^ssh-ed25519 [A-Za-z0-9+/=]{68}( [^\n]{0,200})?$(?!\n)",
+                description="The public key that must have signed it: a line ssh-ed25519 ….",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class VerifiedPart(Struct):
+    """What was found of one part of a receipt."""
+
+    part: str
+    status: Literal["holds", "changed", "altered", "not checked"]
+    detail: str
+
+
+class Verified(MayBeCut):
+    """What holds of a receipt, what has changed since, and what was altered; the worst of it is the verdict."""
+
+    verdict: Literal["holds", "changed", "incomplete", "altered"]
+    question: str | None
+    answer: str | None
+    run: str | None
+    signer: str | None
+    checks: list[VerifiedPart]
+
+
+def verified(found: Verification) -> Verified:
+    """A verification as an answer."""
+    receipt = found.receipt
+    return Verified(
+        verdict=found.verdict,
+        question=None if receipt is None else receipt.question.text,
+        answer=None if receipt is None else receipt.answer.content,
+        run=None if receipt is None else receipt.origin.run,
+        signer=found.signer,
+        checks=[VerifiedPart(one.part, one.status, one.detail) for one in found.checks],
+    )
+
+
+def _receipt(context: Context, request: ReceiptQuery | ReceiptArguments) -> ReceiptText:
+    bundle = isinstance(request, ReceiptQuery) and request.bundle
+    made = context.memory.receipt(context.path["trajectory_id"], bundle=bundle)
+    return ReceiptText(
+        run=made.origin.run,
+        head=made.head,
+        receipt=made.to_bytes().decode(),
+        bundle=None if made.bundle is None else made.bundle.to_bytes().decode(),
+    )
+
+
+def _verify(context: Context, request: VerifyRequest) -> Verified:
+    return verified(
+        context.memory.verify(
+            request.receipt.encode("utf-8", "replace"),
+            bundle=None if request.bundle is None else request.bundle.encode("utf-8", "replace"),
+            key=request.key,
+        )
+    )
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "GET", "/trajectories/{trajectory_id}/receipt", "getReceipt", "The answer of a run as a receipt.", _GROUP,
+        run=_receipt, request=ReceiptQuery, response=ReceiptText,
+        description="The programs of the run are replayed for it; `receipt` and `bundle` are what two files hold.",
+        tool=Tool(
+            name="receipt",
+            title="Receipt of an answer",
+            description="Write an answer down as a receipt that can be verified later: question, programs, outputs, "
+            "versions of the memories that it rests on. A receipt that was cut by max_tokens does not verify.",
+            request=ReceiptArguments,
+            aliases=_ALIASES,
+            default=False,
+        ),
+    ),
+    Operation(
+        "POST", "/receipts/verify", "verifyReceipt", "Say what still holds of a receipt.", _GROUP,
+        run=_verify, request=VerifyRequest, response=Verified,
+        description="Its programs run in the sandbox: on the bundle where one is given, else on this memory.",
+        tool=Tool(
+            name="verify_receipt",
+            title="Verify a receipt",
+            description="Run the programs of a receipt again and say of each part what holds, what has changed since, "
+            "and what was altered.",
+            aliases={"text": "receipt", "file": "receipt", "content": "receipt"},
+            default=False,
+        ),
+    ),
+)  # fmt: skip
