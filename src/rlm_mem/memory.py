@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from rlm_mem.config import Config, SecretAction, locate
-from rlm_mem.results import Checkpoint, Event, Hud, Progress, Stats
+from rlm_mem.results import Checkpoint, Event, Hud, Progress, Stats, UndoneChange
 from rlm_mem.search import Hit, search
 from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
 from rlm_mem.store.core.integrity import Finding, Repair, check, repair
@@ -405,9 +405,30 @@ class Memory:
         """Every kept version of a chunk, the present one last."""
         return self.store.history(chunk_id)
 
-    def undo(self, chunk_id: str, *, to_revision: int | None = None) -> Chunk | None:
-        """Bring back a former version as a new revision."""
-        return self.store.undo(chunk_id, to_revision=to_revision)
+    @overload
+    def undo(self, chunk_id: None = None, *, change: str | None = None) -> UndoneChange | None: ...
+    @overload
+    def undo(self, chunk_id: str, *, to_revision: int | None = None) -> Chunk | None: ...
+    def undo(
+        self, chunk_id: str | None = None, *, to_revision: int | None = None, change: str | None = None
+    ) -> Chunk | UndoneChange | None:
+        """Undo the last change of anything in the namespace, or of one chunk.
+
+        Args:
+            chunk_id: bring back the former version of this chunk as a new revision, or the one of ``to_revision``.
+            change: undo the change of this id, which may be an undo, instead of the last one.
+
+        Returns:
+            The chunk, or what was undone: chunks, tiered memories, personas and reviews alike. None where there is
+            nothing to undo.
+
+        Raises:
+            ConflictError: something was changed since, or its former state is not kept any more.
+            NotFoundError: there is no such change.
+        """
+        if chunk_id is not None:
+            return self.store.undo(chunk_id, to_revision=to_revision)
+        return self.continuum.undo_change(change)
 
     def link(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 
-__all__ = ["Checkpoint", "Event", "Hud", "Progress", "Stats"]
+__all__ = ["Checkpoint", "Event", "Hud", "Progress", "Stats", "UndoneChange"]
 
 Progress = Callable[[int, int], None]
 """Called now and then during long work, with (done, in all)."""
@@ -106,6 +106,31 @@ class Event:
 
 
 _ENVELOPE = frozenset({"ts", "op", "actor", "ns", "chunk_id", "chunk_ids"})
+
+
+@dataclass(frozen=True)
+class UndoneChange:
+    """A change that was undone.
+
+    Attributes:
+        change: its id, None for a change of an earlier version.
+        undo: the id of the undo, which can be undone by it.
+        at: when the change was made (UTC, ISO 8601).
+        ops: what it did: create, update, edit, promote, …
+        chunk_ids, files: what it changed, and is as it was before; mirrors of tiered memories left out.
+    """
+
+    change: str | None
+    undo: str
+    at: str
+    ops: tuple[str, ...]
+    chunk_ids: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        names = [*self.chunk_ids, *self.files]
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        return f"undone: {', '.join(self.ops)} of {self.at[:19]}: {shown}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import time
 import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
@@ -44,6 +45,11 @@ def check_chunk_id(value: object) -> str:
     if isinstance(value, str) and _CHUNK_ID.match(value):
         return value
     raise InvalidChunkId(f"{shown(value)} is not a chunk id: it must look like chunk-2026-02-10-a1b2c3d4")
+
+
+def new_change_id(now: datetime | None = None) -> str:
+    """A fresh id of a transaction; ids sort by time."""
+    return f"{now or datetime.now(UTC):%Y%m%d%H%M%S%f}-{time.time_ns():016x}"
 
 
 def new_chunk_id(now: datetime) -> str:

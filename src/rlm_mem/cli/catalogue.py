@@ -75,7 +75,7 @@ _COMMANDS = (
     ("list", "read:list_", "List chunks, by tag, type, conversation and time."),
     ("edit", "edit:edit", "Change a chunk in your editor (VISUAL or EDITOR)."),
     ("delete", "edit:delete", "Delete chunks; rlm-mem chunk restore brings them back."),
-    ("undo", "edit:undo", "Undo the last change of a chunk."),
+    ("undo", "edit:undo", "Undo the last change of anything, or of one chunk."),
     ("import", "interchange:import_", "Import memories, chats and notes of this and other tools."),
     ("export", "interchange:export", "Export as Markdown (for Obsidian), JSON lines or zip."),
     ("install", "agents:install", "Connect an agent: write the settings of its MCP client."),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +24,8 @@ from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 
 if TYPE_CHECKING:
     from rlm_mem.text.secrets import Screened
+
+_CHANGE = re.compile(r"\d{20}-[0-9a-f]{16}")  # the id of a change
 
 
 def link(
@@ -238,15 +242,33 @@ def restore_chunks(call: Call, chunk_ids: options.ChunkIds) -> None:
 
 def undo(
     call: Call,
-    chunk_id: options.ChunkId,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="A chunk, or a change; by default the last change.", show_default=False
+        ),
+    ] = None,
     revision: Annotated[
         int | None,
-        typer.Option("--to", metavar="REVISION", help="Go back to this revision, not only one step."),
+        typer.Option("--to", metavar="REVISION", help="Of a chunk: go back to this revision."),
     ] = None,
 ) -> None:
-    """Undo the last change of a chunk; rlm-mem chunk history shows its versions."""
+    """Undo the last change of anything, or of one chunk."""
+    if what is None or _CHANGE.fullmatch(what):
+        if revision is not None:
+            raise InputError("--to needs a chunk", hint="rlm-mem undo ID --to REVISION")
+        with call.open() as memory:
+            undone = memory.undo(change=what)
+        if undone is None:
+            raise NotFoundError("there is nothing to undo", hint="rlm-mem store events shows what was done")
+        if call.json:
+            print_json(asdict(undone))
+        else:
+            screen().print(text(str(undone)))
+            note(f"to bring it back: rlm-mem undo {undone.undo}")
+        return
     with call.open() as memory:
-        chunk_id = full_id(memory, chunk_id)
+        chunk_id = full_id(memory, what)
         chunk = memory.undo(chunk_id, to_revision=revision)
     if chunk is None:
         raise NotFoundError(

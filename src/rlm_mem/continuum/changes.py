@@ -1,16 +1,13 @@
-"""Changes of memories: each a journalled step that, once begun, is always finished, and can be undone.
+"""Changes of tiered memories: each one transaction of files, mirrors, journal and change record, which can be undone.
 
-A change is first written whole into ``archive/pending`` (what each file held, what it will hold). Only
-then are files and mirrors touched, new ones before old ones are taken away. Whoever comes next finishes what a killed
-process left, so every change happens once or not at all. Transitions between tiers keep their record: undoing one
-restores the former bytes.
+Changes between tiers keep their record (``archive/transitions``), all others for a while (``archive/undo``). Earlier
+versions wrote a change to ``archive/pending`` before they carried it out; one that is found there is finished.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePosixPath
@@ -18,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem.chunk import new_change_id
 from rlm_mem.continuum import places
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory
 from rlm_mem.continuum.frontmatter import split_blocks
@@ -25,8 +23,10 @@ from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
 from rlm_mem.store.core.brain_files import JOURNAL
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
 
 if TYPE_CHECKING:
+    from rlm_mem.store.core.changes import WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.files import Signature
 
@@ -35,7 +35,7 @@ __all__ = ["Change", "Changes", "Edit"]
 _logger = logging.getLogger("rlm_mem.continuum")
 
 _PENDING = "archive/pending"
-_TRANSITIONS = "archive/transitions"
+_TIERED = ("workspace/", "system/", "memory/")
 _TAIL = 65_536  # bytes of the journal within which its last lines stand
 _PREAMBLES = {
     places.MEMORY_LOG: "# Memory log\n\n",
@@ -44,49 +44,22 @@ _PREAMBLES = {
 }
 
 
-class Edit(msgspec.Struct, kw_only=True):
-    """What one file, or one block of it, held and will hold; None: nothing.
+class Change(ChangeRecord, kw_only=True):
+    """A change record of tiered memories.
 
     Attributes:
-        after_block: of a block, the one before it (None: the first), so that it can be put back in its place.
-        glue: line end that had to be added to the text before it.
-    """
-
-    file: str
-    before: str | None
-    after: str | None
-    block: str | None = None
-    after_block: str | None = None
-    glue: str = ""
-    new_file: bool = False
-
-
-class Change(msgspec.Struct, kw_only=True):
-    """One step with its reason.
-
-    Attributes:
-        keep: a transition: its record stays and it can be undone.
         derived: mirror of a new memory → the chunks it was made from.
         superseded: chunk → the mirror that took its place.
-        marks: plain chunk → metadata fields to set. ``unmarks``: what undoing sets.
+        marks: plain chunk → metadata fields to set. ``unmarks``: the fields that undoing sets.
     """
 
-    id: str
-    at: str
-    op: str
-    reason: str
-    entry: str
-    edits: list[Edit]
-    actor: str | None = None
     tier_from: str | None = None
     tier_to: str | None = None
-    keep: bool = False
-    derived: dict[str, list[str]] = {}
-    superseded: dict[str, str] = {}
-    retired: list[str] = []
-    marks: dict[str, dict[str, Any]] = {}
-    unmarks: dict[str, dict[str, Any]] = {}
-    details: dict[str, Any] = {}
+    derived: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    superseded: dict[str, str] = msgspec.field(default_factory=dict)
+    retired: list[str] = msgspec.field(default_factory=list)
+    marks: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    unmarks: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
 
 
 class Changes:
@@ -104,7 +77,7 @@ class Changes:
         """A change with its id and time."""
         now = self._store.clock()
         return Change(
-            id=f"{now:%Y%m%d%H%M%S%f}-{time.time_ns():016x}", at=stamp(now), op=op, reason=reason,
+            id=new_change_id(now), at=stamp(now), op=op, reason=reason,
             entry=entry, edits=edits,
             actor=self._store.actor, **more,
         )  # fmt: skip
@@ -153,8 +126,8 @@ class Changes:
     # --- applying ----------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the store's write lock with nothing pending: what is read inside may be built on."""
+    def locked(self, *, undoable: bool = False) -> Iterator[WriteTransaction]:
+        """One transaction, with nothing unfinished before it; ``undoable``: changes of files are recorded."""
         if self._store.backend.read_only:
             raise StoreReadOnly("the memory was opened read-only")
         if self._store.backend.in_transaction:
@@ -162,43 +135,42 @@ class Changes:
                 "tiered memories cannot be changed inside a batch of chunk writes",
                 hint="do it before or after the batch",
             )
-        while True:
-            self.recover()
-            with self._store.batch():
-                if not self._waiting():
-                    yield
-                    return
+        self.recover()
+        begin = (
+            self._stored.transaction() if undoable else self._store.backend.transaction(self._store.namespace)
+        )
+        with begin as transaction:
+            yield transaction
 
-    def apply(self, build: Callable[[], Change | None]) -> Change | None:
+    def apply(self, build: Callable[[], Change | None], *, undoes: str | None = None) -> Change | None:
         """Build a change on the present files and carry it out; ``build`` may find that there is nothing to do."""
-        with self.locked():
+        with self.locked(undoable=True) as transaction:
             change = build()
             if change is None:
                 return None
             self._validate(change)
-            record = f"{_PENDING}/{change.id}.json"
-            self._stored.write(record, msgspec.json.format(msgspec.json.encode(change), indent=1))
+            notes = transaction.change
+            notes.id, notes.undoes, notes.record = change.id, undoes, change
             self._perform(change)
-        with self._store.batch():
-            self._finish(change, record)
+            self._log(change)
         return change
 
     def recover(self) -> int:
-        """Finish what killed processes began; returns how many changes that were."""
-        waiting = self._waiting()
-        if not waiting:
+        """Finish changes that an earlier version began and did not finish; returns how many that were."""
+        if not self._waiting():
             return 0
         with self._store.batch():
-            changes = []
-            for record in self._waiting():
+            records = self._waiting()
+            for record in records:
                 change = self._record(record)
                 self._perform(change, repeated=True)
-                changes.append((change, record))
-        with self._store.batch():
-            for change, record in changes:
-                self._finish(change, record)
+                self._log(change)
+                if change.keep:
+                    self._stored.rename(record, change.file)
+                else:
+                    self._stored.remove(record)
             self._stored.tidy()
-        return len(changes)
+        return len(records)
 
     def _waiting(self) -> list[str]:
         return [name for name in self._stored.names(_PENDING) if name.endswith(".json")]
@@ -207,7 +179,7 @@ class Changes:
         """Nothing is begun that would leave an invalid memory."""
         for edit in change.edits:
             if edit.after is not None and not edit.file.startswith("archive/"):
-                if edit.file.startswith("system/review/"):
+                if not _is_memory(edit.file):
                     continue
                 self._files.parse(edit.file, None if edit.block is None else "", edit.after)
 
@@ -219,44 +191,45 @@ class Changes:
             self._edit(edit, repeated)
         self._mirrored(change)
 
+    def _present(self, edit: Edit) -> bytes | None:
+        """The present content of what an edit changes."""
+        if edit.block is None:
+            return self._stored.read(edit.file)
+        block = self._blocks(edit.file, self._files.read(edit.file) or "").get(edit.block)
+        return None if block is None else block.encode("utf-8")
+
     def _edit(self, edit: Edit, repeated: bool) -> None:
-        text = self._files.read(edit.file)
-        present = text if edit.block is None else self._blocks(edit.file, text or "").get(edit.block)
-        if present == edit.after:
+        present, after = self._present(edit), edit.data(edit.after)
+        if present == after:
             return
-        if present != edit.before and present is not None:
+        if present != edit.data(edit.before) and present is not None:
             if not repeated:
                 raise ConflictError(f"{edit.file} was changed meanwhile", hint="repeat the command")
             self._set_aside(edit, present)
-        if edit.block is None:
-            if edit.after is None:
-                self._files.remove(edit.file)
-            else:
-                self._files.write(edit.file, edit.after)
-            return
-        changed = _with_block(text, edit, lambda whole: self._blocks(edit.file, whole))
-        if changed is None:
-            self._files.remove(edit.file)
+        if edit.block is not None:
+            text = self._files.read(edit.file)
+            changed = _with_block(text, edit, lambda whole: self._blocks(edit.file, whole))
+            after = None if changed is None else changed.encode("utf-8")
+        if after is None:
+            self._stored.remove(edit.file)
         else:
-            self._files.write(edit.file, changed)
+            self._stored.write(edit.file, after)
 
-    def _set_aside(self, edit: Edit, present: str) -> None:
-        """Somebody edited the file between a crash and its repair: their text is kept beside the archive."""
+    def _set_aside(self, edit: Edit, present: bytes) -> None:
+        """Keep what a person wrote between a crash and its repair, in the archive."""
         name = edit.file.replace("/", "_")
         place = f"archive/conflicts/{secrets.token_hex(4)}-{name}"
         _logger.warning("%s was edited while a change was pending; the edit is kept as %s", edit.file, place)
-        self._files.write(place, present)
+        self._stored.write(place, present)
 
     def _read_back(self, edit: Edit) -> None:
-        text = self._files.read(edit.file)
-        present = text if edit.block is None else self._blocks(edit.file, text or "").get(edit.block)
-        if present != edit.after:
+        if self._present(edit) != edit.data(edit.after):
             raise StorageError(f"{edit.file} does not hold what was written")
 
     def _mirrored(self, change: Change) -> None:
         kept = set(change.superseded)
         for edit in change.edits:
-            if edit.file.startswith(("archive/", "system/review/", places.STATE)):
+            if not _is_memory(edit.file) or edit.file.startswith(places.STATE):
                 continue
             if edit.after is not None:
                 entry = self._files.parse(edit.file, None if edit.block is None else "", edit.after)
@@ -271,15 +244,6 @@ class Changes:
             self._mirror.retire(chunk_id)
         for chunk_id, fields in change.marks.items():
             self._mirror.mark(chunk_id, fields)
-
-    def _finish(self, change: Change, record: str) -> None:
-        if not self._stored.exists(record):
-            return  # somebody who came after us did
-        self._log(change)
-        if change.keep:
-            self._stored.rename(record, f"{_TRANSITIONS}/{change.id}.json")
-        else:
-            self._stored.remove(record)
 
     # --- the journal -------------------------------------------------------------------------------------------------
 
@@ -318,24 +282,24 @@ class Changes:
 
     def transition(self, transition_id: str) -> Change:
         """The record of a transition; raises NotFoundError."""
-        name = f"{_TRANSITIONS}/{transition_id}.json"
+        name = f"{TRANSITIONS}/{transition_id}.json"
         if not transition_id.replace("-", "").isalnum() or not self._stored.exists(name):
             raise NotFoundError(
-                f"there is no transition {transition_id!r:.60}", hint="rlm-mem trace log lists them"
+                f"there is no transition {transition_id!r:.60}", hint="rlm-mem tier log lists them"
             )
         return self._record(name)
 
     def transitions(self) -> list[str]:
         """Ids of the transitions that can be undone, oldest first."""
-        return [_id(name) for name in self._stored.names(_TRANSITIONS) if name.endswith(".json")]
+        return [_id(name) for name in self._stored.names(TRANSITIONS) if name.endswith(".json")]
 
     def waiting(self) -> list[str]:
         """Names of changes that were begun and not finished."""
         return [_id(name) for name in self._waiting()]
 
     def forget(self, transition_id: str) -> None:
-        """Drop the record of a transition, which cannot be undone any more then."""
-        self._stored.remove(f"{_TRANSITIONS}/{transition_id}.json")
+        """Remove the record of a transition, which cannot be undone any more then."""
+        self._stored.remove(f"{TRANSITIONS}/{transition_id}.json")
 
     def undo(self, transition_id: str, reason: str) -> Change:
         """Put every file of a transition back as it was, byte for byte, and the mirrors with them.
@@ -344,31 +308,47 @@ class Changes:
             NotFoundError: there is no such transition. ConflictError: what it made was changed or moved since.
         """
 
+        return self._undone(self.transition(transition_id), reason)
+
+    def undo_recorded(self, change: str, reason: str) -> Change | None:
+        """Undo a change by its record, of tiered memories or of other files; None where there is no record.
+
+        Raises:
+            ConflictError: what it made was changed since.
+        """
+        former = self._recorded(change)
+        return None if former is None else self._undone(former, reason)
+
+    def _recorded(self, change: str) -> Change | None:
+        for folder in (TRANSITIONS, UNDO):
+            name = f"{folder}/{change}.json"
+            if change.replace("-", "").isalnum() and self._stored.exists(name):
+                return self._record(name)
+        return None
+
+    def _undone(self, former: Change, reason: str) -> Change:
+        # Files tell where mirrors belong; which of them another one replaces is told by the record alone.
+        again = self._recorded(str(former.details.get("undoes"))) if former.op == "undo" else None
+
         def build() -> Change:
-            former = self.transition(transition_id)
-            edits = [
-                Edit(
-                    file=edit.file, block=edit.block, before=edit.after, after=edit.before,
-                    after_block=edit.after_block, glue=edit.glue, new_file=edit.new_file,
-                )
-                for edit in reversed(former.edits)
-            ]  # fmt: skip
-            for edit in edits:
-                text = self._files.read(edit.file)
-                present = text if edit.block is None else self._blocks(edit.file, text or "").get(edit.block)
-                if present != edit.before:
+            for edit in former.edits:
+                if self._present(edit) != edit.data(edit.after):
                     raise ConflictError(
-                        f"{edit.file}{'#' + edit.block if edit.block else ''} was changed since this transition",
-                        hint="undo the later transitions of this memory first",
+                        f"{edit.file}{'#' + edit.block if edit.block else ''} was changed since this change",
+                        hint="undo the later changes first",
                     )
             return self.draft(
-                "undo", former.entry, reason, edits, tier_from=former.tier_to, tier_to=former.tier_from,
-                keep=True, marks=former.unmarks, details={"undoes": transition_id},
+                "undo", former.entry, reason, [edit.reversed() for edit in reversed(former.edits)],
+                tier_from=former.tier_to, tier_to=former.tier_from, keep=former.keep, marks=former.unmarks,
+                unmarks=former.marks, details={"undoes": former.id},
+                **({} if again is None else {
+                    "derived": again.derived, "superseded": again.superseded, "retired": again.retired,
+                }),
             )  # fmt: skip
 
-        change = self.apply(build)
+        change = self.apply(build, undoes=former.id)
         if change is None:  # cannot be: build returns a change or raises
-            raise NotFoundError(f"there is no transition {transition_id}")
+            raise NotFoundError(f"there is no change {former.id}")
         return change
 
     def _record(self, name: str) -> Change:
@@ -395,6 +375,11 @@ class Changes:
     def _block_before(self, file: str, block: str) -> str | None:
         names = list(self._blocks(file, self._files.read(file) or ""))
         return names[names.index(block) - 1] if block in names and names.index(block) else None
+
+
+def _is_memory(file: str) -> bool:
+    """Whether a file holds tiered memories, which are validated and mirrored."""
+    return file.startswith(_TIERED) and not file.startswith("system/review/")
 
 
 def archive_name(file: str, block: str | None = None) -> str:

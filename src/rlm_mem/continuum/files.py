@@ -99,7 +99,7 @@ class MemoryFiles:
     """
 
     def __init__(self, store: ChunkStore) -> None:
-        self.stored = store.backend.files(store.namespace)
+        self.stored = store.files
         self.namespace = store.namespace
         self._task_types = store.config.continuum.task_types
 

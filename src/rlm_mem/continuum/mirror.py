@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.continuum import places
 from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.store.core.standing import COMPONENT, TIER_TAG
@@ -135,7 +136,7 @@ class Mirror:
     def ids(self) -> list[str]:
         """Every mirror that is searched, from the index alone."""
         tags = [f"{TIER_TAG}{name}" for name in TIERS]
-        return [one for one in self._store.list_chunks(any_tags=tags) if one.startswith("chunk-memory-")]
+        return [one for one in self._store.list_chunks(any_tags=tags) if one.startswith(places.MIRROR)]
 
     def file_of(self, chunk_id: str) -> str | None:
         """The file that a mirror says it stands for."""

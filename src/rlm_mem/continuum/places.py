@@ -138,9 +138,13 @@ def namespace_folder(namespace: str) -> str:
     return "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{quote(namespace, safe='')}"
 
 
+MIRROR = "chunk-memory-"
+"""How the ids of mirrors begin."""
+
+
 def mirror_id(namespace: str, file: str, block: str | None) -> str:
     """Id of the chunk that mirrors a memory: the same for the same place, so nothing is ever mirrored twice."""
     digest = hashlib.sha256(
         "\0".join((namespace, file, block or "")).encode("utf-8", "surrogatepass")
     ).hexdigest()
-    return f"chunk-memory-{digest[:20]}"
+    return f"{MIRROR}{digest[:20]}"

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rlm_mem.chunk import parse_time
+from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.files import TieredMemory, new_text
 from rlm_mem.continuum.reports import PruneReport, PruneStep, Tiers
@@ -68,7 +69,7 @@ class Pruner:
             for one in store.summaries(ids)
             if one.superseded_by
             and one.valid_to
-            and one.id.startswith("chunk-memory-")
+            and one.id.startswith(places.MIRROR)
             and parse_time(one.valid_to) < parse_time(limit)
         ]
 

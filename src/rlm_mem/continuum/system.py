@@ -18,6 +18,7 @@ from rlm_mem.continuum.reports import (
     count_pruning,
     health,
 )
+from rlm_mem.continuum.undoing import undo
 from rlm_mem.errors import InvalidMemory, RlmMemError
 from rlm_mem.store.core.brain_files import place_of
 from rlm_mem.store.core.files import Signature
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.traces import Traces
     from rlm_mem.continuum.workspace import Workspace
     from rlm_mem.models.base import LLM
+    from rlm_mem.results import UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Continuum"]
@@ -131,6 +133,10 @@ class Continuum:
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
         """Put the files of a transition back as they were, byte for byte."""
         return self.changes.undo(transition_id, reason)
+
+    def undo_change(self, change: str | None = None) -> UndoneChange | None:
+        """Undo the last change of the namespace, whatever it was, or the one of this id; None where there is none."""
+        return undo(self.store, self.changes, change)
 
     # --- programs ----------------------------------------------------------------------------------------------------
 

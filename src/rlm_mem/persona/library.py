@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.config import locate
@@ -21,8 +21,11 @@ from rlm_mem.persona.gauges import Gauge, parse_gauge
 from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
 from rlm_mem.store.core.brain_files import BrainFiles
-from rlm_mem.store.core.chunk_store import open_store
+from rlm_mem.store.core.chunk_store import ChunkStore, open_store
 from rlm_mem.store.local.local_files import LocalBrainFiles
+
+if TYPE_CHECKING:
+    from rlm_mem.store.local.transaction import Transaction
 
 __all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider", "located_files"]
 
@@ -237,7 +240,32 @@ def located_files(
 
 
 def _local(folder: Path) -> LocalBrainFiles:
-    return LocalBrainFiles(folder / "memory", DEFAULT_NAMESPACE, durable=False)
+    if not (folder / "memory" / "chunks").is_dir():
+        return LocalBrainFiles(folder / "memory", DEFAULT_NAMESPACE, durable=False)
+    opening = _Opening(folder)
+    return LocalBrainFiles(
+        folder / "memory", DEFAULT_NAMESPACE, durable=False, actor="persona", begin=opening.begin,
+        present=lambda: opening.transaction,
+    )  # fmt: skip
+
+
+class _Opening:
+    """Opens the store of a folder for each change: most uses of a persona only read, and need no store."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.transaction: Transaction | None = None
+
+    @contextmanager
+    def begin(self) -> Iterator[Transaction]:
+        """A transaction of the store, which is closed after it."""
+        with ChunkStore(self._folder / "memory") as store:
+            try:
+                with store.backend.transaction(DEFAULT_NAMESPACE) as transaction:
+                    self.transaction = cast("Transaction", transaction)  # of a folder
+                    yield self.transaction
+            finally:
+                self.transaction = None
 
 
 def load_personality(mode: str, brain: Path | str | None = None) -> dict[str, Any]:

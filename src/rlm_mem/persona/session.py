@@ -179,7 +179,11 @@ class Persona:
             return
         state = {"version": _VERSION, "session": self.session, "mode": self._mode, "sliders": self._by_hand}
         data = json.dumps(state, ensure_ascii=False, indent=2).encode("utf-8") + b"\n"
-        self._kept_in.write(self._file, data, durable=False)
+        if not self._kept_in.transactional:
+            self._kept_in.write(self._file, data, durable=False)
+            return
+        with self._kept_in.transaction():
+            self._kept_in.write(self._file, data)
 
     def _load(self, brain: BrainFiles) -> None:
         where = brain.where(self._file)

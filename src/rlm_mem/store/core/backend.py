@@ -13,6 +13,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.rows import ACTIVE
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     from rlm_mem.chunk import Chunk
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     )
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.brain_files import BrainFiles
+    from rlm_mem.store.core.changes import WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.integrity import Finding
     from rlm_mem.store.core.lookup import CandidateSource
@@ -37,29 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["Backend", "IndexQueries", "Progress", "WriteTransaction"]
 
 _T = TypeVar("_T")
-
-
-class WriteTransaction(Protocol):
-    """Writes that appear together or not at all; see ``Backend.transaction``."""
-
-    events: list[dict[str, Any]]
-    """Lines for the audit log, written once the transaction has been committed."""
-
-    def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
-        """Write a chunk, new or changed; the former version is kept unless told otherwise."""
-        ...
-
-    def keep(self, chunk: Chunk) -> None:
-        """Record a former version of a chunk as it is, in place of the one with its revision."""
-        ...
-
-    def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
-        """Archive or restore a chunk as it is."""
-        ...
-
-    def erase(self, row: ChunkRow) -> None:
-        """Remove a chunk for good, its versions included."""
-        ...
 
 
 class IndexQueries(Protocol):
@@ -178,8 +157,14 @@ class Backend(Protocol):
         """The newest line of the audit log of these operations, as far back as is cheap to look; None: none."""
         ...
 
-    def files(self, namespace: str) -> BrainFiles:
-        """The files of the namespace beside its chunks; inside a transaction a database writes them with it."""
+    def files(
+        self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
+    ) -> BrainFiles:
+        """The files of the namespace beside its chunks; what is written inside a transaction belongs to it.
+
+        Args:
+            actor, clock: who changes them, and the time, for change records.
+        """
         ...
 
     def status(self, namespace: str) -> StoreStatus:

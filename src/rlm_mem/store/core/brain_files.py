@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 import msgspec
 
-from rlm_mem.chunk import DEFAULT_NAMESPACE
+from rlm_mem.chunk import DEFAULT_NAMESPACE, format_time
 from rlm_mem.errors import InputError
+from rlm_mem.store.core.changes import UNDO, ChangeNotes, ChangeRecord, Edit, WriteTransaction
 from rlm_mem.store.core.files import Signature
 
 __all__ = [
+    "APART",
     "JOURNAL",
     "LEDGER",
     "OF_BRAIN",
@@ -29,8 +33,10 @@ __all__ = [
     "checked_name",
     "name_at",
     "namespace_in",
+    "note_former",
     "own_lines",
     "place_of",
+    "recording",
 ]
 
 JOURNAL = "log/continuum.jsonl"
@@ -43,7 +49,16 @@ OF_BRAIN = ("persona", "personalities", "sliders", "gauges")
 """Folders that all namespaces of a brain folder share; on a database each namespace has its own."""
 OF_STORE = ("trajectories", "imports", "log", "index")
 """Folders of the store, inside the brain folder."""
+APART = ("trajectories/", "index/")
+"""Files that belong to no transaction: threads of a recall add lines to the first, the second is derived."""
 _KNOWN = frozenset((*_OF_NAMESPACE, *OF_BRAIN, *OF_STORE, "archive"))
+
+
+_KEPT = 100
+"""Records in ``UNDO``; older ones are dropped."""
+_NOT_UNDONE = frozenset((*OF_STORE, "workspace"))
+"""Recordings, logs, what is derived, and the volatile working state."""
+_RECORDS = ("archive/transitions/", "archive/undo/", "archive/pending/")
 
 
 class BrainFiles(Protocol):
@@ -59,6 +74,18 @@ class BrainFiles(Protocol):
     """
 
     namespace: str
+    actor: str | None
+    clock: Callable[[], datetime]
+    transactional: bool
+    """False: a folder without a store, where each file changes by itself."""
+
+    def transaction(self) -> AbstractContextManager[WriteTransaction]:
+        """Change files, and chunks of the store with them, together or not at all; recorded, so that it can be undone.
+
+        Holds the write lock of the namespace, and nests. Inside, what was written is read. An exception undoes
+        everything. What is added to ``trajectories`` and ``index`` does not belong to it.
+        """
+        ...
 
     def read(self, name: str) -> bytes | None:
         """The whole file; None where there is none."""
@@ -120,7 +147,7 @@ class BrainFiles(Protocol):
         ...
 
     def tidy(self) -> None:
-        """Drop what killed writers left unfinished; to be called under the write lock."""
+        """Remove what killed writers left unfinished; to be called under the write lock."""
         ...
 
     def path(self, name: str) -> Path | None:
@@ -130,6 +157,70 @@ class BrainFiles(Protocol):
     def where(self, name: str) -> str:
         """The file as a message to a person names it."""
         ...
+
+
+# --- recording of changes --------------------------------------------------------------------------------
+
+
+def note_former(transaction: WriteTransaction, files: BrainFiles, name: str) -> None:
+    """Note the content of a file that is about to change, the first time it does."""
+    former = transaction.change.former
+    key = (files.namespace, name)
+    if former is None or key in former:
+        return
+    if name.partition("/")[0] not in _NOT_UNDONE and not name.startswith(_RECORDS):
+        former[key] = files.read(name)
+
+
+@contextmanager
+def recording(
+    files: BrainFiles, opened: AbstractContextManager[WriteTransaction]
+) -> Iterator[WriteTransaction]:
+    """A transaction whose changes of ``files`` are recorded at the end of the block."""
+    with opened as transaction:
+        notes = transaction.change
+        if notes.former is None:
+            notes.former = {}
+        yield transaction
+        record = notes.record or _record_of(files, notes)
+        if record is not None:
+            _write(files, transaction, record)
+        if notes.undoes:
+            for event in transaction.events:
+                event["undoes"] = notes.undoes
+
+
+def _record_of(files: BrainFiles, notes: ChangeNotes) -> ChangeRecord | None:
+    edits = [
+        Edit.of_file(name, before, after)
+        for (namespace, name), before in (notes.former or {}).items()
+        if namespace == files.namespace and (after := files.read(name)) != before
+    ]
+    if not edits:
+        return None
+    return ChangeRecord(
+        id=notes.id, at=format_time(files.clock()), op="edit", reason="", entry=edits[0].file, edits=edits,
+        actor=files.actor,
+    )  # fmt: skip
+
+
+def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecord) -> None:
+    files.write(record.file, msgspec.json.format(msgspec.json.encode(record), indent=1))
+    if not record.keep:
+        kept = sorted(files.names(UNDO))
+        for name in kept[: max(0, len(kept) - _KEPT)]:
+            files.remove(name)
+    names = sorted({edit.file for edit in record.edits})
+    line = {
+        "ts": record.at, "actor": record.actor, "op": "edit", "ns": files.namespace, "files": names,
+        **({"reason": record.reason} if record.reason else {}), "change": transaction.change.id,
+    }  # fmt: skip
+    events = transaction.events
+    events[:] = [one for one in events if one["op"] != "edit" or one["ns"] != files.namespace]
+    events.append(line)
+
+
+# --- names and places -------------------------------------------------------------------------------------
 
 
 def own_lines(namespace: str, journal: bytes) -> bytes:

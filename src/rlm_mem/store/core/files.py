@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Signature",
+    "append_at",
     "link_or_copy",
     "make_folder",
     "publish",
@@ -164,6 +165,28 @@ def link_or_copy(source: Path, target: Path) -> None:
         if error.errno not in _NO_HARD_LINKS:
             raise
         publish(write_temp(target.parent, target.name, source.read_bytes()), target)
+
+
+def append_at(path: Path, data: bytes, size: int) -> None:
+    """Add ``data`` to a file that has ``size`` bytes; does nothing where it is there already, as it is or in part.
+
+    The caller holds a lock that every other writer of this file takes.
+    """
+    make_folder(path.parent)
+    descriptor = os.open(
+        path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0), 0o644
+    )
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(min(size, end))
+        added = file.read(len(data))
+        if added == data:
+            return
+        at = size if data.startswith(added) and size <= end else end  # else somebody wrote here meanwhile
+        file.seek(at)
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
 
 
 def remove(path: Path) -> None:

@@ -39,6 +39,7 @@ from rlm_mem.store.core.writer import Writer
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.backend import Backend
+    from rlm_mem.store.core.brain_files import BrainFiles
     from rlm_mem.store.core.lookup import CandidateSource
 
 __all__ = ["ChunkReader"]
@@ -140,6 +141,11 @@ class ChunkReader:
                 f"{self.backend.location} is a database: it has no folder", hint="name a folder with --brain"
             )
         return self._folder
+
+    @property
+    def files(self) -> BrainFiles:
+        """The files of the namespace beside its chunks."""
+        return self.backend.files(self.namespace, actor=self.actor, clock=self.clock)
 
     def clock(self) -> datetime:
         """The present time in UTC."""

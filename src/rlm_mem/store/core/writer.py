@@ -21,7 +21,8 @@ from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import TypeRegistry
-    from rlm_mem.store.core.backend import Backend, WriteTransaction
+    from rlm_mem.store.core.backend import Backend
+    from rlm_mem.store.core.changes import WriteTransaction
 
 __all__ = ["Writer"]
 
@@ -162,6 +163,7 @@ class Writer:
             transaction.events.append(
                 self.envelope("erase")
                 | {"chunk_id": chunk_id, "revision": row.revision, "before": row.content_hash}
+                | {"change": transaction.change.id}
             )
             return True
 
@@ -292,6 +294,7 @@ class Writer:
                 "after": chunk.metadata.content_hash,
                 **more,
             }
+            | {"change": transaction.change.id}
         )
 
     def envelope(self, op: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rlm_mem.chunk import check_chunk_id
@@ -46,6 +47,10 @@ class Layout:
     def absolute(self, relative: str) -> Path:
         """The file behind a relative path of the index."""
         return Path(f"{self.base}/{relative}")
+
+    def relative(self, path: Path) -> str:
+        """The path as it is recorded: relative to the base, ``../…`` for a file of the brain around it."""
+        return os.path.relpath(path, self.base).replace(os.sep, "/")
 
     def folders(self) -> list[str]:
         """Relative paths of every folder that holds chunk files now."""

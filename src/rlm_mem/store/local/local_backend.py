@@ -7,7 +7,7 @@ import logging
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ from rlm_mem.store.local.views import status_of, write_views
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.integrity import Finding
@@ -300,10 +302,20 @@ class LocalBackend(LocalIndex):
         """The newest line of these operations at the end of the audit log."""
         return self._log.latest(namespace, operations)
 
-    def files(self, namespace: str) -> LocalBrainFiles:
+    def files(
+        self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
+    ) -> LocalBrainFiles:
         """The files of a namespace beside its chunks."""
-        durable = self.config.store.durability == "full"
-        return LocalBrainFiles(self.layout.base, namespace, durable=durable, read_only=self.read_only)
+        return LocalBrainFiles(
+            self.layout.base,
+            namespace,
+            durable=self.config.store.durability == "full",
+            read_only=self.read_only,
+            actor=actor,
+            clock=clock,
+            begin=lambda: self.transaction(namespace),
+            present=lambda: self._thread.transaction,
+        )
 
     # --- now and then ----------------------------------------------------------------------------------
 

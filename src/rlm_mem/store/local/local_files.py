@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rlm_mem.errors import StorageError, StoreReadOnly
 from rlm_mem.store.core import files
-from rlm_mem.store.core.brain_files import JOURNAL, LEDGER, OF_STORE, checked_name, namespace_in, place_of
+from rlm_mem.store.core.brain_files import (
+    APART,
+    JOURNAL,
+    LEDGER,
+    OF_STORE,
+    checked_name,
+    namespace_in,
+    note_former,
+    place_of,
+    recording,
+)
+from rlm_mem.store.core.changes import utc_now
 from rlm_mem.store.core.files import Signature
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.changes import WriteTransaction
+    from rlm_mem.store.local.transaction import Transaction
 
 __all__ = ["LocalBrainFiles"]
 
@@ -40,10 +58,29 @@ class LocalBrainFiles:
         base: folder of the store; the brain is the folder around it.
         durable: sync what is written, unless told otherwise.
         read_only: refuse to write.
+        actor, clock: who changes files, and the time, for change records.
+        begin, present: open a transaction of the store; the one that the calling thread is in. None: the files of a
+            folder without a store, where each file changes by itself and nothing is recorded.
     """
 
-    def __init__(self, base: Path, namespace: str, *, durable: bool = True, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        base: Path,
+        namespace: str,
+        *,
+        durable: bool = True,
+        read_only: bool = False,
+        actor: str | None = None,
+        clock: Callable[[], datetime] | None = None,
+        begin: Callable[[], AbstractContextManager[Transaction]] | None = None,
+        present: Callable[[], Transaction | None] = lambda: None,
+    ) -> None:
         self.namespace = namespace
+        self.actor = actor
+        self.clock = clock or utc_now
+        self.transactional = begin is not None
+        self._begin = begin
+        self._present = present
         self._base = base.absolute()
         self._durable = durable
         self._read_only = read_only
@@ -66,15 +103,41 @@ class LocalBrainFiles:
             return self._base / place.removeprefix("memory/")
         return self._base.parent / place
 
+    # --- transactions ----------------------------------------------------------------------------------
+
+    def transaction(self) -> AbstractContextManager[WriteTransaction]:
+        """Change files, and chunks of the store with them, together or not at all; recorded."""
+        if self._begin is None:
+            raise StorageError(
+                f"{self._base.parent}: there is no store: each file changes by itself",
+                hint="rlm-mem init makes one",
+            )
+        return recording(self, self._begin())
+
+    def _joined(self, name: str) -> Transaction | None:
+        """The transaction that a change of this file belongs to, with the file's content noted."""
+        transaction = None if name.startswith(APART) else self._present()
+        if transaction is not None:
+            note_former(transaction, self, name)
+        return transaction
+
+    def _now(self, path: Path) -> Path | None:
+        """Where the content of a file is now: written by the open transaction, else under its name; None: removed."""
+        transaction = self._present()
+        return path if transaction is None else transaction.files.get(path, path)
+
     # --- reading ---------------------------------------------------------------------------------------
 
     def read(self, name: str) -> bytes | None:
         """The whole file; None where there is none."""
         path = self.path(name)
+        transaction = self._present()
+        added = b"" if transaction is None else transaction.appended(path)
+        place = self._now(path)
         try:
-            return path.read_bytes()
+            return (b"" if place is None else place.read_bytes()) + added if place or added else None
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            return added or None
         except OSError as error:
             raise _unreadable(path, error) from error
 
@@ -88,6 +151,9 @@ class LocalBrainFiles:
     def read_from(self, name: str, offset: int) -> bytes:
         """The end of the file."""
         path = self.path(name)
+        transaction = self._present()
+        if transaction is not None and (path in transaction.files or transaction.appended(path)):
+            return (self.read(name) or b"")[offset:]
         try:
             with path.open("rb") as file:
                 file.seek(offset if offset >= 0 else max(0, file.seek(0, os.SEEK_END) + offset))
@@ -99,13 +165,26 @@ class LocalBrainFiles:
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file."""
-        return self.path(name).exists()
+        path = self.path(name)
+        transaction = self._present()
+        place = self._now(path)
+        return (place is not None and place.exists()) or bool(transaction and transaction.appended(path))
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
         """Names of the files that are there."""
         if not folder:
             return self._all() if recursive else []
-        return sorted(self._listed(folder.rstrip("/"), self.path(folder), recursive))
+        place = self.path(folder)
+        found = self._listed(folder.rstrip("/"), place, recursive)
+        transaction = self._present()
+        if transaction is not None and transaction.files:
+            listed = set(found)
+            for path, content in transaction.files.items():
+                if path.is_relative_to(place) and (recursive or path.parent == place):
+                    name = f"{folder.rstrip('/')}/{path.relative_to(place).as_posix()}"
+                    (listed.discard if content is None else listed.add)(name)
+            found = list(listed)
+        return sorted(found)
 
     def _listed(self, folder: str, place: Path, recursive: bool) -> list[str]:
         found: list[str] = []
@@ -140,7 +219,8 @@ class LocalBrainFiles:
 
     def signature(self, name: str) -> Signature | None:
         """Size, time and inode."""
-        return files.signature(self.path(name))
+        place = self._now(self.path(name))
+        return None if place is None else files.signature(place)
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
         """Files and their signatures."""
@@ -184,6 +264,10 @@ class LocalBrainFiles:
     def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
         """Write a whole file; nothing unfinished ever stands in a folder that people work in."""
         target = self._writable(name)
+        transaction = self._joined(name)
+        if transaction is not None:
+            transaction.write_file(target, data)
+            return
         durable = durable and self._durable
         if self._of_machine(name):
             files.write_atomic(target, data, durable=durable)
@@ -208,6 +292,12 @@ class LocalBrainFiles:
     def create(self, name: str, data: bytes) -> bool:
         """Write a new file."""
         target = self._writable(name)
+        transaction = self._joined(name)
+        if transaction is not None:
+            if self.exists(name):
+                return False
+            transaction.write_file(target, data)
+            return True
         try:
             self._add(target, data, os.O_EXCL)
         except FileExistsError:
@@ -219,6 +309,10 @@ class LocalBrainFiles:
     def append(self, name: str, data: bytes) -> None:
         """Add to a file with one call, so that lines of several processes do not mix."""
         target = self._writable(name)
+        transaction = self._joined(name)
+        if transaction is not None:
+            transaction.append_file(target, data)
+            return
         try:
             self._add(target, data, os.O_APPEND)
         except OSError as error:
@@ -242,7 +336,12 @@ class LocalBrainFiles:
     def remove(self, name: str) -> bool:
         """Remove a file, and the month of trajectories that it was the last of."""
         path = self._writable(name)
-        there = path.exists()
+        there = self.exists(name)
+        transaction = self._joined(name)
+        if transaction is not None:
+            if there:
+                transaction.remove_file(path)
+            return there
         try:
             files.remove(path)
         except OSError as error:
@@ -255,6 +354,14 @@ class LocalBrainFiles:
     def rename(self, old: str, new: str) -> None:
         """Give a file another name."""
         source, target = self._writable(old), self._writable(new)
+        transaction = self._joined(old)
+        if transaction is not None:
+            data = self.read(old)
+            if data is None:
+                raise StorageError(f"{old} does not exist: it cannot be renamed")
+            self.write(new, data)
+            transaction.remove_file(source)
+            return
         try:
             files.publish(source, target)
             if self._durable:

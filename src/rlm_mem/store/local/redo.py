@@ -1,7 +1,8 @@
-"""A write of several files made one: a record of what is to get which name, synced before the first of them has it.
+"""Redo records: a write of several files is recorded, and synced, before the first of them is touched.
 
-The record goes when the last one has, still before the index commits and under its lock. So one that is found under
-the lock was left by a killed process, and nobody has written since: carrying it out finishes that write whole.
+The record is removed after the last file operation, still before the index commits and under its lock. So a record
+that is found under the lock was left by a killed process, and nobody has written since: carrying it out finishes that
+write.
 """
 
 from __future__ import annotations
@@ -10,14 +11,25 @@ import contextlib
 import logging
 import os
 import secrets
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from rlm_mem.store.core import files
 from rlm_mem.store.local.layout import Layout
 
-__all__ = ["Naming", "abandon", "erased", "finish", "forget", "waiting", "way_back", "write"]
+__all__ = [
+    "Appending",
+    "Naming",
+    "RedoRecord",
+    "abandon",
+    "erased",
+    "finish",
+    "forget",
+    "waiting",
+    "way_back",
+    "write",
+]
 
 _logger = logging.getLogger("rlm_mem.store")
 _SUFFIX = ".redo"
@@ -26,43 +38,58 @@ _GONE, _ERASED = ".gone", ".erased"
 
 
 class Naming(msgspec.Struct, array_like=True):
-    """A file and the name it gets; ``kept`` is where what stands there is kept first. Relative to the store."""
+    """A file and the name it gets; ``kept`` is where the file of that name is kept first. Relative to the store."""
 
     source: str
     target: str
     kept: str | None = None
 
 
-def write(layout: Layout, namings: list[Naming], *, durable: bool) -> Path:
-    """Record what is about to be done, in order."""
-    data = msgspec.json.encode(namings)
+class Appending(msgspec.Struct, array_like=True):
+    """Bytes to add to a file that has ``size`` bytes before; relative to the store."""
+
+    target: str
+    size: int
+    data: bytes
+
+
+class RedoRecord(msgspec.Struct):
+    """Every file operation of one write, in order. Records of earlier versions are the list of namings alone."""
+
+    namings: list[Naming] = []
+    appendings: list[Appending] = []
+
+
+def write(layout: Layout, record: RedoRecord, *, durable: bool) -> Path:
+    """Record what is about to be done."""
+    data = msgspec.json.encode(record if record.appendings else record.namings)
     temp = files.write_temp(layout.unfinished, "write", data)
     try:
         if durable:
             files.sync_files([temp])
-        record = temp.with_name(f"{secrets.token_hex(8)}{_SUFFIX}")
-        files.publish(temp, record)
+        path = temp.with_name(f"{secrets.token_hex(8)}{_SUFFIX}")
+        files.publish(temp, path)
     except BaseException:
         files.remove(temp)
         raise
     if durable:
         files.sync_folder(layout.unfinished)
-    return record
+    return path
 
 
 def forget(record: Path, *, durable: bool) -> None:
-    """Everything has its name; a power cut must not bring the record back."""
+    """Remove the record of a finished write; a power cut must not bring it back."""
     files.remove(record)
     if durable:
         files.sync_folder(record.parent)
 
 
 def abandon(record: Path) -> Path:
-    """The write failed and is being undone: it must not be carried out; the file to remove when all is as before."""
+    """Mark the record of a failed write, which must not be carried out; the file to remove when all is undone."""
     abandoned = record.with_suffix(_ABANDONED)
     try:
         os.replace(record, abandoned)
-    except FileNotFoundError:  # forgotten already; what is on its way out must still be put back
+    except FileNotFoundError:  # forgotten already; files on their way out must still be put back
         try:
             abandoned.touch()
         except OSError as error:  # matters only if this process is killed before it has undone the write
@@ -71,12 +98,12 @@ def abandon(record: Path) -> Path:
 
 
 def erased(path: Path) -> Path:
-    """The name of a file on its way out whose removal a record promises: it is not put back (see ``way_back``)."""
+    """The name of a file on its way out whose removal is in a record: it is not put back (see ``way_back``)."""
     return path.with_suffix(_ERASED) if path.suffix == _GONE else path
 
 
 def way_back(layout: Layout) -> tuple[str, ...]:
-    """Endings of files on their way out that belong where they were, if the index still has them."""
+    """Endings of files on their way out that are put back if the index still lists them."""
     abandoned = layout.unfinished.is_dir() and any(layout.unfinished.glob(f"*{_ABANDONED}"))
     return (_GONE, _ERASED) if abandoned else (_GONE,)
 
@@ -91,7 +118,7 @@ def waiting(layout: Layout) -> bool:
 
 
 def finish(layout: Layout) -> list[str]:
-    """Carry out what killed processes left, under the write lock; the folders of chunks that it touched.
+    """Carry out the records of killed processes, under the write lock; the folders of chunks that were touched.
 
     Raises:
         StorageError: it cannot be done now (a full disk, a folder that is read-only); the record stays.
@@ -99,26 +126,56 @@ def finish(layout: Layout) -> list[str]:
     touched: set[str] = set()
     if not waiting(layout):
         return []
-    for record in sorted(layout.unfinished.glob(f"*{_SUFFIX}")):
-        try:
-            namings = msgspec.json.decode(record.read_bytes(), type=list[Naming])
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            # Only without syncing can it be torn, by a power cut; no file had its name yet, or it is adopted by itself.
-            _logger.warning("a record of an interrupted write cannot be read: %s", error)
-            files.remove(record)
+    for path in sorted(layout.unfinished.glob(f"*{_SUFFIX}")):
+        record = _read(layout, path)
+        if record is None:
+            files.remove(path)
             continue
-        touched |= {str(Path(name).parent) for naming in namings for name in (naming.source, naming.target)}
+        touched |= {str(Path(name).parent) for name in _names(record)}
         try:
-            for naming in namings:
+            for naming in record.namings:
                 _carry_out(layout, naming)
+            for one in record.appendings:
+                files.append_at(layout.absolute(one.target), one.data, one.size)
             for folder in touched:
                 if layout.absolute(folder).is_dir():
                     files.sync_folder(layout.absolute(folder))
-            forget(record, durable=True)
+            forget(path, durable=True)
         except OSError as error:
             files.translate(error, "the rest of an interrupted write")
-        _logger.info("finished an interrupted write of %d files", len(namings))
+        _logger.info("finished an interrupted write of %d files", len(record.namings))
     return [one for one in touched if one == "archive" or one.startswith("chunks/")]
+
+
+def _read(layout: Layout, path: Path) -> RedoRecord | None:
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=list[Naming] | RedoRecord)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # Torn only without syncing, by a power cut; then no file was touched, or each is adopted by itself.
+        _logger.warning("a record of an interrupted write cannot be read: %s", error)
+        return None
+    record = found if isinstance(found, RedoRecord) else RedoRecord(found)
+    outside = [name for name in _names(record) if not _is_inside(layout, name)]
+    if outside:
+        _logger.warning(
+            "a record of an interrupted write names %s, outside of the brain: ignored", outside[0]
+        )
+        return None
+    return record
+
+
+def _names(record: RedoRecord) -> list[str]:
+    names = [
+        name for one in record.namings for name in (one.source, one.target, one.kept) if name is not None
+    ]
+    return names + [one.target for one in record.appendings]
+
+
+def _is_inside(layout: Layout, name: str) -> bool:
+    """Whether a name of a record is in the brain folder: a brain may come from somebody else."""
+    if PurePosixPath(name).is_absolute() or Path(name).is_absolute():
+        return False
+    return Path(os.path.normpath(layout.absolute(name))).is_relative_to(layout.base.parent)
 
 
 def _carry_out(layout: Layout, naming: Naming) -> None:

@@ -13,14 +13,15 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlm_mem.chunk import Chunk, encode_chunk
+from rlm_mem.chunk import Chunk, encode_chunk, new_change_id
 from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.store.core import files
+from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.connections import commit
@@ -66,12 +67,15 @@ class Transaction:
         self.connection = connection
         self.rows = rows
         self.events: list[dict[str, Any]] = []
+        self.change = ChangeNotes(new_change_id())
         self._layout = layout
         self._durable = durable
         self._keep_versions = keep_versions
         self._index = files.signature(layout.database)
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}
+        self._files: dict[Path, Path | None] = {}
+        self._appended: dict[Path, bytes] = {}
         self._moves: list[tuple[Path, Path]] = []
         self._gone: list[Path] = []
         self._emptied: list[Path] = []
@@ -166,24 +170,69 @@ class Transaction:
         self._moves.append((path, self._layout.unfinished / f"{path.name}.{secrets.token_hex(4)}.gone"))
         self._gone.append(self._moves[-1][1])
 
+    # --- files beside the chunks -----------------------------------------------------------------------
+
+    @property
+    def files(self) -> Mapping[Path, Path | None]:
+        """Files written or removed in this transaction: where their content is now, None for removed ones."""
+        return self._files
+
+    def appended(self, path: Path) -> bytes:
+        """What was added to a file in this transaction."""
+        return self._appended.get(path, b"")
+
+    def write_file(self, path: Path, data: bytes) -> None:
+        """Write a whole file."""
+        temp = files.write_temp(self._layout.unfinished, "file", data)
+        self._forget_file(path)
+        self._files[path] = temp
+
+    def remove_file(self, path: Path) -> None:
+        """Remove a file."""
+        self._forget_file(path)
+        self._files[path] = None
+
+    def append_file(self, path: Path, data: bytes) -> None:
+        """Add to the end of a file."""
+        if path not in self._files:
+            self._appended[path] = self.appended(path) + data
+            return
+        temp = self._files[path]
+        self.write_file(path, (temp.read_bytes() if temp is not None else b"") + data)
+
+    def _forget_file(self, path: Path) -> None:
+        temp = self._files.pop(path, None)
+        if temp is not None:
+            files.remove(temp)
+        self._appended.pop(path, None)
+
     # --- ending ----------------------------------------------------------------------------------------
 
     def commit(self) -> None:
         """Make everything visible and durable; on any failure everything is as before."""
         publishes = list(self._pending.values())
+        publishes += [_Publish(temp, path, None) for path, temp in self._files.items() if temp is not None]
+        for path, temp in self._files.items():
+            if temp is None and path.exists():
+                self._drop_file(path)
         try:
             if self._durable and publishes:
                 files.sync_files([item.temp for item in publishes])
             self._remember_folders(publishes)
-            if len(publishes) + len(self._moves) > 1:  # one alone is whole or not there by itself
+            appendings = self._appendings() if self._appended else []
+            # One file alone is whole, or not there, by itself; a line that is added is not.
+            if len(publishes) + len(self._moves) > 1 or appendings:
                 self._moves = [(source, redo.erased(target)) for source, target in self._moves]
                 self._gone = [redo.erased(path) for path in self._gone]
-                self._record = redo.write(self._layout, self._namings(publishes), durable=self._durable)
+                record = redo.RedoRecord(self._namings(publishes), appendings)
+                self._record = redo.write(self._layout, record, durable=self._durable)
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
             for source, target in self._moves:
                 self._move(source, target)
             for item in publishes:
                 self._publish(item)
+            for one in appendings:
+                self._append(one)
             if self._durable:
                 for folder in self._folders:
                     files.sync_folder(folder)
@@ -205,6 +254,7 @@ class Transaction:
             self.rollback()
             raise
         self._undo.clear()
+        self._files.clear()
         for path in self._gone:
             files.remove(path)
         for folder in self._emptied:
@@ -226,8 +276,9 @@ class Transaction:
             ) as error:  # the next open adopts what stands there; nothing acknowledged is touched
                 _logger.error("undo of a failed write: %s", error)
         self._undo.clear()
-        for item in self._pending.values():
-            files.remove(item.temp)
+        for temp in (*(item.temp for item in self._pending.values()), *self._files.values()):
+            if temp is not None:
+                files.remove(temp)
         if self._record is not None:
             files.remove(self._record)
             self._record = None
@@ -249,13 +300,32 @@ class Transaction:
 
     def _namings(self, publishes: list[_Publish]) -> list[redo.Naming]:
         def name(path: Path) -> str:
-            return path.relative_to(self._layout.base).as_posix()
+            return self._layout.relative(path)
 
         moved = [redo.Naming(name(source), name(target)) for source, target in self._moves]
         return moved + [
             redo.Naming(name(one.temp), name(one.target), name(one.version) if one.version else None)
             for one in publishes
         ]
+
+    def _appendings(self) -> list[redo.Appending]:
+        found = []
+        for path, data in self._appended.items():
+            size = path.stat().st_size if path.exists() else 0
+            found.append(redo.Appending(self._layout.relative(path), size, data))
+        return found
+
+    def _append(self, item: redo.Appending) -> None:
+        path = self._layout.absolute(item.target)
+
+        def undo() -> None:
+            if item.size:
+                os.truncate(path, item.size)
+            else:
+                files.remove(path)
+
+        self._undo.append(undo)
+        files.append_at(path, item.data, item.size)
 
     def _publish(self, item: _Publish) -> None:
         kept: Path | None = None
@@ -296,7 +366,7 @@ class Transaction:
 
     def _record_folders(self) -> None:
         for folder, before in self._folders.items():
-            relative = folder.relative_to(self._layout.base).as_posix()
+            relative = os.path.relpath(folder, self._layout.base).replace(os.sep, "/")
             if not (relative == "archive" or relative.startswith("chunks/")):
                 continue
             known = self.connection.execute(

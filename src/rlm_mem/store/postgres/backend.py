@@ -25,6 +25,7 @@ from rlm_mem.store.postgres.vacuum import refresh_statistics, vacuum_tables
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     from rlm_mem.store.core.backup_archive import BackupInfo
@@ -311,11 +312,13 @@ class PostgresBackend:
         )
         return int(found[0][0]) if found else 0
 
-    def files(self, namespace: str) -> BrainFiles:
+    def files(
+        self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
+    ) -> BrainFiles:
         """The files of a namespace beside its chunks."""
         from rlm_mem.store.postgres.files import PostgresFiles
 
-        return PostgresFiles(self, namespace)
+        return PostgresFiles(self, namespace, actor=actor, clock=clock)
 
     # --- counting reads ---------------------------------------------------------------------------------
 

@@ -8,16 +8,19 @@ fate is not that of the batch around it, so each line is one statement on a conn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
-from rlm_mem.store.core.brain_files import checked_name
+from rlm_mem.store.core.brain_files import checked_name, note_former, recording
+from rlm_mem.store.core.changes import utc_now
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
+    from rlm_mem.store.core.changes import WriteTransaction
     from rlm_mem.store.postgres.backend import PostgresBackend
 
 __all__ = ["TRAJECTORIES", "PostgresFiles", "damaged_files"]
@@ -100,10 +103,22 @@ class PostgresFiles:
 
     Args:
         backend: whose connections and transactions are used.
+        actor, clock: who changes files, and the time, for change records.
     """
 
-    def __init__(self, backend: PostgresBackend, namespace: str) -> None:
+    transactional = True
+
+    def __init__(
+        self,
+        backend: PostgresBackend,
+        namespace: str,
+        *,
+        actor: str | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
         self.namespace = namespace
+        self.actor = actor
+        self.clock = clock or utc_now
         self._backend = backend
         self._ns = namespace_key(namespace)
 
@@ -177,10 +192,20 @@ class PostgresFiles:
 
     # --- writing ---------------------------------------------------------------------------------------
 
+    def transaction(self) -> AbstractContextManager[WriteTransaction]:
+        """Change files, and chunks with them, together or not at all; recorded."""
+        return recording(self, self._backend.transaction(self.namespace))
+
+    @contextmanager
+    def _changing(self, name: str) -> Iterator[None]:
+        with self._backend.transaction(self.namespace) as transaction:
+            note_former(transaction, self, name)
+            yield
+
     def write(self, name: str, data: bytes, *, durable: bool = True) -> None:  # noqa: ARG002 - the server decides
         """Write a whole file."""
         self._writable(name)
-        with self._backend.transaction(self.namespace):
+        with self._changing(name):
             self._write(name, data)
 
     def create(self, name: str, data: bytes) -> bool:
@@ -189,7 +214,7 @@ class PostgresFiles:
         values = (self._ns, name, len(data), data)
         if name.startswith(_APART):
             return bool(self._backend.change(self.namespace, _CREATE_APART, values, apart=True))
-        with self._backend.transaction(self.namespace):
+        with self._changing(name):
             if self.exists(name):
                 return False
             self._write(name, data)
@@ -202,7 +227,7 @@ class PostgresFiles:
         if name.startswith(_APART):
             self._backend.change(self.namespace, _APPEND_APART, values, apart=True)
             return
-        with self._backend.transaction(self.namespace):
+        with self._changing(name):
             self._change(_APPEND, *values)
 
     def remove(self, name: str) -> bool:
@@ -211,17 +236,17 @@ class PostgresFiles:
         values = (self._ns, name, self._ns, name)
         if name.startswith(_APART):
             return bool(self._backend.change(self.namespace, _REMOVE, values, apart=True))
-        with self._backend.transaction(self.namespace):
+        with self._changing(name):
             return bool(self._change(_REMOVE, *values))
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name."""
         self._writable(old)
         self._writable(new)
-        with self._backend.transaction(self.namespace):
+        with self._changing(old), self._changing(new):
             data = self.read(old)
             if data is None:
-                raise StorageError(f"{self.where(old)} is not there to be renamed")
+                raise StorageError(f"{self.where(old)} does not exist: it cannot be renamed")
             self._write(new, data)
             self._change(_REMOVE, self._ns, old, self._ns, old)
 

@@ -11,8 +11,9 @@ import psycopg
 from psycopg import errors
 from psycopg.pq import TransactionStatus
 
-from rlm_mem.chunk import Chunk
+from rlm_mem.chunk import Chunk, new_change_id
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
+from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.rows import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, translated
@@ -71,6 +72,7 @@ class PostgresTransaction:
     ) -> None:
         self.pool = pool
         self.events: list[dict[str, Any]] = []
+        self.change = ChangeNotes(new_change_id())
         self._analyse = analyse
         self._analysis = analysis
         self._lock_wait = lock_wait

@@ -1,0 +1,83 @@
+"""Undoing the last change of a brain, whatever it was: chunks, tiered memories, reviews or personas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlm_mem.continuum import places
+from rlm_mem.errors import ConflictError, NotFoundError
+from rlm_mem.results import UndoneChange
+from rlm_mem.store.core.undoing import (
+    LoggedChange,
+    changes_in_force,
+    logged_changes,
+    record_of,
+    undo_change,
+)
+
+if TYPE_CHECKING:
+    from rlm_mem.continuum.changes import Changes
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["undo"]
+
+_REASON = "undone by hand"
+
+
+def undo(store: ChunkStore, tiers: Changes, change_id: str | None = None) -> UndoneChange | None:
+    """Undo the last change of the namespace, or the one of an id; None where there is none.
+
+    Raises:
+        NotFoundError: there is no change of this id. ConflictError: something was changed since, or the former state
+            is not kept any more.
+    """
+    if change_id is not None:
+        found = next((one for one in logged_changes(store) if one.id == change_id), None)
+        if found is None:
+            raise NotFoundError(
+                f"there is no change {change_id!r:.60}", hint="rlm-mem store events --json lists them"
+            )
+    else:
+        found = next((one for one in changes_in_force(store) if not _only_mirrors(one)), None)
+        if found is None:
+            return None
+    if found.id is None and _mirrors(found):
+        return _undo_former(store, tiers, found)
+    record = record_of(store, found)
+    if record is None or record.op == "edit":
+        return _undone(found, undo_change(store, found))
+    change = tiers.undo_recorded(record.id, _REASON)
+    if change is None:  # cannot be: the record was read above
+        raise ConflictError(f"the record of the change {record.id} is not kept any more: it cannot be undone")
+    return _undone(found, change.id, record.op)
+
+
+def _undo_former(store: ChunkStore, tiers: Changes, found: LoggedChange) -> UndoneChange:
+    """Undo a change that an earlier version made: its lines do not name it, the newest transition may be it."""
+    for transition_id in tiers.transitions()[-1:]:
+        former = tiers.transition(transition_id)
+        mirrors = {places.mirror_id(store.namespace, edit.file, edit.block) for edit in former.edits}
+        if former.op != "undo" and former.at[:19] == found.at[:19] and mirrors & set(found.chunk_ids):
+            change = tiers.undo(transition_id, _REASON)
+            files = tuple(sorted({edit.file for edit in former.edits}))
+            return UndoneChange(transition_id, change.id, former.at, (former.op,), files=files)
+    raise ConflictError(
+        f"the last change, of {found.at[:19]}, was made by an earlier version, which kept no record of it",
+        hint="rlm-mem tier log lists the transitions that can be undone",
+    )
+
+
+def _undone(found: LoggedChange, undo_id: str, op: str | None = None) -> UndoneChange:
+    mirrors = set(_mirrors(found))
+    chunks = tuple(one for one in found.chunk_ids if one not in mirrors)
+    ops = (op,) if op else tuple(dict.fromkeys(str(one["op"]) for one in found.events))
+    return UndoneChange(found.id, undo_id, found.at, ops, chunks, tuple(found.files))
+
+
+def _mirrors(change: LoggedChange) -> list[str]:
+    return [chunk_id for chunk_id in change.chunk_ids if chunk_id.startswith(places.MIRROR)]
+
+
+def _only_mirrors(change: LoggedChange) -> bool:
+    """Mirrors brought in step with files that were edited by hand: no change of its own."""
+    return change.id is not None and not change.files and len(_mirrors(change)) == len(change.chunk_ids)

@@ -1,0 +1,148 @@
+"""What a transaction changed, recorded so that it can be undone: chunks by the audit log, files by a change record.
+
+Every line of the audit log that tells of a change has the id of its transaction (``change``). Chunks are undone by
+their former versions and the archive. A transaction that changes other files of the brain also writes a change record
+with their former and new contents, in the same transaction (docs/spec/store-layout.md, Undo).
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.core.rows import ChunkRow
+
+__all__ = [
+    "TRANSITIONS",
+    "UNDO",
+    "ChangeNotes",
+    "ChangeRecord",
+    "Edit",
+    "WriteTransaction",
+    "utc_now",
+]
+
+TRANSITIONS = "archive/transitions"
+"""Records of changes of tier: kept until the archive is emptied."""
+UNDO = "archive/undo"
+"""Records of all other changes of files: the last ones."""
+
+
+class Edit(msgspec.Struct, kw_only=True):
+    """Former and new content of one file, or of one block of it; None: there was, or is, none.
+
+    Attributes:
+        after_block: of a block, the one before it (None: the first), so that it can be put back in its place.
+        glue: line end that had to be added to the text before it.
+        base64: the contents are base64, since the file is not UTF-8.
+    """
+
+    file: str
+    before: str | None
+    after: str | None
+    block: str | None = None
+    after_block: str | None = None
+    glue: str = ""
+    new_file: bool = False
+    base64: bool = False
+
+    @classmethod
+    def of_file(cls, file: str, before: bytes | None, after: bytes | None) -> Edit:
+        """The edit of a whole file."""
+        try:
+            return cls(
+                file=file,
+                before=None if before is None else before.decode("utf-8"),
+                after=None if after is None else after.decode("utf-8"),
+            )
+        except UnicodeDecodeError:
+            texts = [None if data is None else base64.b64encode(data).decode() for data in (before, after)]
+            return cls(file=file, before=texts[0], after=texts[1], base64=True)
+
+    def reversed(self) -> Edit:
+        """The edit that undoes this one."""
+        return msgspec.structs.replace(self, before=self.after, after=self.before)
+
+    def data(self, text: str | None) -> bytes | None:
+        """The bytes of ``before`` or ``after``."""
+        if text is None:
+            return None
+        return base64.b64decode(text) if self.base64 else text.encode("utf-8")
+
+
+class ChangeRecord(msgspec.Struct, kw_only=True):
+    """One change of files with its reason.
+
+    Attributes:
+        id: of the transaction.
+        entry: what was changed, for people: a file, or the key of a tiered memory.
+        keep: a change of tier, whose record is kept.
+    """
+
+    id: str
+    at: str
+    op: str
+    reason: str
+    entry: str
+    edits: list[Edit]
+    actor: str | None = None
+    keep: bool = False
+    details: dict[str, Any] = {}
+
+    @property
+    def file(self) -> str:
+        """Where the record is stored."""
+        return f"{TRANSITIONS if self.keep else UNDO}/{self.id}.json"
+
+
+@dataclass
+class ChangeNotes:
+    """What is noted about a transaction while it is open.
+
+    Attributes:
+        id: of the transaction, in the order of time.
+        undoes: id of the change that it undoes.
+        former: files that it changes, by namespace and name, with their contents before; None: not recorded.
+        record: the change record, where the caller makes it.
+    """
+
+    id: str
+    undoes: str | None = None
+    former: dict[tuple[str, str], bytes | None] | None = None
+    record: ChangeRecord | None = None
+
+
+def utc_now() -> datetime:
+    """The present time."""
+    return datetime.now(UTC)
+
+
+class WriteTransaction(Protocol):
+    """Writes that appear together or not at all; see ``Backend.transaction`` and ``BrainFiles.transaction``."""
+
+    events: list[dict[str, Any]]
+    """Lines for the audit log, written once the transaction has been committed."""
+    change: ChangeNotes
+    """Its id, and what is recorded of it."""
+
+    def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
+        """Write a chunk, new or changed; the former version is kept unless told otherwise."""
+        ...
+
+    def keep(self, chunk: Chunk) -> None:
+        """Record a former version of a chunk as it is, in place of the one with its revision."""
+        ...
+
+    def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
+        """Archive or restore a chunk as it is."""
+        ...
+
+    def erase(self, row: ChunkRow) -> None:
+        """Remove a chunk for good, its versions included."""
+        ...

@@ -1,0 +1,176 @@
+"""Undoing a whole change: found in the audit log, taken back in one transaction, chunks and other files together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.chunk import Chunk
+from rlm_mem.errors import ConflictError, StorageError
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord
+from rlm_mem.store.core.rows import ACTIVE
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["LoggedChange", "changes_in_force", "logged_changes", "record_of", "undo_change"]
+
+_CHANGES = frozenset(
+    {"create", "update", "link", "unlink", "delete", "restore", "erase", "undo", "import", "edit"}
+)
+
+
+@dataclass
+class LoggedChange:
+    """One change as the audit log tells it.
+
+    Attributes:
+        id: of the transaction; None for lines of earlier versions, each of which counts as a change.
+        undoes: the change that it undoes.
+    """
+
+    id: str | None
+    undoes: str | None
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def at(self) -> str:
+        """When it was made."""
+        return str(self.events[-1].get("ts", ""))
+
+    @property
+    def chunk_ids(self) -> list[str]:
+        """The chunks that it changed, in order."""
+        return list(dict.fromkeys(str(one["chunk_id"]) for one in self.events if one.get("chunk_id")))
+
+    @property
+    def files(self) -> list[str]:
+        """The other files that it changed."""
+        return list(dict.fromkeys(str(name) for one in self.events for name in one.get("files") or ()))
+
+
+def logged_changes(store: ChunkStore) -> list[LoggedChange]:
+    """Every change that the audit log of the namespace tells of, newest first."""
+    found: dict[str, LoggedChange] = {}
+    lines: Iterator[dict[str, Any]] = store.backend.read_events(
+        namespace=store.namespace, since=None, op=None, chunk_id=None
+    )
+    for number, event in enumerate(lines):
+        if event.get("op") not in _CHANGES:
+            continue
+        known = event.get("change")
+        key = str(known) if known else f"line {number}"
+        if key in found:
+            found[key].events.append(event)
+        else:
+            found[key] = LoggedChange(key if known else None, event.get("undoes"), [event])
+    return list(reversed(found.values()))
+
+
+def changes_in_force(store: ChunkStore) -> Iterator[LoggedChange]:
+    """Changes that are neither undone nor undo another, newest first."""
+    cancelled: set[str] = set()
+    for change in logged_changes(store):
+        if change.id in cancelled:
+            continue
+        if change.undoes:
+            cancelled.add(change.undoes)
+        else:
+            yield change
+
+
+def record_of(store: ChunkStore, change: LoggedChange) -> ChangeRecord | None:
+    """The change record of files; None where no file was changed.
+
+    Raises:
+        ConflictError: it is not kept any more. StorageError: it cannot be read.
+    """
+    if change.id is None or not change.files:
+        return None
+    for folder in (UNDO, TRANSITIONS):
+        data = store.files.read(f"{folder}/{change.id}.json")
+        if data is not None:
+            try:
+                return msgspec.json.decode(data, type=ChangeRecord)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise StorageError(f"the record of the change {change.id} cannot be read: {error}") from error
+    raise ConflictError(f"the record of the change {change.id} is not kept any more: it cannot be undone")
+
+
+def undo_change(store: ChunkStore, change: LoggedChange) -> str:
+    """Take back what a change did to chunks and other files, in one transaction; the id of the undo.
+
+    Tiered memories are undone by the continuum, which keeps their mirrors in step.
+
+    Raises:
+        ConflictError: something was changed since, was deleted for good, or its former state is not kept any more.
+    """
+    record = record_of(store, change)
+    files = store.files
+    with files.transaction() as transaction:
+        transaction.change.undoes = change.id
+        for edit in reversed(record.edits if record else []):
+            if files.read(edit.file) != edit.data(edit.after):
+                raise ConflictError(
+                    f"{edit.file} was changed since this change", hint="undo the later changes first"
+                )
+            before = edit.data(edit.before)
+            if before is None:
+                files.remove(edit.file)
+            else:
+                files.write(edit.file, before)
+        events = sorted((one for one in change.events if one.get("chunk_id")), key=_chunk)
+        by_chunk = {chunk_id: list(lines) for chunk_id, lines in groupby(events, _chunk)}
+        for chunk_id in reversed(change.chunk_ids):
+            _undo_chunk(store, chunk_id, by_chunk[chunk_id])
+        return transaction.change.id
+
+
+def _chunk(event: dict[str, Any]) -> str:
+    return str(event["chunk_id"])
+
+
+def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) -> None:
+    first, last = events[0], events[-1]
+    if any(one["op"] == "erase" for one in events):
+        if first["op"] == "create":
+            return
+        raise ConflictError(f"{chunk_id} was deleted for good: that cannot be undone")
+    row = store.backend.find(store.namespace, chunk_id)
+    active = last["op"] != "delete"
+    versions = store.history(chunk_id)
+    left = next((one.chunk for one in versions if one.revision == last["revision"]), None)
+    if row is None or (row.status == ACTIVE) != active or left is None or not _same(versions[-1].chunk, left):
+        raise ConflictError(f"{chunk_id} was changed since this change", hint="undo the later changes first")
+    if first["op"] == "create" or (first["op"] == "import" and first.get("before") is None):
+        if active:
+            store.delete_chunk(chunk_id)
+        return
+    if not active:
+        store.restore_chunk(chunk_id)
+    # A delete or restore leaves the revision as it is; every other operation raised it.
+    revision = first["revision"] - (first["op"] not in ("delete", "restore"))
+    former = [one for one in versions if one.revision <= revision]
+    if not former:
+        raise ConflictError(
+            f"the former version of {chunk_id} is not kept any more",
+            hint="store.keep_versions says how many are",
+        )
+    if not _same(former[-1].chunk, left):
+        store.undo(chunk_id, to_revision=former[-1].revision)
+    if first["op"] == "restore":
+        store.delete_chunk(chunk_id)
+
+
+def _same(one: Chunk, other: Chunk) -> bool:
+    """Whether two states of a chunk differ in nothing but revision, time of change and reads."""
+    first, second = (Chunk.from_dict(chunk.to_dict()) for chunk in (one, other))
+    for chunk in (first, second):
+        chunk.revision = 1
+        chunk.metadata.access_count = 0
+        chunk.metadata.modified_at = chunk.metadata.accessed_at = chunk.metadata.created_at
+    return first == second

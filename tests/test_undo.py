@@ -1,0 +1,235 @@
+"""One undo for everything: chunks, tiered memories, reviews, personas; newest first, and back again by its id."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.errors import ConflictError, NotFoundError
+from rlm_mem.store.core import files as file_operations
+from rlm_mem.store.core.integrity import check
+from tests.continuum.conftest import STEPS
+from tests.store.test_crashes import dies_at
+
+
+def contents(memory: Memory) -> dict[str, object]:
+    """Active chunks and every file of the brain that is no log, record or trajectory."""
+    stored = memory.store.files
+    kept = ("archive/undo", "archive/transitions", "log", "trajectories", "imports")
+    names = [name for name in stored.names("", recursive=True) if not name.startswith(kept)]
+    chunks = {
+        chunk.id: (chunk.content, sorted(chunk.tags), chunk.metadata.superseded_by, len(chunk.links))
+        for chunk in memory.store.iter_chunks()
+    }
+    return {"chunks": chunks, "files": {name: stored.read(name) for name in names}}
+
+
+def test_every_kind_of_change_is_undone_newest_first_and_brought_back(place: Path | str) -> None:
+    with Memory.open(place, actor="Ana") as memory:
+        first = memory.remember("Dana prefers trains to planes.", conversation_id="trip")
+        other = memory.remember("The quince is grafted in March.")
+        record = memory.continuum.traces.record
+        states = [contents(memory)]
+        work = [
+            lambda: memory.remember("Trains leave at nine.", conversation_id="trip"),
+            lambda: memory.update(first.chunk_ids[0], "Dana prefers night trains.", tags=["travel"]),
+            lambda: memory.link(first.chunk_ids[0], other.chunk_ids[0], "supports"),
+            lambda: memory.delete(other.chunk_ids[0]),
+            lambda: memory.restore(other.chunk_ids[0]),
+            lambda: record("Fetch a page", STEPS, success=True, indicators=["ok"], project="a"),
+            memory.continuum.consolidate,
+            lambda: memory.persona(keep=True).set("humor", 70),
+            lambda: memory.persona(keep=True).set("humor", 20),
+            lambda: memory.continuum.traces.use(
+                next(memory.continuum.files.entries(kinds=("trace",))).key, True
+            ),
+            lambda: memory.continuum.traces.use(other.chunk_ids[0], False),
+        ]
+        for step in work:
+            step()
+            states.append(contents(memory))
+        undos = []
+        for before in reversed(states[:-1]):
+            undone = memory.undo()
+            assert undone is not None
+            undos.append(undone.undo)
+            assert contents(memory) == before, str(undone)
+        for undo, after in zip(reversed(undos), states[1:], strict=True):
+            memory.undo(change=undo)
+            assert contents(memory) == after
+        assert memory.check() == []
+        newest = memory.undo()
+        assert newest is not None
+        assert newest.chunk_ids == tuple(other.chunk_ids)
+        assert (newest.ops, newest.files) == (("update",), ())
+
+
+def test_a_batch_of_chunks_and_files_is_one_change(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        stored = memory.store.files
+        before = contents(memory)
+        with stored.transaction():
+            memory.remember("one")
+            memory.remember("two")
+            stored.write("personalities/MINE.md", b"\xff\xfe not text")
+            stored.append("personalities/MINE.md", b", and more")
+            assert stored.read("personalities/MINE.md") == b"\xff\xfe not text, and more"
+            assert stored.names("personalities") == ["personalities/MINE.md"]
+        after = contents(memory)
+        undone = memory.undo()
+        assert undone is not None
+        assert (len(undone.chunk_ids), undone.files) == (2, ("personalities/MINE.md",))
+        assert contents(memory) == before
+        memory.undo(change=undone.undo)
+        assert contents(memory) == after
+
+
+def test_what_was_changed_since_is_not_undone(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        assert memory.undo() is None
+        made = memory.remember("Dana prefers trains.").chunk_ids[0]
+        with memory.store.files.transaction():
+            memory.store.files.write("sliders/MINE.md", b"one")
+        change = next(one for one in memory.store.events(op="edit"))["change"]
+        memory.store.files.write("sliders/MINE.md", b"by hand")
+        before = contents(memory)
+        with pytest.raises(ConflictError, match=r"sliders/MINE\.md was changed since"):
+            memory.undo()
+        with pytest.raises(ConflictError, match="changed since"):
+            memory.undo(change=change)
+        assert contents(memory) == before
+        memory.update(made, "Dana prefers planes.")
+        memory.delete(made, permanent=True)
+        with pytest.raises(ConflictError, match="deleted for good"):
+            memory.undo()
+        with pytest.raises(NotFoundError):
+            memory.undo(change="20260101000000000000-0000000000000000")
+
+
+def test_a_transaction_that_fails_leaves_files_and_chunks_as_they_were(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        stored = memory.store.files
+        stored.write("system/a.md", b"former")
+        stored.append("log/continuum.jsonl", b"line\n")
+        before = contents(memory), stored.read("log/continuum.jsonl")
+        with pytest.raises(RuntimeError), stored.transaction():
+            memory.remember("never")
+            stored.write("system/a.md", b"never")
+            stored.write("system/b.md", b"never")
+            stored.rename("system/b.md", "system/c.md")
+            stored.append("log/continuum.jsonl", b"never\n")
+            assert stored.names("system") == ["system/a.md", "system/c.md"]
+            assert stored.remove("system/a.md")
+            assert not stored.exists("system/a.md")
+            assert stored.create("system/a.md", b"anew")
+            assert stored.read_from("log/continuum.jsonl", -6) == b"never\n"
+            raise RuntimeError
+        assert (contents(memory), stored.read("log/continuum.jsonl")) == before
+        assert memory.undo() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system")
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_any_file_operation_all_of_a_transaction_is_there_or_nothing(
+    tmp_path: Path, after: bool
+) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        kept = memory.remember("kept").chunk_ids[0]
+        memory.store.files.write("system/gone.md", b"gone")
+        memory.store.files.append("log/continuum.jsonl", b"line 0\n")
+    seen = set()
+    for number in range(1, 100):
+        sys.stdout.flush()
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                memory = Memory.open(tmp_path / "brain")
+                stored = memory.store.files
+                dies_at(number, after)()
+                with stored.transaction():
+                    memory.store.update_chunk(kept, f"changed {number}")
+                    memory.store.create_chunk(f"new {number}")
+                    stored.write("system/a.md", str(number).encode())
+                    stored.write("sliders/MINE.md", str(number).encode())
+                    stored.append("log/continuum.jsonl", f"line {number}\n".encode())
+                    if stored.exists("system/gone.md"):
+                        stored.remove("system/gone.md")
+                    else:
+                        stored.write("system/gone.md", b"gone")
+                status = 0
+            finally:
+                os._exit(status)
+        code = os.waitpid(pid, 0)[1]
+        with Memory.open(tmp_path / "brain") as memory:
+            stored = memory.store.files
+            done = str(number)
+            chunk = memory.store.get_chunk(kept)
+            assert chunk is not None
+            marks = {
+                chunk.content == f"changed {done}",
+                bool([one for one in memory.store.iter_chunks() if one.content == f"new {done}"]),
+                stored.read("system/a.md") == done.encode(),
+                stored.read("sliders/MINE.md") == done.encode(),
+                (stored.read("log/continuum.jsonl") or b"").endswith(f"\nline {done}\n".encode()),
+                any(done in str(one) for one in records(memory)),
+            }
+            assert len(marks) == 1, f"killed at operation {number}"
+            seen |= marks
+            assert check(memory.store) == []
+        if os.WIFEXITED(code):
+            assert os.WEXITSTATUS(code) == 0
+            break
+    assert number > 20
+    assert seen == {False, True}
+    lines = (tmp_path / "brain/memory/log/continuum.jsonl").read_bytes().splitlines()
+    assert len(lines) == len(set(lines))
+
+
+def records(memory: Memory) -> list[list[str]]:
+    stored = memory.store.files
+    return [
+        [edit["after"] for edit in msgspec.json.decode(stored.read(name) or b"")["edits"]]
+        for name in stored.names("archive/undo")
+    ]
+
+
+def test_a_redo_record_that_leads_out_of_the_brain_is_ignored(tmp_path: Path) -> None:
+    outside = tmp_path / "mine.txt"
+    outside.write_text("mine")
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("kept")
+    unfinished = tmp_path / "brain/memory/.tmp"
+    unfinished.mkdir(exist_ok=True)
+    (unfinished / "x.1.tmp").write_text("theirs")
+    for number, record in enumerate(
+        (
+            [[".tmp/x.1.tmp", "../../mine.txt"]],
+            [["../../mine.txt", ".tmp/y.gone"]],
+            {"namings": [], "appendings": [[str(outside), 4, "IQ=="]]},
+        )
+    ):
+        (unfinished / f"{number}.redo").write_bytes(msgspec.json.encode(record))
+        with Memory.open(tmp_path / "brain") as memory:
+            memory.remember(f"further {number}")
+        assert outside.read_text() == "mine"
+        assert not (unfinished / f"{number}.redo").exists()
+
+
+def test_a_line_is_added_once_however_often_it_is_carried_out(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    for before, expected in (
+        (b"", b"new\n"),
+        (b"old\n", b"old\nnew\n"),
+        (b"old\nne", b"old\nnew\n"),
+        (b"old\nnew\n", b"old\nnew\n"),
+        (b"old\nother\n", b"old\nother\nnew\n"),
+    ):
+        path.write_bytes(before)
+        file_operations.append_at(path, b"new\n", 4 if before else 0)
+        assert path.read_bytes() == expected
