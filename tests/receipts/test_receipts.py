@@ -284,28 +284,27 @@ def test_all_of_200_planted_alterations_are_found(answered: Answered) -> None:
         for name, _, lines in planted(answered.receipts, 100)
         if verify(b"".join(_line(line) for line in lines)).verdict != "altered"
     ]
-    for name, _, lines in planted(answered.receipts, 100):
-        found = answered.memory.verify(rechained(lines))
+    for number, (name, receipt, lines) in enumerate(planted(answered.receipts, 100)):
+        data = rechained(lines)
+        if number % 2:
+            found = answered.memory.verify(data)
+        else:  # neither a record of the run nor a signature helps here
+            assert receipt.bundle is not None
+            head = json.loads(data.splitlines()[-1])["hash"]
+            found = verify(data, bundle=replace(receipt.bundle, receipt=head))
         if found.verdict != "altered" or {c.part: c.status for c in found.checks}["file"] != "holds":
             missed.append(f"{name}, hashes computed again: {found}")
     assert not missed, missed
 
 
-def test_recomputed_alterations_are_found_by_replay_alone(answered: Answered) -> None:
-    """Neither a record of the run nor a signature helps: on the bundle, and on a memory without its records."""
+def test_recomputed_alterations_are_found_on_a_memory_without_records(answered: Answered) -> None:
     wrong = []
-    for name, receipt, lines in planted(answered.receipts, 20):
-        assert receipt.bundle is not None
-        data = rechained(lines)
-        head = json.loads(data.splitlines()[-1])["hash"]
-        found = verify(data, bundle=replace(receipt.bundle, receipt=head))
-        if found.verdict != "altered":
-            wrong.append(f"{name} on the bundle: {found}")
+    for name, receipt, lines in planted(answered.receipts, 10):
         lines[0]["body"]["run"] = receipt.origin.run[:-8] + "ffffffff"
         found = answered.memory.verify(rechained(lines))
         assert {check.part: check.status for check in found.checks}["record"] == "not checked"
         if found.verdict != "altered":
-            wrong.append(f"{name} without a record: {found}")
+            wrong.append(f"{name}: {found}")
     assert not wrong, "\n".join(wrong)
 
 
