@@ -130,3 +130,15 @@ def test_older_turns_become_one_line_and_the_newest_stays_whole() -> None:
     assert "OUTPUT0" not in text
     assert "OUTPUT5" in text
     assert "SUMMARY5" not in text
+
+
+def test_the_opening_has_what_the_user_said_and_no_bare_headings(store: ChunkStore) -> None:
+    said = "\n\n".join(
+        f"### Summary of work {n}\n\nYour work as a colour expert means step {n} of the work plan."
+        for n in range(12)
+    )
+    store.create_chunk(f"Assistant: Surely.\n\n{said}", conversation_id="chat")
+    store.create_chunk("User: I am a baker, that is my job and I work at night.", conversation_id="chat")
+    asked = build_opening(store, "What work do I do?", limit=4)
+    assert "I am a baker" in str(asked.hits[0]["lines"][0])
+    assert "### Summary" not in asked.render()

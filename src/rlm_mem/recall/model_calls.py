@@ -17,7 +17,7 @@ from rlm_mem.models.opening import adapt
 from rlm_mem.recall.programs import MAX_REPLY_CHARS
 from rlm_mem.recall.prompts import fenced
 from rlm_mem.sandbox.values import clipped, preview, well_formed
-from rlm_mem.telemetry import model_call, with_current_context
+from rlm_mem.telemetry import model_call
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -133,9 +133,7 @@ def in_parallel(function: Callable[..., T], items: Sequence[tuple[Any, ...]], mo
                 failures.append(error)
 
     threads = [
-        threading.Thread(
-            target=copy_context().run, args=(with_current_context(work),), name="rlm-mem-llm", daemon=True
-        )
+        threading.Thread(target=copy_context().run, args=(work,), name="rlm-mem-llm", daemon=True)
         for _ in range(min(most, len(items)))
     ]
     try:

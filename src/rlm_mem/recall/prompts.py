@@ -7,13 +7,16 @@ named as data.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.sandbox.functions import speakers
+from rlm_mem.sandbox.line_functions import is_assistant
 from rlm_mem.sandbox.reference import described, prompt_lines
-from rlm_mem.search import search
+from rlm_mem.search import Hit, search
 from rlm_mem.text.delimiters import breaking
 
 if TYPE_CHECKING:
@@ -65,6 +68,8 @@ for t in turns(author="Ben", contains=["trip", "flight"], start="May 2026", end=
 ```
 """
 
+_FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself)\b", re.IGNORECASE)
+_HEADING = re.compile(r"(?:#{1,6} |\*\*)[^\n]{0,80}+\s*\Z")
 _OPENING_BYTES = 2_800
 """Of the snippets of an opening: some 700 tokens of English."""
 _HEAD_BYTES = 40
@@ -159,12 +164,14 @@ def build_opening(
     Raises:
         InvalidQuery: the question cannot be searched for.
     """
-    found = search(store, question, limit=3 * limit, by="segment") if limit else []
+    found = _best_lines(store, question, 3 * limit) if limit else []
     summaries = {one.id: one for one in store.summaries(list(dict.fromkeys(hit.chunk_id for hit in found)))}
     hits: dict[str, dict[str, Any]] = {}
     told: set[str] = set()
     room = _OPENING_BYTES
     for hit in found:
+        if _HEADING.match(hit.snippet):
+            continue  # it takes the room of a line that says something
         line = (
             hit.snippet
             if not hit.author or hit.author in hit.snippet[:60]
@@ -182,6 +189,25 @@ def build_opening(
             hits[summary.id] = _metadata(summary, hit.score)
         hits[summary.id]["lines"].append(line)
     return Opening(question, store_figures(store) if figures is None else figures, tuple(hits.values()), task)
+
+
+def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:
+    """The segments that fit a question best; of a chat with an assistant every other one is the user's, if asked about.
+
+    An assistant says so much more that its words crowd out what "I" said of myself.
+    """
+    found = search(store, question, limit=limit, by="segment")
+    names = store.candidate_source().authors() if _FIRST_PERSON.search(question) else ()
+    users = [name for name in names if not is_assistant(name)]
+    if len(users) != 1 or len(users) == len(names):
+        return found
+    said = search(store, question, limit=limit, by="segment", filters={"speaker": users[0]})
+    mine = [hit for hit in said if hit.author == users[0]]
+    lines: dict[tuple[str, int], Hit] = {}
+    for hit in (one for pair in zip_longest(mine, found) for one in pair):
+        if hit is not None:
+            lines.setdefault((hit.chunk_id, hit.start), hit)
+    return list(lines.values())
 
 
 def _metadata(summary: Summary, score: float) -> dict[str, Any]:

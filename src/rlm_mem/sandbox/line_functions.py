@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["LineFunctions"]
+__all__ = ["LineFunctions", "is_assistant"]
 
 MAX_LINES = 500
 MAX_OFFSET = 10_000_000
@@ -139,7 +139,7 @@ class LineFunctions:
             if chunk.metadata.superseded_by:
                 continue
             for line in reversed(list(self._lines.lines(chunk))):
-                if _is_assistant(line.speaker):
+                if is_assistant(line.speaker):
                     continue
                 turn = line.said[line.number]
                 for sentence, rule in standing_wishes(chunk.content, turn.body, turn.end):
@@ -248,7 +248,7 @@ class LineFunctions:
         found: dict[tuple[str, int], Line] = {}
         for hit, chunk in self._hits(subject, _STATEMENTS):
             line = self._lines.at(chunk, hit.start)
-            if line is not None and not _is_assistant(line.speaker):
+            if line is not None and not is_assistant(line.speaker):
                 found.setdefault((chunk.id, line.number), line)
         return list(found.values())
 
@@ -330,7 +330,8 @@ def _texts(chunk: Chunk) -> list[str]:
     return [chunk.content[one.start : one.end] for one in said_in(chunk.content)]
 
 
-def _is_assistant(speaker: str | None) -> bool:
+def is_assistant(speaker: str | None) -> bool:
+    """Whether a speaker is the assistant of a chat rather than its user."""
     return speaker is not None and speaker.casefold() in _ASSISTANTS
 
 

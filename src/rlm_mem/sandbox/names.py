@@ -7,9 +7,14 @@ parser knows it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
-__all__ = ["BLOCKED_ATTRIBUTES", "SAFE_DUNDERS", "ProgramNames", "names_of", "reaches_inside"]
+from rlm_mem.sandbox.parsing import syntax_tree
+
+__all__ = [
+    "BLOCKED_ATTRIBUTES", "REBINDABLE", "SAFE_DUNDERS", "ProgramNames", "names_of", "reaches_inside",
+    "variable_name", "with_own_variables",
+]  # fmt: skip
 
 SAFE_DUNDERS = frozenset(
     {"__init__", "__name__", "__doc__", "__len__", "__str__", "__repr__", "__eq__", "__lt__", "__hash__"}
@@ -22,6 +27,15 @@ BLOCKED_ATTRIBUTES = frozenset(
     | {"gi_frame", "gi_code", "gi_yieldfrom", "cr_frame", "cr_code", "cr_await", "ag_frame", "ag_code"}
     | {"func_globals", "func_code", "co_code", "co_consts", "mro"}
 )
+
+REBINDABLE = frozenset(
+    {"turns", "passages", "instructions", "updates", "contradictions", "timeline", "dates", "neighbors"}
+    | {"all_chunks", "stats", "page", "help"}
+)
+"""Host functions after which programs name their results: ``turns = turns(author="Ana")``."""
+
+_ALIAS = "__"
+"""What the variable that a program names after a host function ends with inside the sandbox."""
 
 _BY_NAME = {"getattr": 1, "setattr": 1, "delattr": 1, "hasattr": 1, "attrgetter": 0, "methodcaller": 0}
 """Functions that take the name of an attribute, and the place of that argument."""
@@ -98,6 +112,89 @@ def _identifiers(node: ast.AST) -> Iterator[str]:
 def names_of(tree: ast.AST) -> ProgramNames:
     """Return the names of a program."""
     return ProgramNames(tree)
+
+
+def variable_name(name: str) -> str:
+    """The name that a program gave to a variable which is kept under this one."""
+    plain = name.removesuffix(_ALIAS)
+    return plain if plain in REBINDABLE else name
+
+
+def with_own_variables(
+    code: str, tree: ast.Module, earlier: Set[str]
+) -> tuple[str, ast.Module, frozenset[str]]:
+    """Keep variables that are named after host functions apart from these.
+
+    A call ``turns(…)`` is always one of the host function; everything else is the variable, once one was assigned.
+
+    Args:
+        code: the program.
+        tree: its syntax tree.
+        earlier: such variables of earlier programs.
+
+    Returns:
+        The program and its tree with these variables under another name, and the names of all of them so far.
+    """
+    found = _Variables()
+    found.visit(tree)
+    names = earlier | found.stored
+    places = [node for name in names for node in found.used.get(name, ())]
+    if not places:
+        return code, tree, frozenset(names)
+    lines = code.encode("utf-8", "surrogatepass").split(b"\n")
+    for node in sorted(places, key=lambda one: (one.lineno, one.col_offset), reverse=True):
+        old = node.id.encode()
+        line = lines[node.lineno - 1] if node.lineno <= len(lines) else b""
+        if line[node.col_offset : node.col_offset + len(old)] != old:
+            # Inside of a longer f-string Python 3.11 does not tell places: the text is written anew from the tree.
+            for one in places:
+                one.id += _ALIAS
+            fresh = ast.unparse(tree)
+            return fresh, syntax_tree(fresh), frozenset(names)
+        end = node.col_offset + len(old)
+        lines[node.lineno - 1] = line[:end] + _ALIAS.encode() + line[end:]
+    fresh = b"\n".join(lines).decode("utf-8", "surrogatepass")
+    return fresh, syntax_tree(fresh), frozenset(names)
+
+
+class _Variables(ast.NodeVisitor):
+    """Where a program uses names of :data:`REBINDABLE` as variables of its module.
+
+    Attributes:
+        stored: those that it assigns.
+        used: for each name, where it stands other than as the function of a call.
+    """
+
+    def __init__(self) -> None:
+        self.stored: set[str] = set()
+        self.used: dict[str, list[ast.Name]] = {}
+        self._local: list[set[str]] = []
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if node.id in REBINDABLE and not any(node.id in names for names in self._local):
+            self.used.setdefault(node.id, []).append(node)
+            if not isinstance(node.ctx, ast.Load):
+                self.stored.add(node.id)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if not (isinstance(node.func, ast.Name) and node.func.id in REBINDABLE):
+            self.visit(node.func)
+        for part in (*node.args, *node.keywords):
+            self.visit(part)
+
+    def _scope(self, node: ast.AST) -> None:
+        bound = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
+        bound |= {
+            one.id
+            for one in ast.walk(node)
+            if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+        }
+        self._local.append(bound)
+        self.generic_visit(node)
+        self._local.pop()
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = _scope
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _scope
 
 
 def reaches_inside(tree: ast.AST) -> bool:

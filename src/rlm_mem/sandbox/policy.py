@@ -15,7 +15,7 @@ from collections.abc import Iterator, Set
 from rlm_mem.errors import ProgramError, SandboxViolation
 from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
-from rlm_mem.sandbox.names import BLOCKED_ATTRIBUTES, SAFE_DUNDERS, ProgramNames, names_of
+from rlm_mem.sandbox.names import BLOCKED_ATTRIBUTES, REBINDABLE, SAFE_DUNDERS, ProgramNames, names_of
 from rlm_mem.sandbox.parsing import NODES_BETWEEN_LOOKS, TooManyTokens, check_deadline, syntax_tree
 
 __all__ = ["PRELUDE_PREFIX", "check_names", "check_program", "parse"]
@@ -209,8 +209,17 @@ def _names(node: ast.AST, reserved: Set[str], at_module: bool) -> Iterator[Sandb
             yield _violation(node, f"{name} is not allowed", f"Instead: {_BLOCKED_NAMES[name]}.")
         elif _DUNDER.match(name) and name not in SAFE_DUNDERS:
             yield _violation(node, f"{name} is not allowed", "Use ordinary names only.")
-        elif at_module and name in reserved and not isinstance(node.ctx, ast.Load):
+        elif at_module and name in reserved - REBINDABLE and not isinstance(node.ctx, ast.Load):
             yield _redefinition(node, name)
+    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and at_module:
+        # A result may be named after its function; another function may not.
+        taken = node.value
+        if isinstance(taken, ast.Lambda) or (
+            isinstance(taken, ast.Name) and taken.id in reserved - REBINDABLE
+        ):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name) and target.id in REBINDABLE & reserved:
+                    yield _redefinition(node, target.id)
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         # A definition is refused at any depth: it is always meant to replace the host function.
         if node.name in reserved:

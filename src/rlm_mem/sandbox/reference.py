@@ -70,7 +70,7 @@ _ALL = (
         "what was said, in order of time: {date, speaker, text, reply, chunk_id}",
         _LINE
         + " author is the speaker of the line, by the whole name or one word of it. contains is a text, "
-        "or a list of which one must occur, in any case of letters; parts of words count. start and "
+        "or a list of which one must occur, in any case of letters, also inside a word. start and "
         "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note in "
         "which nobody speaks is one line, its speaker None. A line is cut after 4,000 characters, "
         "marked …, the reply after 400. limit is 1–500; offset goes on from there.",
@@ -281,7 +281,7 @@ PAGES = {page.name: page for page in _ALL}
 
 _SHORTER = {
     "search": "search(query, limit=10)",
-    "turns": "turns(author=None, contains=None, start=None, end=None, limit=50)",
+    "turns": "turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
     "grep": "grep(pattern, author=None)",
     "instructions": "instructions()",
     "updates": "updates(subject)",

@@ -18,7 +18,7 @@ from rlm_mem.sandbox.dispatch import Dispatcher
 from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed, open_engine
 from rlm_mem.sandbox.final import Finished, check_cited, final_refused, read_final
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
-from rlm_mem.sandbox.names import names_of
+from rlm_mem.sandbox.names import names_of, variable_name, with_own_variables
 from rlm_mem.sandbox.pages import Pages
 from rlm_mem.sandbox.parsing import syntax_tree
 from rlm_mem.sandbox.policy import check_program
@@ -130,6 +130,7 @@ class SandboxSession:
         self._met: set[str] = set()  # ids of chunks that programs came across, or their writer was shown
         self._cites_met = False
         self._bound: set[str] = set()  # names that programs may have bound
+        self._variables: frozenset[str] = frozenset()  # that programs named after host functions
         self._ready: set[str] = set()  # names that were brought in for them
         self._final: Final | None = None
         self.last_step: StepOutput | None = None
@@ -210,7 +211,9 @@ class SandboxSession:
         with self._busy("give its names"):
             variables = self._engine.variables(self._reserved | (self._ready - self._bound))
         return {
-            name: {"type": value.type, "preview": value.preview} if isinstance(value, Variable) else value
+            variable_name(name): {"type": value.type, "preview": value.preview}
+            if isinstance(value, Variable)
+            else value
             for name, value in variables.items()
         }
 
@@ -242,6 +245,7 @@ class SandboxSession:
             self._engine.reset()
             self._bound.clear()
             self._ready.clear()
+            self._variables = frozenset()
         self._final = None
         self._reads.clear()
         self._met.clear()
@@ -417,6 +421,7 @@ class SandboxSession:
                 max_chars=MAX_PROGRAM_CHARS,
                 deadline=self._deadline,
             )
+            code, tree, self._variables = with_own_variables(code, tree, self._variables)
             self._bring_in(tree, printed)
             step.value = self._engine.run(code, tree, self._names, self.answer_call, printed, self._deadline)
         except Finished:
