@@ -50,7 +50,7 @@ def measure(growing: Growing, size: int, folder: Path) -> dict[str, Any]:
         took = time.perf_counter() - began
         after = memory.stats().chunk_count
     if backup.returncode:
-        raise RuntimeError(f"rlm-mem backup ended with {backup.returncode}")
+        raise RuntimeError(f"rlm-mem store backup ended with {backup.returncode}")
     verify_ms, info = timed(lambda: read_backup(file))
     if not before <= info.chunks <= after:
         raise RuntimeError(f"{info.chunks} chunks in a backup of {before} to {after}")

@@ -18,7 +18,7 @@
     │   ├── StoreReadOnly              fix permissions, or open elsewhere
     │   ├── StoreFull                  free space
     │   ├── StoreClosed                open the store again
-    │   └── CorruptStore               run `rlm-mem check`, then `rlm-mem repair`
+    │   └── CorruptStore               run `rlm-mem store check`, then `rlm-mem store repair`
     ├── SandboxError                   a program in the REPL went wrong
     │   ├── SandboxViolation           the program asks for what the sandbox forbids (``line``)
     │   ├── ProgramError (RuntimeError)   the program failed; recoverable (``line``)

@@ -1,4 +1,4 @@
-"""`rlm-mem check` and `repair` look at tiered memories, too."""
+"""`rlm-mem store check` and `repair` look at tiered memories, too."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_without_a_memory_it_says_how_to_make_one_and_makes_none(run: Run, brain
     ran = run("doctor", "--json")
     assert ran.code == 0
     found = next(one for one in ran.json["findings"] if one["subject"] == "brain")
-    assert "rlm-mem init" in found["remedy"]
+    assert "rlm-mem store init" in found["remedy"]
     assert not brain.exists()
 
 
@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read_is_named(run: Run, brain: Path) -> None:
     ran = run("doctor", "--json")
     assert ran.code == 1
     wrong = [one for one in ran.json["findings"] if one["state"] == "wrong"]
-    assert any("rlm-mem check" in one["remedy"] for one in wrong)
+    assert any("rlm-mem store check" in one["remedy"] for one in wrong)
 
 
 def test_a_missing_extra_is_named_with_how_to_install_it(

@@ -194,7 +194,7 @@ def show_evidence(
     chunks = memory.store.get_many(chunk_ids[:most])
     for chunk_id in chunk_ids[:most]:
         chunk = chunks.get(chunk_id)
-        line = text("").append_text(text(f"  {chunk_id}", "cyan"))
+        line = text(f"  {chunk_id}", "cyan")
         if chunk is not None:
             line.append(f"  {day(chunk.metadata.at)}", "dim")
         console.print(line)

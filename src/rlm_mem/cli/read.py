@@ -88,7 +88,7 @@ def search(
         console.print(text("nothing found", "dim"))
     for hit in hits:
         about = [hit.type, day(hit.at), hit.author, hit.conversation_id]
-        head = text("").append(f"{hit.score:6.2f}  ", "dim").append_text(text(hit.chunk_id, "cyan"))
+        head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
         console.print(head, no_wrap=True, overflow="ellipsis")
         console.print(indented(one_line(hit.snippet, 2000), 8))

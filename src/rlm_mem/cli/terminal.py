@@ -57,7 +57,8 @@ def messages() -> rich.Console:
 
 def text(content: str, style: str = "") -> rich.Text:
     """Remembered or typed text as Rich text: never markup, never a control sequence."""
-    return rich.Text(safe(content), style=style)
+    # A style of the content alone: one of the whole would go on in what is appended.
+    return rich.Text().append(safe(content), style or None)
 
 
 def long_text(content: str, style: str = "") -> rich.Text:

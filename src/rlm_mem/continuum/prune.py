@@ -142,7 +142,9 @@ class Pruner:
             names |= {former.entry} if former.op == "archive" else set()
             if name in names and any(self._files.exists(file) for file in names if "archive/" in file):
                 return self._changes.undo(transition_id, f"restored {name}")
-        raise NotFoundError(f"the archive holds no {name!r:.120}", hint="rlm-mem prune --archived lists it")
+        raise NotFoundError(
+            f"the archive holds no {name!r:.120}", hint="rlm-mem tier prune --archived lists it"
+        )
 
     def delete_archived(self, before: datetime, *, dry_run: bool = True) -> list[str]:
         """Delete from the archive, for good, what was archived before a time; dry by default.

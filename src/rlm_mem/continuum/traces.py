@@ -291,7 +291,7 @@ class Traces:
                 key = place["file"] + (f"#{place['entry']}" if place.get("entry") else "")
         entry = None if key.startswith("chunk-") else self._files.get(key)
         if entry is None:
-            raise NotFoundError(f"there is no memory {key!r:.120}", hint="rlm-mem trace list shows them")
+            raise NotFoundError(f"there is no memory {key!r:.120}", hint="rlm-mem tier list shows them")
         return entry
 
     def use(

@@ -71,7 +71,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
                 "brain",
                 WARN,
                 f"there is no memory at {place}",
-                "rlm-mem init makes one; so does the first rlm-mem remember.",
+                "rlm-mem store init makes one; so does the first rlm-mem remember.",
             )
             yield from _engines(config)
             return
@@ -139,9 +139,9 @@ def _store(memory: Memory) -> Diagnosis:
     message = f"{figures['chunk_count']:,} memories in namespace {memory.store.namespace}, {kept}"
     if unreadable:
         return Diagnosis(
-            "store", FAIL, f"{message}; {unreadable} files cannot be read", "rlm-mem check names them."
+            "store", FAIL, f"{message}; {unreadable} files cannot be read", "rlm-mem store check names them."
         )
-    return Diagnosis("store", OK, f"{message} (rlm-mem check looks at every one)")
+    return Diagnosis("store", OK, f"{message} (rlm-mem store check looks at every one)")
 
 
 def _search(memory: Memory) -> Diagnosis:
@@ -154,7 +154,7 @@ def _search(memory: Memory) -> Diagnosis:
             "search",
             FAIL,
             f"the file of {newest[0].id} is gone or damaged",
-            "rlm-mem check, then rlm-mem repair.",
+            "rlm-mem store check, then rlm-mem store repair.",
         )
     memory.search(chunk.content[:200], limit=1)
     return Diagnosis("search", OK, "the index answers")

@@ -318,7 +318,7 @@ def _store(store: ChunkStore) -> dict[str, Any]:
 def _health(state: StoreStatus) -> dict[str, Any]:
     if state.unreadable_files:
         files = state.unreadable_files
-        said = f"{files} unreadable {'file' if files == 1 else 'files'}, rlm-mem check says why"
+        said = f"{files} unreadable {'file' if files == 1 else 'files'}, rlm-mem store check says why"
         name = "attention"
     elif state.unfinished_files:
         name, said = "busy", f"{state.unfinished_files} files on their way"

@@ -236,7 +236,7 @@ class _Filling:
         if not known:
             raise InvalidConfig(
                 f"{self.where} line {number}: there is no figure {path!r:.60}",
-                hint="rlm-mem hud --json shows all that there are.",
+                hint="rlm-mem persona hud --json shows all that there are.",
             )
         return value
 

@@ -1,4 +1,4 @@
-"""A gauge: a Markdown template over the figures of ``rlm-mem hud --json``."""
+"""A gauge: a Markdown template over the figures of ``rlm-mem persona hud --json``."""
 
 __all__ = ["READING"]
 

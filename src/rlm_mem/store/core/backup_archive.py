@@ -209,13 +209,15 @@ def read_backup(
 
 def _unreadable(path: Path, info: BackupInfo | None, error: Exception) -> Exception:
     if info is None:
-        return InputError(f"{path} is no backup of a memory: {error}", hint="rlm-mem backup FILE makes one")
+        return InputError(
+            f"{path} is no backup of a memory: {error}", hint="rlm-mem store backup FILE makes one"
+        )
     return CorruptStore(f"{path} is damaged: {error}", hint="use another backup")
 
 
 def _described(path: Path, entry: tarfile.TarInfo, content: IO[bytes]) -> BackupInfo:
     if entry.name != _HEAD or entry.size > _MOST_HEAD:
-        raise InputError(f"{path} is no backup of a memory", hint="rlm-mem backup FILE makes one")
+        raise InputError(f"{path} is no backup of a memory", hint="rlm-mem store backup FILE makes one")
     header: dict[str, Any] = msgspec.json.decode(content.read(), type=dict[str, Any])
     made_by = header.pop("format", None)
     if not isinstance(made_by, int) or made_by > FORMAT:

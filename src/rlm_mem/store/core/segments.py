@@ -213,5 +213,5 @@ def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _damaged() -> CorruptStore:
     return CorruptStore(
         "The search index holds a damaged entry.",
-        hint="Run `rlm-mem index rebuild` to make it anew from the files.",
+        hint="Run `rlm-mem store rebuild` to make it anew from the files.",
     )

@@ -327,7 +327,7 @@ class UnsyncedMark:
             if version < schema.INDEX_VERSION:
                 raise CorruptStore(
                     "the index was emptied by another program: nothing was changed",
-                    hint="run: rlm-mem index rebuild",
+                    hint="run: rlm-mem store rebuild",
                 )
         except BaseException:
             with contextlib.suppress(sqlite3.Error):  # of a damaged index; what matters is the first error

@@ -379,7 +379,7 @@ class LocalBackend(LocalIndex):
         if only is not None:
             raise InputError(
                 "a brain folder is backed up whole",
-                hint="rlm-mem export, or rlm-mem copy into another folder, takes one namespace",
+                hint="rlm-mem export, or rlm-mem store copy into another folder, takes one namespace",
             )
         return back_up_folder(store, self, target, progress=progress, source=source)
 

@@ -94,7 +94,7 @@ class LocalIndex:
     def _open_read_only(self) -> None:
         if not self.layout.base.is_dir():
             raise StorageError(
-                f"there is no store at {self.layout.base}", hint="check the path, or run: rlm-mem init"
+                f"there is no store at {self.layout.base}", hint="check the path, or run: rlm-mem store init"
             )
         if self.layout.database.exists() and not self._mark.of_earlier_boots:
             try:

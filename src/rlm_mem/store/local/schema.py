@@ -300,7 +300,7 @@ def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:
     text = str(error)
     if is_damage(error):
         return CorruptStore(
-            f"{what} is damaged: {text}: nothing was changed", hint="run: rlm-mem index rebuild"
+            f"{what} is damaged: {text}: nothing was changed", hint="run: rlm-mem store rebuild"
         )
     if "locked" in text or "busy" in text:
         return StoreLocked(f"{what}: another process holds the write lock", hint="retry in a moment")

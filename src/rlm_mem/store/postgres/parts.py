@@ -180,5 +180,5 @@ def _changes(values: Ints) -> Ints:
 def _damaged() -> CorruptStore:
     return CorruptStore(
         "The search index holds a damaged entry.",
-        hint="Run `rlm-mem index rebuild` to make it anew from the chunks.",
+        hint="Run `rlm-mem store rebuild` to make it anew from the chunks.",
     )

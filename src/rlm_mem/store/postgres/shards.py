@@ -290,7 +290,7 @@ def _catch_up(source: ChunkStore, target: ChunkStore, progress: Progress | None)
         if report.skipped:
             raise StorageError(
                 f"{len(report.skipped)} chunks of {source.namespace} cannot be read, the first is {report.skipped[0]}",
-                hint="rlm-mem check says why; mend or remove them first",
+                hint="rlm-mem store check says why; mend or remove them first",
             )
         if report.changes <= _FEW:
             return number
