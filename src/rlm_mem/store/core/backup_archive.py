@@ -33,6 +33,10 @@ _ROOT = "brain/"
 _BLOCK = 1 << 20
 _MOST_HEAD = 1 << 20
 _DAMAGE = (tarfile.TarError, zlib.error, msgspec.MsgspecError, EOFError, ValueError, RecursionError)
+_MOST_RATIO = 300
+_ALWAYS = 256 << 20
+"""An archive may unpack to so many bytes, and to so many times its own size more; real ones to some ten times."""
+_ENTRY = 512  # bytes of a tar header: also empty files take room
 _SAFE = re.compile(r"(?!/)(?!.*(?:^|/)\.\.?(?:/|$))(?!.*//)[^\\\x00-\x1f]+\Z")
 
 
@@ -166,8 +170,14 @@ def read_backup(
     info: BackupInfo | None = None
     listed: dict[str, tuple[int, str]] | None = None
     try:
+        left = _ALWAYS + _MOST_RATIO * path.stat().st_size
         with tarfile.open(path, "r|gz") as archive:
             for entry in archive:
+                left -= _ENTRY + max(0, entry.size)
+                if left < 0:
+                    raise CorruptStore(
+                        f"{path} unpacks to more than {_MOST_RATIO} times its size: no backup of a memory does"
+                    )
                 content = archive.extractfile(entry) if entry.isreg() else None
                 if content is None or listed is not None:
                     raise CorruptStore(f"{path} holds what no backup holds: {entry.name!r:.80}")
