@@ -23,7 +23,7 @@ REMEMBER_FUNCTIONS = 156
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed. One of them makes
 the id of the transaction, by which it can be undone."""
 
-RECALL_FILES = 93
+RECALL_FILES = 90
 RECALL_FUNCTIONS = 690
 """One question, answered by the embedded offline model in its first program."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.recall import recall_session
 from rlm_mem.recall.conversation import Conversation, Turn
 from rlm_mem.recall.programs import programs_in
 from rlm_mem.recall.prompts import SYSTEM_PROMPT, Opening, build_opening, clip, feedback, fenced, instructions
@@ -142,3 +143,14 @@ def test_the_opening_has_what_the_user_said_and_no_bare_headings(store: ChunkSto
     asked = build_opening(store, "What work do I do?", limit=4)
     assert "I am a baker" in str(asked.hits[0]["lines"][0])
     assert "### Summary" not in asked.render()
+
+
+def test_the_wishes_of_a_chat_are_the_users_own(store: ChunkStore) -> None:
+    store.create_chunk(
+        "User: Always give dates when I ask about events.\nAssistant: Sure.", conversation_id="chat"
+    )
+    store.create_chunk("Make sure to always tailor these examples to your work.", conversation_id="chat")
+    store.create_chunk("HR Representative: Please always bring your passport.", conversation_id="chat")
+    with recall_session(store, "When is the workshop?") as session:
+        told = session.execute("for wish in instructions():\n    print(wish['text'])").output
+    assert told == "Always give dates when I ask about events."

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.sandbox.functions import speakers
-from rlm_mem.sandbox.line_functions import is_assistant
+from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import described, prompt_lines
 from rlm_mem.search import Hit, search
 from rlm_mem.text.delimiters import breaking
@@ -197,12 +197,11 @@ def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:
     An assistant says so much more that its words crowd out what "I" said of myself.
     """
     found = search(store, question, limit=limit, by="segment")
-    names = store.candidate_source().authors() if _FIRST_PERSON.search(question) else ()
-    users = [name for name in names if not is_assistant(name)]
-    if len(users) != 1 or len(users) == len(names):
+    users = users_of(store) if _FIRST_PERSON.search(question) else ()
+    if not users:
         return found
-    said = search(store, question, limit=limit, by="segment", filters={"speaker": users[0]})
-    mine = [hit for hit in said if hit.author == users[0]]
+    said = search(store, question, limit=limit, by="segment", filters={"speaker": min(users)})
+    mine = [hit for hit in said if hit.author in users]
     lines: dict[tuple[str, int], Hit] = {}
     for hit in (one for pair in zip_longest(mine, found) for one in pair):
         if hit is not None:

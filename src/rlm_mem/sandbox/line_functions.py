@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["LineFunctions", "is_assistant"]
+__all__ = ["LineFunctions", "users_of"]
 
 MAX_LINES = 500
 MAX_OFFSET = 10_000_000
@@ -41,6 +41,7 @@ _SHORT_NOTE = 600
 """Characters of a note in which nobody speaks that is handed out whole."""
 _MAX_LINKS = 5
 _LINKED_CHARS = 300
+_USERS = frozenset(("user", "human"))
 _ASSISTANTS = frozenset(("assistant", "ai", "bot", "chatbot", "chatgpt", "claude", "model", "system", "tool"))
 
 
@@ -135,11 +136,13 @@ class LineFunctions:
         """Standing wishes of the user, newest first."""
         wanted = count("limit", limit, 1, 200)
         found: dict[str, dict[str, Any]] = {}
+        users = users_of(self._store)
         for chunk in self._lines.chunks(newest_first=True):
             if chunk.metadata.superseded_by:
                 continue
             for line in reversed(list(self._lines.lines(chunk))):
-                if is_assistant(line.speaker):
+                # The parts of an assistant's long answer after the first name no speaker.
+                if (line.speaker not in users) if users else is_assistant(line.speaker):
                     continue
                 turn = line.said[line.number]
                 for sentence, rule in standing_wishes(chunk.content, turn.body, turn.end):
@@ -328,6 +331,19 @@ def _holds(text: str, texts: list[str]) -> bool:
 
 def _texts(chunk: Chunk) -> list[str]:
     return [chunk.content[one.start : one.end] for one in said_in(chunk.content)]
+
+
+def users_of(store: ChunkStore) -> frozenset[str]:
+    """Who talks with an assistant in this memory; empty where nobody does, or where it cannot be told.
+
+    In the text of an assistant names with colons stand that nobody has: those who are called user are preferred.
+    """
+    names = store.candidate_source().authors()
+    others = frozenset(name for name in names if not is_assistant(name))
+    if len(others) == len(names):
+        return frozenset()
+    called = frozenset(name for name in others if name.casefold() in _USERS)
+    return called or (others if len(others) == 1 else frozenset())
 
 
 def is_assistant(speaker: str | None) -> bool:

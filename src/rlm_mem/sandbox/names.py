@@ -1,4 +1,4 @@
-"""Names in a program: every identifier, those it may bind, and the built-ins it uses as functions.
+"""Names in a program: those it binds and uses, those that need no import, and variables named after functions.
 
 Gone through by field, not by kind of statement: syntax of a later Python (``type X = …``) is covered as soon as the
 parser knows it.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Set
 from rlm_mem.sandbox.parsing import syntax_tree
 
 __all__ = [
-    "BLOCKED_ATTRIBUTES", "REBINDABLE", "SAFE_DUNDERS", "ProgramNames", "names_of", "reaches_inside",
+    "BLOCKED_ATTRIBUTES", "REBINDABLE", "SAFE_DUNDERS", "ProgramNames", "names_of", "reaches_inside", "ready_imports",
     "variable_name", "with_own_variables",
 ]  # fmt: skip
 
@@ -36,6 +36,29 @@ REBINDABLE = frozenset(
 
 _ALIAS = "__"
 """What the variable that a program names after a host function ends with inside the sandbox."""
+
+_MODULES = (
+    "re",
+    "json",
+    "math",
+    "datetime",
+    "collections",
+    "itertools",
+    "functools",
+    "statistics",
+    "random",
+    "string",
+)
+READY = {
+    **{name: f"import {name}" for name in _MODULES},
+    **dict.fromkeys(("Counter", "defaultdict", "deque"), "from collections import {}"),
+    **dict.fromkeys(("timedelta", "date"), "from datetime import {}"),
+}
+"""How each name that needs no import is brought in."""
+
+_DATETIME_PARTS = frozenset(
+    ("datetime", "date", "time", "timedelta", "timezone", "UTC", "MINYEAR", "MAXYEAR")
+)
 
 _BY_NAME = {"getattr": 1, "setattr": 1, "delattr": 1, "hasattr": 1, "attrgetter": 0, "methodcaller": 0}
 """Functions that take the name of an attribute, and the place of that argument."""
@@ -195,6 +218,33 @@ class _Variables(ast.NodeVisitor):
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = _scope
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _scope
+
+
+def ready_imports(tree: ast.Module, taken: Set[str]) -> dict[str, str]:
+    """The names that a program uses without having bound them, each with the import that provides it.
+
+    ``datetime`` is the module where the program takes ``datetime.timedelta`` and the like from it, else the class.
+
+    Args:
+        taken: names that this or an earlier program of the session may have bound.
+    """
+    used = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id in READY and isinstance(node.ctx, ast.Load)
+    }
+    wanted = {name: READY[name].format(name) for name in sorted(used - taken)}
+    if "datetime" in wanted:
+        parts = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "datetime"
+        }
+        if not parts & _DATETIME_PARTS:
+            wanted["datetime"] = "from datetime import datetime"
+    return wanted
 
 
 def reaches_inside(tree: ast.AST) -> bool:

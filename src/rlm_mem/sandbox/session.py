@@ -18,11 +18,10 @@ from rlm_mem.sandbox.dispatch import Dispatcher
 from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed, open_engine
 from rlm_mem.sandbox.final import Finished, check_cited, final_refused, read_final
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
-from rlm_mem.sandbox.names import names_of, variable_name, with_own_variables
+from rlm_mem.sandbox.names import names_of, ready_imports, variable_name, with_own_variables
 from rlm_mem.sandbox.pages import Pages
 from rlm_mem.sandbox.parsing import syntax_tree
 from rlm_mem.sandbox.policy import check_program
-from rlm_mem.sandbox.ready import ready_imports
 from rlm_mem.sandbox.reference import described, help_text
 from rlm_mem.sandbox.steps import Final, StepOutput, Variable, bounded_error
 from rlm_mem.sandbox.stopping import Calls, stop_of_context
