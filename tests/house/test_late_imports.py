@@ -120,7 +120,6 @@ SMALL = {
     "rlm_mem.store.local.postings_state": "store.local.namespace_postings",
     "rlm_mem.store.postgres.files": "store.postgres.backend",
     "rlm_mem.store.postgres.integrity": "store.postgres.backend",
-    "rlm_mem.store.postgres.mending": "store.postgres.backend",
     "rlm_mem.store.postgres.rebuild": "store.postgres.backend",
     "rlm_mem.text.segments": "text.analysis",
     "rlm_mem.text.tokens": "store.core.drafts store.core.integrity store.local.prepare",

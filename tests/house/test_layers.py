@@ -46,7 +46,6 @@ CIRCLES: dict[str, tuple[str, ...]] = {
         "store.postgres.backup",
         "store.postgres.files",
         "store.postgres.integrity",
-        "store.postgres.mending",
         "store.postgres.vacuum",
     ),
     "store.postgres.rows": ("store.postgres.terms",),

@@ -423,7 +423,7 @@ class PostgresBackend:
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
         """Bring back the newest version of a damaged text, or remove rows that belong to no chunk."""
-        from rlm_mem.store.postgres.mending import mend_rows
+        from rlm_mem.store.postgres.integrity import mend_rows
 
         return mend_rows(store, self, finding)
 

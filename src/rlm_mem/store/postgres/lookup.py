@@ -10,20 +10,28 @@ from __future__ import annotations
 from collections.abc import Collection as Several
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rlm_mem.chunk import format_time
 from rlm_mem.store.core.arrays import union
 from rlm_mem.store.core.best_match import Collection, Scorer, best, scorers, top
-from rlm_mem.store.core.lookup import ChunkRows, CorpusStatistics, Filters, Neighbourhood, has_surrogate
+from rlm_mem.store.core.lookup import (
+    ChunkRows,
+    CorpusStatistics,
+    Filters,
+    Neighbourhood,
+    has_surrogate,
+    time_range,
+)
 from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
-from rlm_mem.store.postgres.filtering import conditions
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.term_lists import PostgresTermPostings, Rows, TermLists
-from rlm_mem.store.postgres.texts import shown, stored
+from rlm_mem.store.postgres.texts import is_storable, shown, stored
 
 __all__ = ["PostgresSource", "SpeakerCache"]
 
@@ -225,7 +233,7 @@ class PostgresSource:
         self, collection: Collection, order: list[Scorer[PostgresTermPostings]], limit: int, filters: Filters
     ) -> tuple[Ints, Floats] | None:
         """The best that pass, out of more than are wanted; None where too few of these pass to know them all."""
-        sql, values = conditions(self._ns, filters)
+        sql, values = _conditions(self._ns, filters)
         wanted = limit * _SPARE if sql else limit
         while wanted <= _MOST_TRIED:
             docs, scores = best(collection, order, wanted)
@@ -278,7 +286,7 @@ class PostgresSource:
 
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
         """See `CandidateSource.accepts`."""
-        sql, values = conditions(self._ns, filters)
+        sql, values = _conditions(self._ns, filters)
         accepted = np.ones(len(docs), np.bool_)
         if not len(docs) or not (sql or filters.speaker is not None):
             return accepted
@@ -366,7 +374,7 @@ class PostgresSource:
     def _few(self, filters: Filters) -> Bools | None:
         """Mask over the documents that pass; None where nothing restricts, or very many pass or seem to."""
         if filters not in self._masks:
-            sql, values = conditions(self._ns, filters)
+            sql, values = _conditions(self._ns, filters)
             mask = None
             if sql and (filters.speaker is not None or _is_indexed(filters)):
                 docs = self._docs(sql, values, _FEW + 1)
@@ -381,7 +389,7 @@ class PostgresSource:
 
     def _mask(self, filters: Filters) -> Bools:
         """Mask over the documents that pass, however many."""
-        mask = self._masked(self._docs(*conditions(self._ns, filters), None))
+        mask = self._masked(self._docs(*_conditions(self._ns, filters), None))
         self._masks[filters] = mask
         return mask
 
@@ -400,7 +408,7 @@ class PostgresSource:
         return _of_array(found[0][0])
 
     def _listed(self, sql: str, values: tuple[object, ...], filters: Filters, order: str, limit: int) -> Ints:
-        more, given = conditions(self._ns, filters)
+        more, given = _conditions(self._ns, filters)
         if filters.speaker is not None:
             more += " AND c.doc = ANY(%s::int4[])"
             given = (*given, self._spoken(filters.speaker).tolist())
@@ -431,3 +439,61 @@ def _of_array(sent: bytes | None) -> Ints:
     if sent is None:
         return _NONE
     return np.frombuffer(sent, ">i4")[6::2].astype(np.int64)
+
+
+# --- filters as conditions --------------------------------------------------------------------------------
+
+_EARLIEST, _LATEST = "0000", "9999-12-31T23:59:59.999999Z"
+
+
+def _conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
+    """`AND …` for everything but the speaker, and its values; empty when nothing restricts.
+
+    Raises:
+        InvalidQuery: a time is neither `YYYY-MM-DD` nor ISO 8601.
+    """
+    where: list[str] = []
+    values: list[object] = []
+
+    def also(condition: str, *given: object) -> None:
+        where.append(condition)
+        values.extend(given)
+
+    if filters.valid_at is not None:
+        # What says nothing about its validity holds from when it happened.
+        text = _time_text(filters.valid_at)
+        also(
+            "(c.valid_from <= %s OR (c.valid_from IS NULL AND c.at <= %s)) AND (c.valid_to > %s OR c.valid_to IS NULL)",
+            text, filters.valid_at, text,
+        )  # fmt: skip
+    first, last = time_range(filters.start, filters.end)
+    if first != float("-inf"):
+        also("c.at >= %s", float(first))
+    if last != float("inf"):
+        also("c.at < %s", float(last))
+    if filters.chunk_type is not None:
+        wanted = (filters.chunk_type,) if isinstance(filters.chunk_type, str) else filters.chunk_type
+        also("c.type = ANY(%s::text[])", _storable(wanted))
+    if filters.conversation_id is not None:
+        also(
+            "c.conversation = (SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = ANY(%s))",
+            ns, _storable((filters.conversation_id,)),
+        )  # fmt: skip
+    tagged = "c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = ANY(%s::text[]))"
+    for tag in filters.tags_all:
+        also(tagged, ns, _storable((tag,)))
+    if filters.tags_any:
+        also(tagged, ns, _storable(filters.tags_any))
+    return "".join(f" AND {condition}" for condition in where), tuple(values)
+
+
+def _storable(texts: tuple[str, ...]) -> list[str]:
+    return [text for text in texts if is_storable(text)]
+
+
+def _time_text(seconds: float) -> str:
+    """Epoch seconds as times are stored; what lies outside of the calendar is before or after everything."""
+    try:
+        return format_time(datetime.fromtimestamp(seconds, UTC))
+    except (OverflowError, ValueError, OSError):
+        return _EARLIEST if seconds < 0 else _LATEST

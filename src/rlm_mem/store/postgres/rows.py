@@ -12,7 +12,6 @@ from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError
 from rlm_mem.store.core.rows import ACTIVE, ChunkRow, IndexEntry, entry_of, repeated_prefix
 from rlm_mem.store.postgres.collected import CHUNK_COLUMNS, COLLECT, Collected, touching
-from rlm_mem.store.postgres.head import Head
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.read_counts import Reads
@@ -48,6 +47,49 @@ class VersionRecord:
     length: int
     segment_count: int
     segments: bytes
+
+
+_HEAD = (
+    "name", "state", "moved_to", "next_doc", "next_term", "next_conversation", "analysis", "modified",
+    "segments", "length", "conversations", "loose",
+)  # fmt: skip
+_COUNTERS = (
+    "next_doc", "next_term", "next_conversation", "analysis", "modified", "segments", "length",
+    "conversations", "loose",
+)  # fmt: skip
+
+
+@dataclass
+class Head:
+    """The row of a namespace while its lock is held: counters and figures, written back with the changes."""
+
+    ns: int
+    name: str
+    state: str
+    moved_to: str | None
+    next_doc: int
+    next_term: int
+    next_conversation: int
+    analysis: str
+    modified: int
+    segments: int
+    length: int
+    conversations: int
+    loose: int
+
+    @staticmethod
+    def columns() -> str:
+        """What to select, in order."""
+        return ", ".join(_HEAD)
+
+    def counters(self) -> tuple[Any, ...]:
+        """What ``write`` writes, to see whether anything changed."""
+        return tuple(getattr(self, name) for name in _COUNTERS)
+
+    def write(self) -> tuple[str, tuple[Any, ...]]:
+        """The statement that writes it back."""
+        columns = ", ".join(f"{name} = %s" for name in _COUNTERS)
+        return f"UPDATE rlm_mem.namespaces SET {columns} WHERE ns = %s", (*self.counters(), self.ns)
 
 
 class PostgresRowWriter:
