@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 DEPTH = 60  # texts that a peer returns
@@ -57,6 +58,26 @@ class Bm25s:
 
     def rank(self, question: str) -> list[int]:
         found, scores = self._index.retrieve(self._tokens([question]), k=self._depth, show_progress=False)
+        return [int(n) for n, score in zip(found[0], scores[0], strict=True) if score > 0]
+
+
+class Bm25sPairs:
+    """The bm25s library over pairs of characters and words in Latin letters, for scripts without spaces."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        import bm25s
+
+        self._index = bm25s.BM25()
+        self._index.index([self._tokens(text) for text in texts], show_progress=False)
+        self._depth = min(DEPTH, len(texts))
+
+    @staticmethod
+    def _tokens(text: str) -> list[str]:
+        pairs = [first + second for first, second in pairwise(text)]
+        return [*pairs, *re.findall(r"[a-z0-9]+", text.lower())]
+
+    def rank(self, question: str) -> list[int]:
+        found, scores = self._index.retrieve([self._tokens(question)], k=self._depth, show_progress=False)
         return [int(n) for n, score in zip(found[0], scores[0], strict=True) if score > 0]
 
 

@@ -344,6 +344,7 @@ class Memory:
         as_of: str | datetime | None = None,
         explain: bool = False,
         max_tokens: int | None = None,
+        neighbours: int = 0,
     ) -> list[Hit]:
         """Rank memories against words, deterministically and without a model.
 
@@ -353,13 +354,21 @@ class Memory:
             by: ``chunk``, ``segment`` (the sentence or turn) or ``conversation``.
             as_of: rank as things held at that time.
             explain: give each hit the parts of its score.
-            max_tokens: of all snippets together: the best hits that fit, of the last of them its beginning.
+            max_tokens: of all snippets and neighbours together: the best hits that fit, of the last of them its
+                beginning.
+            neighbours: turns or sentences on each side that each hit carries along (`Hit.neighbours`), 0 to 10.
         """
-        found = search(self.store, query, limit=limit, filters=filters, by=by, as_of=as_of, explain=explain)
-        if max_tokens is None:
-            return found
-        texts = texts_within([hit.snippet for hit in found], max_tokens)
-        return [replace(hit, snippet=text) for hit, text in zip(found, texts, strict=False)]
+        found = search(
+            self.store,
+            query,
+            limit=limit,
+            filters=filters,
+            by=by,
+            as_of=as_of,
+            explain=explain,
+            neighbours=neighbours,
+        )
+        return found if max_tokens is None else _within(found, max_tokens)
 
     # --- single memories -------------------------------------------------------------------------------
 
@@ -607,3 +616,20 @@ class Memory:
     ) -> Iterator[Event]:
         """The audit log of this namespace, the oldest first; ``limit`` keeps the newest ones."""
         return (Event.of(line) for line in self.store.events(since, op, chunk_id, limit))
+
+
+def _within(hits: list[Hit], max_tokens: int) -> list[Hit]:
+    """The first hits whose snippets and neighbours together have at most `max_tokens` tokens."""
+    left = texts_within(
+        [text for hit in hits for text in (hit.snippet, *(one.text for one in hit.neighbours))], max_tokens
+    )
+    kept = []
+    for hit in hits:
+        mine, left = left[: 1 + len(hit.neighbours)], left[1 + len(hit.neighbours) :]
+        if not mine:
+            break
+        beside = zip(hit.neighbours, mine[1:], strict=False)
+        kept.append(
+            replace(hit, snippet=mine[0], neighbours=tuple(replace(one, text=text) for one, text in beside))
+        )
+    return kept

@@ -16,6 +16,7 @@ from rlm_mem.search.query import (
     WORD,
     analyse_query,
     question_kind,
+    rarest,
     with_related,
 )
 from rlm_mem.search.spelling import one_edit, repaired
@@ -103,9 +104,41 @@ def test_one_edit_covers_deletion_exchange_replacement_and_insertion() -> None:
 
 def test_a_very_long_question_is_cut_to_a_bounded_number_of_terms() -> None:
     text = " ".join(f"wordnumber{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(600))
-    query = with_related(analyse_query(text * 50, ENGLISH), ENGLISH)
+    query = rarest(analyse_query(text * 50, ENGLISH), lambda terms: dict.fromkeys(terms, 1))
+    query = with_related(query, ENGLISH)
     assert len([role for role in query.roles if role == WORD]) <= MAX_TERMS
     assert len(query.terms) <= MAX_TERMS + MAX_ALTERNATIVES
+
+
+def test_of_a_long_question_the_words_that_the_store_has_least_of_are_kept() -> None:
+    common = [f"verylongandcommonword{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(MAX_TERMS)]
+    query = rarest(
+        analyse_query(" ".join([*common, "unknownword", "zinc"]), ENGLISH),
+        lambda terms: {term: 2 if term == "zinc" else 50 for term in terms if term != "unknownword"},
+    )
+    assert "zinc" in query.terms
+    assert len(query.terms) == MAX_TERMS
+
+
+def test_everyday_words_weigh_less_than_others_and_in_full_where_there_is_nothing_else() -> None:
+    mixed = analyse_query("Which tea do you like?", ENGLISH)
+    worth = dict(zip(mixed.terms, mixed.weights, strict=True))
+    assert 0 < worth["like"] < worth["tea"] == 1
+    alone = analyse_query("What do I like?", ENGLISH)
+    assert (alone.terms, alone.weights) == (("like",), (1.0,))
+
+
+def test_an_everyday_word_that_is_written_as_a_name_counts_in_full() -> None:
+    query = analyse_query("When did May and Will buy the mill?", ENGLISH)
+    worth = dict(zip(query.terms, query.weights, strict=True))
+    assert worth["may"] == worth["will"] == worth["mill"] == 1
+
+
+def test_a_han_character_counts_beside_the_pairs_that_it_is_in() -> None:
+    query = analyse_query("猫吃什么", ENGLISH)
+    worth = dict(zip(query.terms, query.weights, strict=True))
+    assert 0 < worth["猫"] < worth["猫吃"]
+    assert analyse_query("猫", ENGLISH).weights == (1.0,)
 
 
 @given(st.text(st.characters(), max_size=200))

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem.errors import InvalidQuery
 from rlm_mem.search import Hit, search
-from rlm_mem.search.features import names
-from rlm_mem.search.ranking import WEIGHTS
+from rlm_mem.search.features import differs_in_talk, names
+from rlm_mem.search.ranking import TALK, WEIGHTS
 from rlm_mem.search.snippets import explain
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -94,7 +95,7 @@ def test_parts_are_named_signals_and_add_up_to_the_score(store: ChunkStore) -> N
 def test_what_no_longer_holds_comes_after_what_does(store: ChunkStore) -> None:
     old = store.create_chunk("The service listens on port 8080.", "fact", valid_to="2023-01-01T00:00:00Z")
     new = store.create_chunk("The service now listens on port 9090 for good.", "fact")
-    hits = search(store, "Which port does the service listen on?", filters={"include_superseded": True})
+    hits = search(store, "Which port does the service listen on?")
     assert [hit.chunk_id for hit in hits] == [new.id, old.id]
 
 
@@ -119,6 +120,97 @@ def test_texts_of_other_scripts_are_found_by_part(store: ChunkStore) -> None:
 
 def test_every_learned_weight_belongs_to_a_signal() -> None:
     assert set(WEIGHTS) == set(names())
+    assert set(TALK) == {name for name in names() if differs_in_talk(name)}
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("What do I like?", "I like hiking."),
+        ("what do I need", "I need a new saddle for the mare."),
+        ("Who is Will?", "Will repairs clocks in Ghent."),
+        ("two", "There were two herons on the pond."),
+        ("What did May say?", "May: The ferry was late."),
+    ],
+)
+def test_everyday_words_and_names_like_them_are_found(store: ChunkStore, question: str, wanted: str) -> None:
+    for text in (
+        "I like hiking.", "I need a new saddle for the mare.", "Will repairs clocks in Ghent.",
+        "There were two herons on the pond.", "May: The ferry was late.", "The oven is being cleaned.",
+    ):  # fmt: skip
+        store.create_chunk(text, "note")
+    assert first(store, question).snippet == wanted
+
+
+def test_a_single_han_character_is_found_within_a_sentence(store: ChunkStore) -> None:
+    cat = store.create_chunk("我家的猫喜欢吃鱼。", "note").id
+    store.create_chunk("昨天北京下了大雨。", "note")
+    assert [hit.chunk_id for hit in search(store, "猫")] == [cat]
+
+
+def test_a_question_that_names_a_known_person_finds_what_they_say_though_no_other_word_is_known(
+    store: ChunkStore,
+) -> None:
+    said = talk(store, "c1", "2024-05-01", "Nate: The kettle is on.", "Joanna: Lovely.")
+    store.create_chunk("The oven is being cleaned.", "note")
+    hits = search(store, "What nickname does Nate use for Joanna?")
+    assert sorted(hit.chunk_id for hit in hits) == sorted(said)
+
+
+def test_headings_title_and_path_are_found_with_what_stands_below_them(store: ChunkStore) -> None:
+    text = "# functools\n\n## lru_cache\n\nThe default maxsize is 128.\n\n# heapq\n\nThe default maxsize is none.\n"
+    store.create_chunk(text, "note")
+    hit = search(store, "default maxsize of functools.lru_cache", by="segment")[0]
+    assert hit.snippet == "The default maxsize is 128."
+    for name, provenance in (
+        ("zephyr", {"headings": ["Settings", "zephyr"]}),
+        ("mistral", {"title": "The mistral handbook"}),
+        ("sirocco", {"path": "docs/sirocco.md"}),
+    ):
+        store.create_chunk(f"The port is {len(name)}000 plus nothing.", "note", provenance=provenance)
+        assert first(store, f"port of {name}").snippet.startswith(f"The port is {len(name)}000")
+
+
+def test_a_question_counts_less_among_friends_than_from_somebody_who_only_asks(store: ChunkStore) -> None:
+    for number in range(6):
+        talk(
+            store, f"c{number}", "2024-05-01",
+            f"User: How do I prune apple tree number {number}?",
+            f"Assistant: Cut dead wood first, then thin the crown of tree {number}. " * 12,
+        )  # fmt: skip
+    asked = first(store, "How do I prune the apple tree?").parts or {}
+    assert asked["is_question"] + asked["asks_as_usual"] > -0.1
+
+
+def test_neighbours_are_the_turns_beside_a_hit_across_chunks(store: ChunkStore) -> None:
+    ids = talk(
+        store, "c1", "2024-05-01", "Ann: Hello.", "Bob: Any news?", "Ann: We moved to Oslo.", "Bob: Great."
+    )
+    hit = search(store, "Who moved to Oslo?", limit=1, neighbours=2)[0]
+    assert hit.chunk_id == ids[2]
+    assert [(one.offset, one.chunk_id, one.text, one.author) for one in hit.neighbours] == [
+        (-2, ids[0], "Ann: Hello.", "Ann"),
+        (-1, ids[1], "Bob: Any news?", "Bob"),
+        (1, ids[3], "Bob: Great.", "Bob"),
+    ]
+    assert search(store, "Who moved to Oslo?", limit=1)[0].neighbours == ()
+    for wrong in (-1, 11, True, "2"):
+        with pytest.raises(InvalidQuery, match="neighbours is"):
+            search(store, "Oslo", neighbours=wrong)  # type: ignore[arg-type]
+
+
+def test_neighbours_within_a_chunk_are_beside_the_segment_or_beside_the_whole_chunk(
+    store: ChunkStore,
+) -> None:
+    content = "Ann: Hello.\nBob: Any news?\nAnn: We moved to Oslo.\nBob: Great."
+    store.create_chunk(content, "note", conversation_id="c1", occurred_at="2024-05-01T10:00:00Z")
+    store.create_chunk("Bob: See you.", "note", conversation_id="c1", occurred_at="2024-05-01T11:00:00Z")
+    of_turn = search(store, "Who moved to Oslo?", limit=1, by="segment", neighbours=2)[0]
+    assert [one.text for one in of_turn.neighbours] == [
+        "Ann: Hello.", "Bob: Any news?", "Bob: Great.", "Bob: See you."
+    ]  # fmt: skip
+    of_chunk = search(store, "Who moved to Oslo?", limit=1, neighbours=2)[0]
+    assert [one.text for one in of_chunk.neighbours] == ["Bob: See you."]
 
 
 def test_before_an_event_prefers_what_was_said_before_it(store: ChunkStore) -> None:

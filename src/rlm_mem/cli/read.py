@@ -44,6 +44,16 @@ def search(
         typer.Option("--by", metavar="UNIT", help="chunk, segment (a turn or a sentence) or conversation."),
     ] = "chunk",
     explain: Annotated[bool, options.flag("--explain", help="Show the parts of each score.")] = False,
+    neighbours: Annotated[
+        int,
+        typer.Option(
+            "--neighbours",
+            metavar="N",
+            min=0,
+            max=10,
+            help="Show N turns or sentences on each side of a hit.",
+        ),
+    ] = 0,
     with_tags: options.WithTags = None,
     any_tags: options.WithAnyTag = None,
     kind: options.OfType = None,
@@ -79,7 +89,9 @@ def search(
     named = {name: value for name, value in given.items() if value is not None}
     with call.open() as memory:
         filters = rlm_mem.Filters(**named) if named else None
-        hits = memory.search(" ".join(query), limit=limit, filters=filters, by=by, explain=explain)
+        hits = memory.search(
+            " ".join(query), limit=limit, filters=filters, by=by, explain=explain, neighbours=neighbours
+        )
     if call.json:
         print_json(hits)
         return
@@ -91,7 +103,13 @@ def search(
         head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
         console.print(head, no_wrap=True, overflow="ellipsis")
+        for one in hit.neighbours:
+            if one.offset < 0:
+                console.print(indented(one_line(one.text, 2000), 10, "dim"))
         console.print(indented(one_line(hit.snippet, 2000), 8))
+        for one in hit.neighbours:
+            if one.offset > 0:
+                console.print(indented(one_line(one.text, 2000), 10, "dim"))
         if hit.parts:
             strongest = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
             named_parts = "  ".join(

@@ -25,6 +25,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.drafts import given_fields
 from rlm_mem.telemetry import ObservedOperation, count, observed
 from rlm_mem.text.secrets import Screened, SecretsFound, screen, screen_data
+from rlm_mem.text.segments import headings_at
 
 __all__ = ["Progress", "RememberOperation", "RememberResult", "When", "remember"]
 
@@ -151,18 +152,19 @@ def remember(
         overlap_tokens=sizes.overlap_tokens,
     )
     pieces = engine.chunk(screened.text)
+    above = headings_at(screened.text, [piece.start + piece.overlap for piece in pieces])
     linker = AutoLinker(store, sizes)
     chunk_ids: list[str] = []
     new: list[Chunk] = []
     known: list[str] = []
     with store.batch():
-        for piece in pieces:
+        for piece, headings in zip(pieces, above, strict=True):
             if spoken_at is not None:
                 said_at = spoken_at(screened.original(piece.start + piece.overlap))
                 fields["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
             same = store.find_same(piece.content, fields.get("conversation_id"))
             if same is None:
-                new.append(_stored(store, linker, piece, len(pieces), fields, extra))
+                new.append(_stored(store, linker, piece, len(pieces), headings, fields, extra))
                 chunk_ids.append(new[-1].id)
             else:
                 known.append(same)
@@ -209,6 +211,7 @@ def _stored(
     linker: AutoLinker,
     piece: ChunkResult,
     parts: int,
+    headings: list[str],
     fields: Mapping[str, Any],
     extra: Mapping[str, Any],
 ) -> Chunk:
@@ -216,6 +219,8 @@ def _stored(
     provenance = {**fields.get("provenance", {}), "span": [piece.start, piece.end]}
     if piece.overlap:
         provenance["overlap"] = piece.overlap
+    if headings:
+        provenance["headings"] = headings
     if parts > 1:
         provenance["part"], provenance["parts"] = piece.index + 1, parts
     own = {"type": piece.type, **fields, "tokens": piece.tokens, "provenance": provenance}

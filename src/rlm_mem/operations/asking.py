@@ -93,6 +93,21 @@ class SearchRequest(Bounded, kw_only=True):
     ] = "chunk"
     as_of: Annotated[Time, Meta(description="Rank as things held at that time.")] | None = None
     explain: Annotated[bool, Meta(description="Give each hit the parts of its score.")] = False
+    neighbours: Annotated[
+        int, Meta(ge=0, le=10, description="Turns or sentences on each side that each hit carries along.")
+    ] = 0
+
+
+class NeighbourOut(Struct):
+    """A turn or sentence beside a hit: `offset` -1 is the one before it, 1 the one after it."""
+
+    offset: int
+    chunk_id: str
+    text: str
+    start: int
+    end: int
+    author: str | None
+    at: str
 
 
 class HitOut(Struct):
@@ -110,6 +125,7 @@ class HitOut(Struct):
     tags: list[str]
     author: str | None
     parts: dict[str, float] | None
+    neighbours: list[NeighbourOut]
 
 
 class Hits(MayBeCut):
@@ -262,6 +278,7 @@ def _search(context: Context, request: SearchRequest) -> Hits:
         by=request.by,
         as_of=request.as_of,
         explain=request.explain,
+        neighbours=request.neighbours,
     )
     return Hits(_outcome(found), [_hit(hit) for hit in found])
 
@@ -275,6 +292,10 @@ def _hit(hit: Hit) -> HitOut:
     return HitOut(
         hit.chunk_id, float(hit.score), hit.snippet, int(hit.start), int(hit.end), int(hit.segment_no),
         hit.conversation_id, hit.at, hit.type, list(hit.tags), hit.author, parts,
+        [
+            NeighbourOut(one.offset, one.chunk_id, one.text, one.start, one.end, one.author, one.at)
+            for one in hit.neighbours
+        ],
     )  # fmt: skip
 
 

@@ -12,9 +12,11 @@ from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.errors import InputError, InvalidQuery
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.telemetry import observed
+from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.search.neighbours import Neighbour
     from rlm_mem.search.query import Query
     from rlm_mem.search.ranked import Ranked
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -44,6 +46,8 @@ class Hit:
         type, tags: as in the chunk.
         author: who says the segment, None where the text does not tell.
         parts: with `explain`, what each signal added to the segment's score.
+        neighbours: with `neighbours`, the turns or sentences beside it in its conversation, in reading order: beside
+            the segment where hits are segments, else beside the chunk.
     """
 
     chunk_id: str
@@ -58,6 +62,7 @@ class Hit:
     tags: tuple[str, ...]
     author: str | None
     parts: dict[str, float] | None = None
+    neighbours: tuple[Neighbour, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"
@@ -73,6 +78,7 @@ def search(
     by: str = "chunk",
     as_of: str | datetime | None = None,
     explain: bool = False,
+    neighbours: int = 0,
 ) -> list[Hit]:
     """Find what answers a question, best first. Reads no more chunk files than it returns hits, and writes none.
 
@@ -87,11 +93,14 @@ def search(
         as_of: what held at this time: nothing that happened later, nothing outside its validity. Relative dates in
             the question ("last week") are counted from it too. None: now, what was superseded below its successor.
         explain: also say what each signal added.
+        neighbours: turns or sentences on each side that each hit carries along, 0 to 10. A quarter of what a search
+            misses stands within two turns of a hit. Their chunks are read as well.
 
     Raises:
         InvalidQuery: an argument of the wrong type or out of range.
     """
     _check(query, limit, by)
+    _check_neighbours(neighbours)
     wanted = _filters(filters)
     now = store.clock() if as_of is None else _moment(as_of)
     if as_of is not None:
@@ -106,7 +115,7 @@ def search(
             _hits(store, question, _ranked(store, source, question, wanted, limit, by), limit, explain)
         )
 
-    return store.backend.retried(found)
+    return _with_neighbours(store, store.backend.retried(found), by, neighbours)
 
 
 def excerpts(
@@ -117,7 +126,6 @@ def excerpts(
     A stretch is one line of at most ``longest`` characters.
     """
     from rlm_mem.search.snippets import snippet
-    from rlm_mem.text.analysis import get_analyser
 
     if not chunks:
         return {}
@@ -163,9 +171,8 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
         InvalidQuery: an argument of the wrong type or out of range.
     """
     from rlm_mem.search.candidates import gather
-    from rlm_mem.search.query import analyse_query, with_authors
+    from rlm_mem.search.query import analyse_query, rarest, with_authors
     from rlm_mem.search.ranked import ranked
-    from rlm_mem.text.analysis import get_analyser
 
     _check(query, limit, "chunk")
     if not query.strip():
@@ -174,7 +181,7 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
 
     def found() -> list[str]:
         source = store.candidate_source()
-        wanted = with_authors(words, source.authors())
+        wanted = with_authors(rarest(words, source.term_counts), source.authors())
         candidates = gather(source, wanted, Filters(), max(store.config.search.candidates, 2 * limit))
         return [
             result.chunk_id for result in islice(ranked(wanted, candidates, "chunk", with_word=True), limit)
@@ -185,12 +192,12 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
 
 def question_for(source: CandidateSource, query: str, language: str, now: datetime | None) -> Query:
     """Analyse a question for the store behind `source`: who speaks there tells names from words."""
-    from rlm_mem.search.query import analyse_query, with_related
+    from rlm_mem.search.query import analyse_query, rarest, with_related
     from rlm_mem.search.spelling import repaired
-    from rlm_mem.text.analysis import get_analyser
 
     analyser = get_analyser(language)
     question = analyse_query(query, analyser, now=now, known_authors=source.authors())
+    question = rarest(question, source.term_counts)
     return with_related(repaired(question, analyser, source.term_counts), analyser)
 
 
@@ -198,17 +205,25 @@ def _ranked(
     store: ChunkStore, source: CandidateSource, question: Query, filters: Filters, limit: int, by: str
 ) -> Iterator[Ranked]:
     from rlm_mem.search.candidates import gather
+    from rlm_mem.search.query import by_names
     from rlm_mem.search.ranked import ranked
 
     wanted = max(store.config.search.candidates, 2 * limit)
-    return ranked(question, gather(source, question, filters, wanted), by)
+    found = ranked(question, gather(source, question, filters, wanted), by)
+    first = next(found, None)
+    if first is not None:
+        yield first
+        yield from found
+    elif question.authors:
+        # None of its words is known: what the people say whom it names, or what is said of them, is all there is.
+        named = by_names(question, get_analyser(store.config.search.language))
+        yield from ranked(named, gather(source, named, filters, wanted), by)
 
 
 def _hits(
     store: ChunkStore, question: Query, results: Iterator[Ranked], limit: int, explain: bool
 ) -> Iterator[Hit]:
     """Read the chunks behind the best results; one whose file is gone or damaged gives way to the next."""
-    from rlm_mem.text.analysis import get_analyser
 
     analyser = get_analyser(store.config.search.language)
     found = 0
@@ -241,6 +256,22 @@ def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, expl
         author=result.author,
         parts=result.parts if explain else None,
     )
+
+
+def _with_neighbours(store: ChunkStore, hits: list[Hit], by: str, count: int) -> list[Hit]:
+    if not count or not hits:
+        return hits
+    from rlm_mem.search.neighbours import neighbours_of
+
+    chunks = store.get_many(list(dict.fromkeys(hit.chunk_id for hit in hits)), track=False)
+    there = [hit for hit in hits if hit.chunk_id in chunks]
+    stretches = []
+    for hit in there:
+        chunk = chunks[hit.chunk_id]
+        start, end = (hit.start, hit.end) if by == "segment" else (0, len(chunk.content))
+        stretches.append((chunk, start, end))
+    beside = neighbours_of(store, stretches, count)
+    return [replace(hit, neighbours=found) for hit, found in zip(there, beside, strict=True)]
 
 
 def _newest(store: ChunkStore, source: CandidateSource, filters: Filters, limit: int) -> list[Hit]:
@@ -289,6 +320,19 @@ def _check(query: object, limit: object, by: object) -> None:
     if by not in _BY:
         raise InvalidQuery(
             f"by is {by!r}; it must be one of: {', '.join(_BY)}.", hint="Leave it out for chunks."
+        )
+
+
+def _check_neighbours(count: object) -> None:
+    from rlm_mem.search.neighbours import MAX_NEIGHBOURS
+
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise InvalidQuery(
+            f"neighbours is a whole number, not {type(count).__name__}", hint="pass neighbours=2"
+        )
+    if not 0 <= count <= MAX_NEIGHBOURS:
+        raise InvalidQuery(
+            f"neighbours is {count}; it must be 0 to {MAX_NEIGHBOURS}", hint="read the conversation for more"
         )
 
 

@@ -101,6 +101,54 @@ class Scene:
         return weighed(self.tf * (K1 + 1) / (self.tf + self.norm[:, None]), self.mass)
 
     @cached_property
+    def talk(self) -> float:
+        """How much the candidates are talk among equals, 0 to 1.
+
+        0 for texts that nobody is known to say; 1 where nobody says more than half of what is said; near 0 where one
+        says nearly all, as an assistant does.
+        """
+        author = self.candidates.author
+        said = np.bincount(author + 1, self.candidates.length, minlength=2)
+        total = float(said.sum())
+        if total <= 0 or not said[1:].any():
+            return 0.0
+        spoken = float(said[1:].sum())
+        return spoken / total * min(1.0, 2 * (1 - float(said[1:].max()) / spoken))
+
+    @cached_property
+    def whole_tf(self) -> Floats:
+        """Frequency of each word in each chunk."""
+        return self._by_chunk(self.tf)
+
+    @cached_property
+    def whole(self) -> Floats:
+        """BM25 of each chunk."""
+        c = self.candidates
+        df = c.chunk_df[self.words]
+        weights = np.array(self.query.weights, np.float64)[self.words]
+        worth = np.log1p((c.n_chunks - df + 0.5) / (df + 0.5)) * weights * (df > 0)
+        lengths = self._by_chunk(c.length.astype(np.float64)[:, None])[:, 0]
+        norm = SESSION_K1 * (1 - SESSION_B + SESSION_B * lengths / max(c.avg_chunk_length, 1e-9))
+        tf = self.whole_tf
+        return weighed(tf * (SESSION_K1 + 1) / (tf + norm[:, None]), worth)
+
+    @cached_property
+    def asking(self) -> Floats:
+        """Share of the segments of the same author among the candidates that end with a question, 0 to 1."""
+        author = self.candidates.author + 1
+        asked = np.bincount(author, self.flag(analysis.IS_QUESTION))
+        return np.asarray((asked / np.maximum(np.bincount(author), 1))[author], np.float64)
+
+    def _by_chunk(self, values: Floats) -> Floats:
+        """Sums over the segments of each chunk."""
+        owner = self.candidates.chunk_index
+        sums = np.zeros((len(self.candidates.chunk_ids), values.shape[1]))
+        begins = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else owner
+        if len(begins):
+            sums[owner[begins]] = np.add.reduceat(values, begins, axis=0)
+        return sums
+
+    @cached_property
     def nearby(self) -> Floats:
         """How much of each word the neighbours supply, 0 to 1 (segments × words)."""
         supplied = np.zeros_like(self.has)
@@ -134,6 +182,11 @@ class Scene:
     def time_words(self) -> npt.NDArray[np.int64]:
         """How many time expressions each segment holds, up to 3."""
         return (self.candidates.flags >> 1) & 3
+
+    @cached_property
+    def spoken(self) -> Floats:
+        """1 where somebody is known to say the segment, else 0."""
+        return (self.candidates.author >= 0).astype(np.float64)
 
     def flag(self, bit: int) -> Floats:
         """1 where a flag of `text.analysis` is set, else 0."""
@@ -219,6 +272,29 @@ def coverage_nearby(scene: Scene) -> Floats:
     return weighed(best, scene.mass) / max(float(scene.mass.sum()), 1e-9)
 
 
+def whole(scene: Scene) -> Floats:
+    """BM25 of the whole chunk."""
+    return np.asarray(scene.whole[scene.candidates.chunk_index], np.float64)
+
+
+def whole_share(scene: Scene) -> Floats:
+    """The same as a share of the best chunk's among the candidates, 0 to 1."""
+    return whole(scene) / max(float(scene.whole.max(initial=0.0)), 1e-9)
+
+
+def whole_coverage(scene: Scene) -> Floats:
+    """Share of the question's worth that stands in the chunk, 0 to 1."""
+    found = weighed((scene.whole_tf > 0).astype(np.float64), scene.mass)
+    return (found / max(float(scene.mass.sum()), 1e-9))[scene.candidates.chunk_index]
+
+
+def whole_rare(scene: Scene) -> Floats:
+    """The same with the square of each word's worth: the rarest words of the question all but decide."""
+    rare = scene.mass**2
+    found = weighed((scene.whole_tf > 0).astype(np.float64), rare)
+    return np.asarray((found / max(float(rare.sum()), 1e-9))[scene.candidates.chunk_index], np.float64)
+
+
 def related_words(scene: Scene) -> Floats:
     """Members of a class that the question names ("instrument": "violin"), where the word itself is missing."""
     return scene.members
@@ -270,6 +346,19 @@ def is_question(scene: Scene) -> Floats:
     return scene.flag(analysis.IS_QUESTION)
 
 
+def asks_as_usual(scene: Scene) -> Floats:
+    """The segment ends with a question, as those of its author do: by this share of them.
+
+    Among friends a question says little about who asks it; somebody who uses an assistant hardly says anything else.
+    """
+    return scene.flag(analysis.IS_QUESTION) * scene.asking
+
+
+def asks_within_as_usual(scene: Scene) -> Floats:
+    """The segment asks something but does not end with it, and its author asks so often."""
+    return asks_within(scene) * scene.asking
+
+
 def asks_within(scene: Scene) -> Floats:
     """The segment asks something, but does not end with it."""
     return scene.flag(analysis.HAS_QUESTION) * (1 - scene.flag(analysis.IS_QUESTION))
@@ -291,9 +380,9 @@ def after_question(scene: Scene) -> Floats:
 
 
 def opens_conversation(scene: Scene) -> Floats:
-    """Among the first two segments of its conversation, where news is told."""
+    """Said among the first two segments of its conversation, where news is told."""
     multi = scene.candidates.conv_length[scene.candidates.conv] > 2 * scene.candidates.length
-    return np.asarray((scene.candidates.conv_pos < 2) & multi, np.float64)
+    return np.asarray((scene.candidates.conv_pos < 2) & multi, np.float64) * scene.spoken
 
 
 def length(scene: Scene) -> Floats:
@@ -301,9 +390,15 @@ def length(scene: Scene) -> Floats:
     return np.log1p(scene.candidates.length.astype(np.float64))
 
 
+def chunk_length(scene: Scene) -> Floats:
+    """Logarithm of the number of terms of the whole chunk."""
+    lengths = scene._by_chunk(scene.candidates.length.astype(np.float64)[:, None])[:, 0]
+    return np.log1p(lengths)[scene.candidates.chunk_index]
+
+
 def time_told(scene: Scene) -> Floats:
-    """Holds a time expression."""
-    return np.minimum(scene.time_words, 1).astype(np.float64)
+    """Somebody says it and it holds a time expression."""
+    return np.minimum(scene.time_words, 1) * scene.spoken
 
 
 # -- dates in the question ---------------------------------------------------------------------------------------------
@@ -389,13 +484,23 @@ def by_event(scene: Scene) -> Floats:
 
 
 SIGNALS: tuple[Callable[[Scene], Floats], ...] = (
-    own, window, gap, session, coverage, coverage_nearby, related_words, related_nearby,
+    own, window, gap, session, whole, whole_share, coverage, coverage_nearby, whole_coverage,
+    whole_rare, related_words, related_nearby,
     author_named, author_first, named_speaks_of_self, other_says_you, related_by_author,
-    is_question, asks_within, answers, answers_within, after_question, opens_conversation, length, time_told,
+    is_question, asks_as_usual, asks_within, asks_within_as_usual, answers, answers_within, after_question,
+    opens_conversation, length, chunk_length, time_told,
     in_month, exact_day, in_year, just_after, near_date, by_event,
 )  # fmt: skip
 
-#: Cues: what a segment holds (a flag of the index), whatever the question.
+#: Signals whose worth is another one in talk among equals (`Scene.talk`).
+IN_TALK = frozenset({
+    "window", "gap", "session", "coverage_nearby", "related_nearby", "author_named", "author_first",
+    "named_speaks_of_self", "other_says_you", "related_by_author", "is_question", "asks_as_usual", "asks_within",
+    "asks_within_as_usual", "answers", "answers_within", "after_question", "opens_conversation", "length",
+    "chunk_length", "time_told",
+})  # fmt: skip
+
+#: Cues of speech: what a segment that somebody says holds (a flag of the index), whatever the question.
 CUES: dict[str, int] = {
     "place": analysis.PLACE_CUE, "duration": analysis.DURATION, "quotes": analysis.QUOTES,
     "capitals": analysis.CAPITALS, "number": analysis.NUMBER, "first_person": analysis.FIRST_PERSON,
@@ -419,6 +524,11 @@ ASKED: dict[str, tuple[str, ...]] = {
 }
 
 
+def differs_in_talk(name: str) -> bool:
+    """Whether a signal has a weight of its own for talk among equals."""
+    return name in IN_TALK or name.startswith("has_")
+
+
 def names() -> tuple[str, ...]:
     """The names of all features, in the order of `values`."""
     asked = [f"{kind}:{cue}" for kind, cues in ASKED.items() for cue in cues]
@@ -433,7 +543,7 @@ def values(scene: Scene, wanted: frozenset[str] | None = None) -> dict[str, Floa
             found[signal.__name__] = signal(scene)
     for cue, bit in CUES.items():
         if wanted is None or f"has_{cue}" in wanted:
-            found[f"has_{cue}"] = scene.flag(bit)
+            found[f"has_{cue}"] = scene.flag(bit) * scene.spoken
     for cue in ASKED.get(scene.query.kind, ()):
         name = f"{scene.query.kind}:{cue}"
         if wanted is None or name in wanted:

@@ -7,19 +7,21 @@ its first `MAX_CHARACTERS` are read and only its `MAX_TERMS` most telling terms 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
 from rlm_mem.store.core.segments import AUTHOR_PREFIX
-from rlm_mem.text.analysis import Analyser, fold, words
+from rlm_mem.text.analysis import Analyser, fold, is_han, words
 from rlm_mem.text.dates import DateMention, find_dates
 
 #: Characters of a question that are read, and distinct terms that are kept. Longer questions are documents pasted
-#: into the search box; their rarest-looking words (longest first, then earliest) speak for them.
+#: into the search box; the words that are rarest in the store speak for them (see `rarest`).
 MAX_CHARACTERS = 4_000
-MAX_TERMS = 32
+MAX_TERMS = 48
+#: Distinct terms that `rarest` chooses from.
+MOST_READ = 1_000
 
 #: At most this many alternatives (near-spellings, members of classes) are added to the words.
 MAX_ALTERNATIVES = 96
@@ -39,6 +41,10 @@ attend attended express expressed receive received current
 """
 #: Weight of a term that asks rather than tells, relative to 1.
 WEAK = 0.6
+#: The same for an everyday word ("like", "will") that is not written as a name, and for a single Han character beside
+#: the pairs that it is in. Where a question has nothing else they count in full.
+EVERYDAY = 0.25
+SINGLE = 0.3
 
 # The first pattern that matches names the kind. Patterns are tried at the first question word ("… when Tim was young,
 # who helped?" asks who), the particular before the general.
@@ -159,18 +165,21 @@ def analyse_query(
     dates = tuple(find_dates(question, now))
     weights: dict[str, float] = {}
     weak = {analyser.stem(word) for word in _WEAK_WORDS.split()} if analyser.language == "english" else set()
-    for term, start, _ in analyser.located_terms(question):
+    for term, start, end in analyser.located_terms(question, indexed=True):
         if start in used:
             continue
         weight = WEAK if term in weak else 1.0
+        if end - start > 1 == len(term) and is_han(term):
+            weight = SINGLE
+        elif analyser.is_stop(fold(question[start:end])) and not (start and question[start].isupper()):
+            weight = EVERYDAY
         weights[term] = max(weights.get(term, 0.0), weight)
     if not weights and used:  # nothing but names: then the names are what is looked for
         for term in analyser.terms(question):
             weights[term] = 1.0
-    kept = list(weights)
-    if len(kept) > MAX_TERMS:
-        chosen = set(sorted(kept, key=lambda t: (-len(t), kept.index(t)))[:MAX_TERMS])
-        kept = [term for term in kept if term in chosen]
+    most = max(weights.values(), default=1.0)
+    weights = {term: weight / most for term, weight in weights.items()}
+    kept = list(weights)[:MOST_READ]
     return Query(
         text=question,
         terms=tuple(kept),
@@ -222,6 +231,35 @@ def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float
     )
 
 
+def rarest(query: Query, term_counts: Callable[[list[str]], Mapping[str, int]]) -> Query:
+    """`query` with no more than `MAX_TERMS` terms: those of a long one that are in the fewest chunks of the store.
+
+    Of terms that the store lacks a few are kept, since they may be misspelt. `term_counts` gives, for each of some
+    terms that the store holds, the number of chunks with it.
+    """
+    if len(query.terms) <= MAX_TERMS:
+        return query
+    counts = term_counts(list(query.terms))
+    known = sorted(
+        (i for i, t in enumerate(query.terms) if counts.get(t)), key=lambda i: counts[query.terms[i]]
+    )
+    unknown = [i for i, t in enumerate(query.terms) if not counts.get(t)]
+    kept = sorted([*known[:MAX_TERMS], *unknown[: max(0, MAX_TERMS - len(known))]])
+    anchor = query.anchor
+    terms = tuple(query.terms[i] for i in kept)
+    if anchor is not None:
+        named = tuple(term for term in anchor.terms if term in terms)
+        anchor = replace(anchor, terms=named) if named else None
+    return replace(
+        query,
+        terms=terms,
+        weights=tuple(query.weights[i] for i in kept),
+        concepts=tuple(range(len(kept))),
+        roles=(WORD,) * len(kept),
+        anchor=anchor,
+    )
+
+
 def with_related(query: Query, analyser: Analyser) -> Query:
     """Add the members of the everyday classes that the question names ("instrument" → "violin", …)."""
     from rlm_mem.search.relations import related_terms
@@ -250,6 +288,20 @@ def with_authors(query: Query, known_authors: Collection[str]) -> Query:
         weights=query.weights + (1.0,) * len(names),
         concepts=(*query.concepts, *range(first, first + len(names))),
         roles=query.roles + (WORD,) * len(names),
+    )
+
+
+def by_names(query: Query, analyser: Analyser) -> Query:
+    """`query` reduced to the people and agents that it names: as words, and as those who speak."""
+    words_of = dict.fromkeys(term for name in query.authors for term in analyser.indexed_terms(name))
+    terms = (*words_of, *(AUTHOR_PREFIX + name for name in query.authors))
+    return replace(
+        query,
+        terms=terms,
+        weights=(1.0,) * len(terms),
+        concepts=tuple(range(len(terms))),
+        roles=(WORD,) * len(terms),
+        anchor=None,
     )
 
 

@@ -16,80 +16,126 @@ from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Floats, Scene, values
 from rlm_mem.search.query import Query
 
-__all__ = ["WEIGHTS", "Scores", "repetition", "score_chunks", "score_segments"]
+__all__ = ["TALK", "WEIGHTS", "Scores", "repetition", "score_chunks", "score_segments"]
 
-#: What each signal is worth. Learned by `benchmarks/learn_weights.py` (a listwise logistic loss over the marked
-#: evidence of the development conversations, L2 0.02, cues of one kind of question held back); the unit is nats of
-#: odds. The meaning of each is the
-#: docstring of the function of that name in `features`; `has_x` is a cue of the segment, `kind:x` the same cue where
-#: the question asks for that kind of thing.
+#: What each signal is worth, in nats of odds. Learned by `benchmarks/ranking_fit.py` from dialogues, chats with an
+#: assistant, meetings, abstracts, notes and Chinese notes together (a listwise logistic loss over what is marked as
+#: relevant, held to the two plain BM25 scores). The meaning of each is the docstring of the function of that name in
+#: `features`; `has_x` is a cue of the segment, `kind:x` the same cue where the question asks for that kind of thing.
 WEIGHTS: dict[str, float] = {
-    "own": 0.13,
-    "window": 0.12,
-    "gap": 0.06,
-    "session": 0.28,
-    "coverage": 1.92,
-    "coverage_nearby": 1.30,
-    "related_words": 0.28,
-    "related_nearby": 0.22,
-    "author_named": 0.42,
-    "author_first": 0.85,
-    "named_speaks_of_self": 0.37,
-    "other_says_you": -0.35,
-    "related_by_author": 0.16,
-    "is_question": -0.52,
-    "asks_within": -0.20,
-    "answers": 0.09,
-    "answers_within": 0.09,
-    "after_question": 0.12,
-    "opens_conversation": 0.38,
-    "length": 0.20,
-    "time_told": 0.33,
-    "in_month": 2.95,
-    "exact_day": 1.64,
-    "in_year": 2.52,
-    "just_after": 0.42,
-    "near_date": 4.52,
-    "by_event": 0.30,
-    "has_place": 0.21,
-    "has_duration": 0.18,
-    "has_quotes": -0.24,
-    "has_capitals": 0.04,
-    "has_number": 0.07,
-    "has_first_person": 0.14,
-    "has_second_person": -0.16,
+    "own": 0.18,
+    "window": -0.03,
+    "gap": 0.01,
+    "session": 0.02,
+    "whole": 0.08,
+    "whole_share": 0.35,
+    "coverage": 1.42,
+    "coverage_nearby": 1.12,
+    "whole_coverage": 0.05,
+    "whole_rare": 0.28,
+    "related_words": 0.11,
+    "related_nearby": 0.02,
+    "author_named": -0.01,
+    "author_first": 0.04,
+    "named_speaks_of_self": 0.05,
+    "other_says_you": -0.02,
+    "related_by_author": 0.02,
+    "is_question": 0.08,
+    "asks_as_usual": 1.00,
+    "asks_within": 0.18,
+    "asks_within_as_usual": 0.14,
+    "answers": -0.03,
+    "answers_within": -0.03,
+    "after_question": 0.08,
+    "opens_conversation": 0.90,
+    "length": 0.02,
+    "chunk_length": -0.24,
+    "time_told": 0.18,
+    "in_month": 1.94,
+    "exact_day": 2.00,
+    "in_year": 0.20,
+    "just_after": 0.26,
+    "near_date": 1.08,
+    "by_event": 0.55,
+    "has_place": -0.11,
+    "has_duration": -0.03,
+    "has_quotes": 0.37,
+    "has_capitals": 0.16,
+    "has_number": 0.20,
+    "has_first_person": 0.35,
+    "has_second_person": 0.06,
     "has_reason": -0.19,
-    "has_person": 0.08,
-    "has_plan": 0.06,
-    "has_preference": -0.08,
-    "has_feeling": -0.11,
-    "has_attachment": -0.22,
-    "has_opinion": -0.12,
-    "has_negation": 0.03,
-    "when:time": 0.49,
-    "when:plan": 0.19,
-    "when:duration": 0.37,
-    "where:place": 0.98,
-    "where:capitals": 0.57,
-    "how_long:duration": 0.41,
-    "how_long:number": 0.56,
-    "how_long:time": 0.16,
-    "how_many:number": -0.06,
-    "how_many:duration": 0.44,
-    "title:quotes": 1.22,
-    "title:capitals": 0.32,
-    "why:reason": 0.41,
-    "why:opinion": 0.27,
-    "why:feeling": -0.03,
-    "feeling:feeling": 0.04,
-    "feeling:opinion": 0.39,
-    "who:person": 0.37,
-    "who:capitals": 0.15,
-    "opinion:opinion": 0.09,
+    "has_person": -0.07,
+    "has_plan": 0.12,
+    "has_preference": 0.21,
+    "has_feeling": -0.00,
+    "has_attachment": 0.09,
+    "has_opinion": 0.06,
+    "has_negation": 0.17,
+    "when:time": 0.39,
+    "when:plan": 0.13,
+    "when:duration": 0.16,
+    "where:place": 0.66,
+    "where:capitals": 0.49,
+    "how_long:duration": 0.48,
+    "how_long:number": 0.14,
+    "how_long:time": 0.30,
+    "how_many:number": 0.09,
+    "how_many:duration": 0.27,
+    "title:quotes": 0.86,
+    "title:capitals": 0.11,
+    "why:reason": 0.47,
+    "why:opinion": 0.30,
+    "why:feeling": -0.18,
+    "feeling:feeling": 0.06,
+    "feeling:opinion": 0.40,
+    "who:person": 0.17,
+    "who:capitals": 0.17,
+    "opinion:opinion": 0.01,
     "opinion:preference": 0.03,
-    "would:preference": 0.35,
-    "would:plan": 0.40,
-    "would:feeling": 0.09,
+    "would:preference": 0.33,
+    "would:plan": 0.26,
+    "would:feeling": 0.02,
+}
+
+#: What is added to the weight of a signal in talk among equals (times `Scene.talk`).
+TALK: dict[str, float] = {
+    "window": 0.14,
+    "gap": 0.19,
+    "session": 0.26,
+    "coverage_nearby": -1.09,
+    "related_nearby": 0.10,
+    "author_named": 0.01,
+    "author_first": 0.51,
+    "named_speaks_of_self": 0.68,
+    "other_says_you": -0.62,
+    "related_by_author": 0.25,
+    "is_question": -0.58,
+    "asks_as_usual": -0.91,
+    "asks_within": -0.13,
+    "asks_within_as_usual": -1.27,
+    "answers": 0.13,
+    "answers_within": 0.12,
+    "after_question": 0.08,
+    "opens_conversation": -0.19,
+    "length": -0.06,
+    "chunk_length": -0.10,
+    "time_told": 0.15,
+    "has_place": 0.21,
+    "has_duration": 0.32,
+    "has_quotes": -0.51,
+    "has_capitals": -0.01,
+    "has_number": -0.21,
+    "has_first_person": -0.58,
+    "has_second_person": -0.17,
+    "has_reason": 0.17,
+    "has_person": 0.06,
+    "has_plan": -0.09,
+    "has_preference": -0.16,
+    "has_feeling": -0.02,
+    "has_attachment": -0.05,
+    "has_opinion": -0.08,
+    "has_negation": -0.15,
 }
 
 #: Not learned, since no conversation marks them: what no longer holds goes below its successor, and a memory held
@@ -102,9 +148,9 @@ REPEATED = -0.3
 
 #: Chunk score: the segments' scores are divided by this before log-sum-exp and multiplied by it after. Below 1 the
 #: best segment counts nearly alone, above 1 many middling ones can outdo it.
-TEMPERATURE = 1.0
+TEMPERATURE = 0.5
 
-_LEARNED = frozenset(name for name, weight in WEIGHTS.items() if weight)
+_LEARNED = frozenset(name for name in WEIGHTS if WEIGHTS[name] or TALK.get(name))
 #: Signals without any of which a segment is no result at all.
 _EVIDENCE = (
     "own", "window", "related_words", "related_nearby", "in_month", "exact_day", "in_year",
@@ -132,7 +178,11 @@ def score_segments(query: Query, candidates: CandidateSet) -> Scores:
     for name in _EVIDENCE:
         if name in found:
             relevant |= found[name] > 0
-    parts = {name: WEIGHTS[name] * column for name, column in found.items() if column.any()}
+    parts = {
+        name: (WEIGHTS[name] + scene.talk * TALK.get(name, 0.0)) * column
+        for name, column in found.items()
+        if column.any()
+    }
     parts.update(_of_chunks(query, candidates))
     total = np.zeros(scene.size)
     for column in parts.values():

@@ -54,7 +54,9 @@ def explain(parts: dict[str, float], most: int = 8) -> str:
 
 def _places(text: str, query: Query, analyser: Analyser) -> list[tuple[int, float]]:
     worth = dict(zip(query.terms, query.weights, strict=True))
-    return [(start, worth[term]) for term, start, _ in analyser.located_terms(text) if term in worth]
+    return [
+        (start, worth[term]) for term, start, _ in analyser.located_terms(text, indexed=True) if term in worth
+    ]
 
 
 def _best_start(places: list[tuple[int, float]], room: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from rlm_mem.search.query import REPAIR, WORD, Query, with_alternatives
+from rlm_mem.search.query import EVERYDAY, REPAIR, WORD, Query, with_alternatives
 from rlm_mem.text.analysis import Analyser, fold, words
 
 #: Shortest word that is repaired, in letters, and most repairs offered for one word.
@@ -33,7 +33,8 @@ def repaired(
     if not own:
         return query
     known = term_counts(own)
-    unknown = [term for term in own if not known.get(term) and _repairable(term)][:_WORDS]
+    telling = {term for term, weight in zip(query.terms, query.weights, strict=True) if weight > EVERYDAY}
+    unknown = [t for t in own if not known.get(t) and t in telling and _repairable(t)][:_WORDS]
     if not unknown:
         return query
     spelled = _spellings(query.text, analyser, unknown)

@@ -5,6 +5,9 @@ splits identifiers (`camelCase`, `snake_case`) into whole and parts, keeps versi
 words, maps irregular forms to their base and stems the rest with the Snowball stemmer of the configured language.
 Scripts without spaces (Han, kana, Hangul, Thai, …) become character bigrams; right-to-left scripts are split at
 spaces like any other and never reordered. Offsets are characters of the text as given.
+
+An index holds more than `terms` gives: everyday words ("like", "will") and single Han characters, each of which can be
+all that a question has. `located_terms(…, indexed=True)` gives what an index holds.
 """
 
 from __future__ import annotations
@@ -19,13 +22,16 @@ from functools import lru_cache
 from rlm_mem.chunk.fields import normalise_unicode
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.text.irregular import irregular_forms
-from rlm_mem.text.stopwords import stop_words
+from rlm_mem.text.stopwords import function_words, stop_words
 
 #: Raised whenever terms or flags change meaning: an index written by another version must be rebuilt.
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 
 #: Longest term kept, in characters; longer runs (hashes, base64) are cut to this prefix.
 MAX_TERM = 48
+
+#: Terms of headings, titles and paths that each segment below them is indexed with.
+_MOST_AROUND = 32
 
 # Flag bits of a segment (stored as one unsigned 32-bit number).
 IS_QUESTION = 1 << 0  #: its last sentence asks something
@@ -285,9 +291,11 @@ class Analyser:
         self.language = language.strip().lower()
         self._stem_word = _stemmer(self.language)
         self._stop = stop_words(self.language)
+        self._function = function_words(self.language)
         self._forms = irregular_forms() if self.language == "english" else {}
         self._cache: dict[str, str] = {}
         self._known: dict[str, tuple[str, ...]] = {}
+        self._known_indexed: dict[str, tuple[str, ...]] = {}
 
     def stem(self, word: str) -> str:
         """The term of one folded word: irregular form, then stem, cut to `MAX_TERM` characters."""
@@ -307,41 +315,63 @@ class Analyser:
 
     def terms(self, text: str, *, keep_stop_words: bool = False) -> list[str]:
         """The terms of `text` in order, stop words removed unless asked for. Linear in its length; never raises."""
-        if keep_stop_words or text.isupper():
-            return [term for term, _, _ in self.located_terms(text, keep_stop_words=keep_stop_words)]
+        if keep_stop_words:
+            return [term for term, _, _ in self.located_terms(text, keep_stop_words=True)]
+        return self._many(text, self._known, self._stop, singles=False)
+
+    def indexed_terms(self, text: str) -> list[str]:
+        """The terms of `text` that an index holds, in order."""
+        return self._many(text, self._known_indexed, self._function, singles=True)
+
+    def located_terms(
+        self, text: str, *, keep_stop_words: bool = False, indexed: bool = False
+    ) -> Iterator[tuple[str, int, int]]:
+        """The terms of `text` with the offsets of the word each comes from (parts of a word share its offsets).
+
+        With `indexed`, also the everyday words and single Han characters that an index holds.
+        """
+        shouting = text.isupper()
+        left_out = frozenset[str]() if keep_stop_words else self._function if indexed else self._stop
+        for word, start, end in words(text):
+            for term in self._terms_of(word, left_out, singles=indexed, shouting=shouting):
+                yield term, start, end
+
+    def _many(
+        self, text: str, known: dict[str, tuple[str, ...]], left_out: frozenset[str], *, singles: bool
+    ) -> list[str]:
+        if text.isupper():
+            return [
+                term
+                for word, _, _ in words(text)
+                for term in self._terms_of(word, left_out, singles=singles, shouting=True)
+            ]
         found: list[str] = []
-        known = self._known
         for word in _WORD.findall(_plain(text)):
             made = known.get(word)
             if made is None:
                 if len(known) >= _MOST_KNOWN:
                     known.clear()
-                made = known[word] = tuple(self._terms_of(word))
+                made = known[word] = tuple(self._terms_of(word, left_out, singles=singles))
             found += made
         return found
 
-    def located_terms(self, text: str, *, keep_stop_words: bool = False) -> Iterator[tuple[str, int, int]]:
-        """The terms of `text` with the offsets of the word each comes from (parts of a word share its offsets)."""
-        shouting = text.isupper()
-        for word, start, end in words(text):
-            for term in self._terms_of(word, keep_stop_words=keep_stop_words, shouting=shouting):
-                yield term, start, end
-
-    def _terms_of(self, word: str, *, keep_stop_words: bool = False, shouting: bool = False) -> Iterator[str]:
+    def _terms_of(
+        self, word: str, left_out: frozenset[str], *, singles: bool, shouting: bool = False
+    ) -> Iterator[str]:
         """The terms of one raw word; `shouting` says that the whole text around it is in capitals."""
-        for raw in self._split(word):
+        for raw in self._split(word, singles):
             folded = fold(raw)
             # "IT", "US", "WHO" in capitals are names, not function words, unless everything is in capitals.
             acronym = raw.isupper() and len(raw) > 1 and not shouting
-            if folded in self._stop and not keep_stop_words and not acronym:
+            if folded in left_out and not acronym:
                 continue
             if folded:
                 yield self.stem(folded)
 
-    def _split(self, word: str) -> Iterator[str]:
+    def _split(self, word: str, singles: bool) -> Iterator[str]:
         """One raw word as the pieces to be indexed: bigrams, identifier parts, possessive stripped."""
         if not word.isascii() and _SPACELESS.search(word):
-            yield from _ngrams(word)
+            yield from _ngrams(word, singles)
             return
         if word.isascii() and word.isalpha() and (word.islower() or word.isupper() or word.istitle()):
             yield word
@@ -359,7 +389,7 @@ class Analyser:
                 yield word
                 return
             for piece in pieces:
-                yield from self._split(piece)
+                yield from self._split(piece, singles)
             return
         if "'" in word:
             head, _, tail = word.rpartition("'")
@@ -376,20 +406,32 @@ class Analyser:
         if len(parts) > 1 and word.isascii() and any(c.isalpha() for c in word):
             yield from (p for p in parts if len(p) > 1 or p.isdigit())
 
-    def analyse_segments(self, content: str, skip_before: int = 0) -> list[AnalysedSegment]:
+    def analyse_segments(self, content: str, skip_before: int = 0, around: str = "") -> list[AnalysedSegment]:
         """The segments of `content` as the index stores them.
 
         `skip_before` is the number of leading characters repeated from the previous chunk: they are not indexed twice.
+        `around` is what all of the content stands below (headings before it, its title, its path): a segment can be
+        found by these words and by those of the headings it stands below as if they were its own.
         """
-        from rlm_mem.text.segments import split_segments
+        from rlm_mem.text.segments import Headings, split_segments
 
         analysed: list[AnalysedSegment] = []
+        above = self.indexed_terms(around) if around else []
+        headings = Headings()
         for segment in split_segments(content):
             if segment.end <= skip_before:
                 continue
             body = content[max(segment.body_start, skip_before) : segment.end]
-            terms = self.terms(body)
+            terms = self.indexed_terms(body)
             length = len(terms)
+            counts = Counter(terms)
+            if segment.kind == "heading":
+                headings.enter(content[segment.start : segment.end])
+            elif segment.kind != "turn":
+                below = [*above, *(term for text in headings.texts() for term in self.indexed_terms(text))]
+                counts.update(
+                    term for term in list(dict.fromkeys(below))[:_MOST_AROUND] if term not in counts
+                )
             flags = segment_flags(body) | _KINDS.get(segment.kind, 0)
             if not analysed:
                 flags |= OPENS
@@ -402,14 +444,17 @@ class Analyser:
                     segment.author,
                     flags,
                     length,
-                    dict(Counter(terms)),
+                    dict(counts),
                 )
             )
         return analysed
 
 
-def _ngrams(word: str) -> Iterator[str]:
-    """Character bigrams of the spaceless runs in `word` (a run of one as itself); other runs whole."""
+def _ngrams(word: str, singles: bool) -> Iterator[str]:
+    """Character bigrams of the spaceless runs in `word` (a run of one as itself); other runs whole.
+
+    With `singles` also each Han character, since one of them can be a word.
+    """
     position = 0
     for match in _SPACELESS.finditer(word):
         if match.start() > position:
@@ -419,9 +464,16 @@ def _ngrams(word: str) -> Iterator[str]:
             yield run
         else:
             yield from (run[i : i + 2] for i in range(len(run) - 1))
+            if singles:
+                yield from (character for character in run if is_han(character))
         position = match.end()
     if position < len(word):
         yield word[position:]
+
+
+def is_han(character: str) -> bool:
+    """Whether one character is a Han character."""
+    return "\u3400" <= character <= "\u9fff" or "\uf900" <= character <= "\ufaff" or character >= "\U00020000"
 
 
 def _stemmer(language: str) -> Callable[[str], str]:

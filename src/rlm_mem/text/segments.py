@@ -6,14 +6,14 @@ bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.blocks import Block, blocks
 from rlm_mem.text.sentences import pieces, sentences, units
 
-__all__ = ["Segment", "SegmentKind", "sentences", "split_segments"]
+__all__ = ["Headings", "Segment", "SegmentKind", "headings_at", "sentences", "split_segments"]
 
 SegmentKind = Literal["turn", "sentence", "code", "item", "heading"]
 
@@ -21,6 +21,7 @@ SegmentKind = Literal["turn", "sentence", "code", "item", "heading"]
 SHORT_PARAGRAPH = 160  # up to here a paragraph is one segment
 LARGEST = 800  # a longer turn becomes several segments of its author; a longer item or sentence is cut
 LONG_CODE = 1200
+_LONGEST_HEADING = 200  # as context of what stands below it
 _TINY = 40  # "Yes." alone says nothing: it joins the sentence after it, or the one before at the end
 
 
@@ -32,6 +33,42 @@ class Segment(NamedTuple):
     kind: SegmentKind
     author: str | None
     body_start: int
+
+
+class Headings:
+    """The headings in force while a text is read from its start."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, str]] = []
+
+    def enter(self, text: str) -> None:
+        """A heading, as it is written, is reached: it ends those of its level and below."""
+        first, _, rest = text.strip().partition("\n")
+        marks = len(first) - len(first.lstrip("#"))
+        level = marks if marks else 1 if rest.startswith("=") else 2 if rest.startswith("-") else 7
+        self._open = [one for one in self._open if one[0] < level]
+        self._open.append((level, first.strip("#*: \t")[:_LONGEST_HEADING]))
+
+    def texts(self) -> list[str]:
+        """Their words, the topmost first."""
+        return [text for _, text in self._open if text]
+
+
+def headings_at(text: str, offsets: Sequence[int]) -> list[list[str]]:
+    """For each of some rising offsets of `text` the headings that what begins there stands below, topmost first.
+
+    A heading that begins at the offset itself is none of them. Linear time.
+    """
+    found: list[list[str]] = []
+    headings = Headings()
+    marks = [block for block in blocks(text) if block.kind == structure.HEADING]
+    place = 0
+    for offset in offsets:
+        while place < len(marks) and marks[place].start < offset:
+            headings.enter(text[marks[place].start : marks[place].end])
+            place += 1
+        found.append(headings.texts())
+    return found
 
 
 _KINDS: dict[str, SegmentKind] = {

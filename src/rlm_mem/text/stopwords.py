@@ -3,6 +3,9 @@
 English is the full list used in indexing and in questions. The other languages list only their most frequent
 articles, pronouns, prepositions and auxiliaries: inverse document frequency takes care of the rest. A language
 without a list simply keeps every word.
+
+An index leaves out less than a summary of a text does: words that can be the subject of a question ("what do I like?",
+"who is Will?") are in it, and a question weighs them less than others instead of dropping them.
 """
 
 from __future__ import annotations
@@ -21,6 +24,15 @@ there these they thing things this those though through till to too toward towar
 used uses using ve very via wanna want was wasn way ways we well went were weren what whatever when where whether
 which while who whoever whom whose why will with within without won would wouldn wow yeah yep yes yet you your
 yours yourself yourselves ya ah d m o
+"""
+
+# Those of them that say something where nothing else does: they are indexed.
+_EVERYDAY = """
+again always anybody anyone anything back became become cause done down everybody everyone everything few get gets
+getting give go goes going gone gonna got gotta hello hey hi keep kind kinds know let lets like lot lots made make makes
+many may maybe might mine must need never no now off ok okay once one ones other others over own per please same say
+says see seem seems somebody someone something soon still sure thing things two use used uses using want way
+ways well went will within without wow yes
 """
 
 _OTHERS: dict[str, str] = {
@@ -58,3 +70,8 @@ def stop_words(language: str) -> frozenset[str]:
     if language == "english":
         return frozenset(ENGLISH.split())
     return frozenset(_OTHERS.get(language, "").split())
+
+
+def function_words(language: str) -> frozenset[str]:
+    """The stop words of `language` that not even an index holds: articles, pronouns, auxiliaries, prepositions."""
+    return stop_words(language) - (frozenset(_EVERYDAY.split()) if language == "english" else frozenset())

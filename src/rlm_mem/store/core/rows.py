@@ -10,9 +10,23 @@ import msgspec
 from rlm_mem.chunk import Chunk, normalised_hash, parse_time
 from rlm_mem.store.core.files import Signature
 
-__all__ = ["ACTIVE", "ARCHIVED", "Encode", "IndexEntry", "entry_of", "epoch", "repeated_prefix", "ChunkRow"]
+__all__ = [
+    "ACTIVE",
+    "ARCHIVED",
+    "Encode",
+    "IndexEntry",
+    "entry_of",
+    "epoch",
+    "repeated_prefix",
+    "surroundings",
+    "ChunkRow",
+]
 
-Encode = Callable[[str, int, Callable[[str], int]], bytes]
+#: Characters of a path, and of all that a chunk stands below, that are indexed.
+_MOST_OF_PATH = 200
+_MOST_AROUND = 400
+
+Encode = Callable[[str, int, str, Callable[[str], int]], bytes]
 """From content, the length of its repeated prefix and a numbering of terms to the encoded segments of a chunk."""
 
 
@@ -88,6 +102,25 @@ def repeated_prefix(chunk: Chunk) -> int:
     """How many of a chunk's first characters repeat the chunk before it: they are not indexed twice."""
     overlap = chunk.metadata.provenance.get("overlap", 0)
     return overlap if isinstance(overlap, int) and 0 <= overlap < len(chunk.content) else 0
+
+
+def surroundings(chunk: Chunk) -> str:
+    """What a chunk stands below, as one line of text that is indexed with each of its segments.
+
+    These are the headings in force where it begins, the title of its document and the end of its path, as far as its
+    provenance tells them.
+    """
+    provenance = chunk.metadata.provenance
+    headings = provenance.get("headings")
+    named = [one for one in headings if isinstance(one, str)] if isinstance(headings, list) else []
+    title, path = provenance.get("title"), provenance.get("path")
+    if isinstance(title, str):
+        named.append(title)
+    if isinstance(path, str):
+        folders, _, name = path[-_MOST_OF_PATH:].replace("\\", "/").rpartition("/")
+        stem, _, ending = name.rpartition(".")
+        named += [*folders.split("/")[-2:], stem if stem and ending.isalnum() else name]
+    return " ".join(" ".join(named).split())[:_MOST_AROUND]
 
 
 def epoch(time_text: str) -> float:

@@ -192,12 +192,14 @@ class LocalIndex:
         """Whether the calling thread is inside ``transaction()``."""
         return self._thread.transaction is not None
 
-    def _encode(self, content: str, skip_before: int, term: Callable[[str], int]) -> bytes:
+    def _encode(self, content: str, skip_before: int, around: str, term: Callable[[str], int]) -> bytes:
         from rlm_mem.store.core.segments import encode_segments
         from rlm_mem.text.analysis import get_analyser
 
         analyser = get_analyser(self.config.search.language)
-        return encode_segments(analyser.analyse_segments(content, skip_before=skip_before), term)
+        return encode_segments(
+            analyser.analyse_segments(content, skip_before=skip_before, around=around), term
+        )
 
     # --- asking ----------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import msgspec
 from rlm_mem.chunk import content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.files import Signature, signature
-from rlm_mem.store.core.rows import IndexEntry, entry_of, repeated_prefix
+from rlm_mem.store.core.rows import IndexEntry, entry_of, repeated_prefix, surroundings
 
 __all__ = ["ExaminedFile", "LocalTerms", "Prepared", "created_at", "examine", "prepare"]
 
@@ -155,11 +155,11 @@ def prepare(base: str, path: str, language: str) -> Prepared:
         chunk.tokens = count_tokens(chunk.content)
     found.entry = entry_of(chunk)
     if not path.startswith("archive/"):
-        found.segments = _segments(chunk.content, repeated_prefix(chunk), language)
+        found.segments = _segments(chunk.content, repeated_prefix(chunk), surroundings(chunk), language)
     return found
 
 
-def _segments(content: str, skip_before: int, language: str) -> LocalTerms:
+def _segments(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
     from rlm_mem.store.core.segments import encode_segments
     from rlm_mem.text.analysis import get_analyser
 
@@ -168,7 +168,7 @@ def _segments(content: str, skip_before: int, language: str) -> LocalTerms:
     def place(text: str) -> int:
         return places.setdefault(text, len(places))
 
-    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before)
+    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
     return LocalTerms(encode_segments(analysed, place), list(places))
 
 

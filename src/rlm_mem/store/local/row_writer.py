@@ -7,7 +7,15 @@ from collections.abc import Callable
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.store.core.files import Signature
-from rlm_mem.store.core.rows import ACTIVE, ChunkRow, Encode, IndexEntry, entry_of, repeated_prefix
+from rlm_mem.store.core.rows import (
+    ACTIVE,
+    ChunkRow,
+    Encode,
+    IndexEntry,
+    entry_of,
+    repeated_prefix,
+    surroundings,
+)
 
 __all__ = ["LocalRowWriter", "find_row", "row_at_path"]
 
@@ -110,7 +118,7 @@ class LocalRowWriter:
         """Write every row of ``chunk``; ``former`` is its row where it is there already."""
 
         def segments() -> bytes:
-            return self._encode(chunk.content, repeated_prefix(chunk), self.term)
+            return self._encode(chunk.content, repeated_prefix(chunk), surroundings(chunk), self.term)
 
         return self.put_entry(entry_of(chunk), path, sig, status, segments, former=former)
 

@@ -191,10 +191,11 @@ class PostgresBackend:
         """Whether the calling thread is inside ``transaction()``."""
         return self._mine.transaction is not None
 
-    def _analyse(self, content: str, skip_before: int) -> Sequence[AnalysedSegment]:
+    def _analyse(self, content: str, skip_before: int, around: str) -> Sequence[AnalysedSegment]:
         from rlm_mem.text.analysis import get_analyser
 
-        return get_analyser(self.config.search.language).analyse_segments(content, skip_before=skip_before)
+        analyser = get_analyser(self.config.search.language)
+        return analyser.analyse_segments(content, skip_before=skip_before, around=around)
 
     def _analysis_name(self) -> str:
         from rlm_mem.text.analysis import ANALYSIS_VERSION

@@ -10,7 +10,7 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError
-from rlm_mem.store.core.rows import ACTIVE, ChunkRow, IndexEntry, entry_of, repeated_prefix
+from rlm_mem.store.core.rows import ACTIVE, ChunkRow, IndexEntry, entry_of, repeated_prefix, surroundings
 from rlm_mem.store.postgres.collected import CHUNK_COLUMNS, COLLECT, Collected, touching
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FIND", "Analyse", "VersionRecord", "Head", "PostgresRowWriter"]
 
-Analyse = Callable[[str, int], "Sequence[AnalysedSegment]"]
+Analyse = Callable[[str, int, str], "Sequence[AnalysedSegment]"]
 """From content and the length of its repeated prefix to its segments."""
 
 FIND = (
@@ -301,7 +301,9 @@ class PostgresRowWriter:
             return former.segments, former.length, former.segment_count
         if status != ACTIVE:  # analysed when it is restored
             return b"", 0, 0
-        return self._terms.add(doc, conversation, self._analyse(chunk.content, repeated_prefix(chunk)))
+        return self._terms.add(
+            doc, conversation, self._analyse(chunk.content, repeated_prefix(chunk), surroundings(chunk))
+        )
 
     def _next_doc(self) -> int:
         self.head.next_doc += 1

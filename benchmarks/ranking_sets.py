@@ -1,0 +1,222 @@
+"""The sets that `ranking.py` measures search on: what can be found, what is asked, and which half is kept apart.
+
+A folder of data holds `locomo/*.json` (conversations in LoCoMo's layout) and `ranking/*.json.gz`, each
+`{"name", "stores": [{"items": [{"id", "text", "conv", "at"}], "queries": [{"q", "rel": {id: grade}, "kind"}]}]}`.
+The notes come with the repository. Nothing of the data is part of it.
+
+Of every set one half is *looked at* (weights are learned from it) and one is *kept apart* (measured only): every other
+store, or every other question of a set with one store.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from locomo import Conversation, load
+from rlm_mem.ingest.remember import RememberOperation
+from rlm_mem.store.core.chunk_store import ChunkStore
+
+NOTES = Path(__file__).parent / "corpora" / "notes"
+LOOKED_AT, KEPT_APART = "looked at", "kept apart"
+HALVES = (LOOKED_AT, KEPT_APART)
+#: Category of LoCoMo's questions that have no true answer: they name the wrong person on purpose.
+ADVERSARIAL = "5"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question, the grade of each mark that answers it, and its kind."""
+
+    text: str
+    marks: Mapping[str, float]
+    kind: str
+
+
+@dataclass
+class Place:
+    """One store with its questions: `texts` are what the peers index, `covers` the marks of each of them.
+
+    `owners` gives the numbers of the texts that a chunk of the store belongs to: one, or several where equal texts are
+    one memory.
+    """
+
+    store: ChunkStore
+    texts: list[str]
+    covers: list[frozenset[str]]
+    owners: dict[str, list[int]]
+    tasks: list[Task]
+
+
+@dataclass(frozen=True)
+class RankingSet:
+    """A named set: `group` is what is left out together when weights are learned."""
+
+    name: str
+    group: str
+    build: tuple[Callable[[Path], Place], ...]
+    pairs: bool = False
+
+    def places(self, folder: Path) -> Iterator[Place]:
+        """Its stores, made below `folder` one after the other."""
+        for number, build in enumerate(self.build):
+            place = build(folder / self.name.replace(" ", "-") / str(number))
+            try:
+                yield place
+            finally:
+                place.store.close()
+
+
+def sets(data: Path | None, half: str) -> list[RankingSet]:
+    """Every set that is there, its half as named."""
+    found: list[RankingSet] = []
+    if data is not None and (data / "locomo").is_dir():
+        conversations = _half(load(data / "locomo"), half)
+        found += [
+            RankingSet("LoCoMo turns", "LoCoMo", tuple(_turns(one) for one in conversations)),
+            RankingSet("LoCoMo chunks", "LoCoMo", tuple(_chunks(one) for one in conversations)),
+        ]
+    for path in sorted((data / "ranking").glob("*.json.gz")) if data is not None else ():
+        with gzip.open(path) as file:
+            content = json.load(file)
+        name, stores = content["name"], content["stores"]
+        if len(stores) == 1:
+            stores = [{**stores[0], "queries": _half(stores[0]["queries"], half)}]
+        else:
+            stores = _half(stores, half)
+        found.append(
+            RankingSet(name, name, tuple(_items(one) for one in stores), pairs=_spaceless(stores[0]["items"]))
+        )
+    found.append(RankingSet("notes", "notes", (_notes(half),)))
+    return found
+
+
+def _half(of: Sequence[Any], half: str) -> list[Any]:
+    return list(of[HALVES.index(half) :: 2])
+
+
+def _spaceless(items: Sequence[Mapping[str, Any]]) -> bool:
+    text = "".join(item["text"] for item in items[:20])
+    return sum("\u3040" <= one <= "\u9fff" for one in text) > len(text) / 3
+
+
+def _items(given: Mapping[str, Any]) -> Callable[[Path], Place]:
+    def build(folder: Path) -> Place:
+        store = ChunkStore(folder)
+        remember = RememberOperation(store)
+        owners: dict[str, list[int]] = {}
+        with store.batch():
+            for number, item in enumerate(given["items"]):
+                result = remember.remember(item["text"], item.get("conv"), occurred_at=item.get("at"))
+                if not result["success"]:
+                    raise RuntimeError(f"{item['id']}: {result['error']}")
+                for chunk_id in result["chunk_ids"]:
+                    owners.setdefault(chunk_id, []).append(number)
+        tasks = [
+            Task(query["q"], {str(key): float(grade) for key, grade in query["rel"].items()}, query["kind"])
+            for query in given["queries"]
+        ]
+        texts = [item["text"] for item in given["items"]]
+        return Place(store, texts, [frozenset([str(item["id"])]) for item in given["items"]], owners, tasks)
+
+    return build
+
+
+def _locomo_tasks(conversation: Conversation) -> list[Task]:
+    return [
+        Task(one.text, dict.fromkeys(one.evidence, 1.0), str(one.category))
+        for one in conversation.questions
+        if one.evidence
+    ]
+
+
+def _turns(conversation: Conversation) -> Callable[[Path], Place]:
+    def build(folder: Path) -> Place:
+        store = ChunkStore(folder)
+        texts: list[str] = []
+        covers: list[frozenset[str]] = []
+        owners: dict[str, list[int]] = {}
+        with store.batch():
+            for session in conversation.sessions:
+                for turn in session.turns:
+                    chunk = store.create_chunk(
+                        turn.line,
+                        "note",
+                        conversation_id=session.conversation_id,
+                        occurred_at=turn.at.isoformat(),
+                    )
+                    owners.setdefault(chunk.id, []).append(len(texts))
+                    texts.append(turn.line)
+                    covers.append(frozenset([turn.dia_id]))
+        return Place(store, texts, covers, owners, _locomo_tasks(conversation))
+
+    return build
+
+
+def _chunks(conversation: Conversation) -> Callable[[Path], Place]:
+    def build(folder: Path) -> Place:
+        store = ChunkStore(folder)
+        remember = RememberOperation(store)
+        texts: list[str] = []
+        covers: list[frozenset[str]] = []
+        owners: dict[str, list[int]] = {}
+        for session in conversation.sessions:
+            result = remember.remember(
+                session.text, session.conversation_id, occurred_at=lambda p, s=session: s.turn_at(p).at
+            )
+            if not result["success"]:
+                raise RuntimeError(f"{session.conversation_id}: {result['error']}")
+            for chunk in store.get_many(result["chunk_ids"]).values():
+                turns = session.turns_between(*chunk.metadata.provenance["span"])
+                owners.setdefault(chunk.id, []).append(len(texts))
+                texts.append(chunk.content)
+                covers.append(frozenset(turn.dia_id for turn in turns))
+        return Place(store, texts, covers, owners, _locomo_tasks(conversation))
+
+    return build
+
+
+def _notes(half: str) -> Callable[[Path], Place]:
+    def build(folder: Path) -> Place:
+        notes = [json.loads(line) for line in (NOTES / "notes.jsonl").read_text("utf-8").splitlines()]
+        asked = [json.loads(line) for line in (NOTES / "questions.jsonl").read_text("utf-8").splitlines()]
+        store = ChunkStore(folder)
+        owners: dict[str, list[int]] = {}
+        with store.batch():
+            for number, note in enumerate(notes):
+                chunk = store.create_chunk(
+                    note["text"], "note", conversation_id=note.get("document"), occurred_at=note.get("at")
+                )
+                owners.setdefault(chunk.id, []).append(number)
+        tasks = [
+            Task(one["question"], dict.fromkeys(one["evidence"], 1.0), "note") for one in _half(asked, half)
+        ]
+        return Place(
+            store,
+            [note["text"] for note in notes],
+            [frozenset([note["id"]]) for note in notes],
+            owners,
+            tasks,
+        )
+
+    return build
+
+
+def figures(order: Sequence[int], place: Place, task: Task) -> dict[str, float]:
+    """recall@10 and nDCG@10 of texts (by number, best first) for a question; each text counts once."""
+    import math
+
+    top = list(dict.fromkeys(order))[:10]
+    covered = {mark for number in top for mark in place.covers[number] & task.marks.keys()}
+
+    def gain(number: int) -> float:
+        return max((task.marks[mark] for mark in place.covers[number] & task.marks.keys()), default=0.0)
+
+    gained = sum(gain(number) / math.log2(rank + 2) for rank, number in enumerate(top))
+    ideal = sorted((gain(number) for number in range(len(place.texts))), reverse=True)[:10]
+    best = sum(one / math.log2(rank + 2) for rank, one in enumerate(ideal))
+    return {"recall": len(covered) / len(task.marks), "ndcg": gained / best if best else 0.0}

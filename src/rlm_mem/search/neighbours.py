@@ -1,0 +1,109 @@
+"""What stands beside a hit: the turns or sentences before and after it in its conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlm_mem.store.core.rows import repeated_prefix
+from rlm_mem.text.segments import Segment, split_segments
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["MAX_NEIGHBOURS", "Neighbour", "neighbours_of"]
+
+#: Most neighbours on each side of a hit.
+MAX_NEIGHBOURS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A turn or sentence beside a hit.
+
+    Attributes:
+        offset: how far from the hit: -1 is the one before it, 1 the one after it.
+        chunk_id: the chunk that holds it, which may be the hit's own.
+        text: its words, as they stand in the chunk.
+        start, end: where it stands in that chunk's content, in characters.
+        author: who says it, None where the text does not tell.
+        at: when it happened, else was created (`YYYY-MM-DDTHH:MM:SS.ffffffZ`).
+    """
+
+    offset: int
+    chunk_id: str
+    text: str
+    start: int
+    end: int
+    author: str | None
+    at: str
+
+
+def neighbours_of(
+    store: ChunkStore, hits: Sequence[tuple[Chunk, int, int]], count: int
+) -> list[tuple[Neighbour, ...]]:
+    """For each hit, given as a chunk and a stretch of it, up to `count` neighbours on each side, in reading order.
+
+    Chunks that the stretches' own do not suffice for are read in one go.
+    """
+    beside = {
+        chunk.id: store.neighbours(chunk.id, before=count, after=count)
+        for chunk, _, _ in hits
+        if chunk.metadata.conversation_id is not None
+    }
+    wanted = dict.fromkeys(one for pair in beside.values() for side in pair for one in side)
+    read = store.get_many(list(wanted), track=False) if wanted else {}
+    found = []
+    for chunk, start, end in hits:
+        earlier, later = beside.get(chunk.id, ([], []))
+        before = _first(_backwards(chunk, start, [read[one] for one in earlier if one in read]), count)
+        after = _first(_forwards(chunk, end, [read[one] for one in later if one in read]), count)
+        found.append(
+            tuple(_neighbour(*one, -place) for place, one in reversed(list(enumerate(before, start=1))))
+            + tuple(_neighbour(*one, place) for place, one in enumerate(after, start=1))
+        )
+    return found
+
+
+def _first(of: Iterator[tuple[Chunk, Segment]], count: int) -> list[tuple[Chunk, Segment]]:
+    return [one for one, _ in zip(of, range(count), strict=False)]
+
+
+def _backwards(chunk: Chunk, start: int, earlier: Sequence[Chunk]) -> Iterator[tuple[Chunk, Segment]]:
+    """Segments that end before `start`, the nearest first, and then those of the chunks before."""
+    for segment in reversed(split_segments(chunk.content)):
+        if segment.end <= start:
+            yield chunk, segment
+    repeated = repeated_prefix(chunk)
+    for former in reversed(earlier):
+        last = len(former.content) - repeated
+        for segment in reversed(split_segments(former.content)):
+            if segment.start < last:
+                yield former, segment
+        repeated = repeated_prefix(former)
+
+
+def _forwards(chunk: Chunk, end: int, later: Sequence[Chunk]) -> Iterator[tuple[Chunk, Segment]]:
+    """Segments that begin after `end`, the nearest first, and then those of the chunks after."""
+    for segment in split_segments(chunk.content):
+        if segment.start >= end:
+            yield chunk, segment
+    for following in later:
+        repeated = repeated_prefix(following)
+        for segment in split_segments(following.content):
+            if segment.end > repeated:
+                yield following, segment
+
+
+def _neighbour(chunk: Chunk, segment: Segment, offset: int) -> Neighbour:
+    return Neighbour(
+        offset=offset,
+        chunk_id=chunk.id,
+        text=chunk.content[segment.start : segment.end],
+        start=segment.start,
+        end=segment.end,
+        author=segment.author,
+        at=chunk.metadata.occurred_at or chunk.metadata.created_at,
+    )
