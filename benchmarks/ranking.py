@@ -5,11 +5,12 @@
     python benchmarks/ranking.py                                 the notes of this repository alone
 
 `RLM-MEM` has the weights that are shipped, `RLM-MEM, set left out` those that were learned without any set of the group
-(`ranking_fit.py` leaves them in `results/ranking_weights.json`): the figures to expect on texts of another kind.
+(`ranking_fit.py` leaves them in `ranking_weights.json`): the figures to expect on texts of another kind.
 
 recall@10 is the share of what is marked as relevant among the first ten texts, nDCG@10 also counts their order and
 grades. One set of weights ranks them all. For texts in scripts without spaces bm25s is given pairs of characters, which
-suit it best. See `ranking_sets.py` for the layout of FOLDER.
+suit it best. Where neighbours are measured, each of the ten hits carries along the two turns before and after it. See
+`ranking_sets.py` for the layout of FOLDER.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
-from ranking_sets import ADVERSARIAL, HALVES, KEPT_APART, Place, RankingSet, figures, sets
-from retrieval_peers import DEPTH, Bm25s, Bm25sPairs, Fts5, missing
+from ranking_peers import DEPTH, PEERS, Bm25sPairs, missing
+from ranking_sets import ADVERSARIAL, HALVES, KEPT_APART, Place, RankingSet, Task, figures, sets
 from rlm_mem.search import ranking, search
-from support import RESULTS, Report, arguments, percentile, timed
+from support import Report, arguments, percentile, timed
 
 OURS = "RLM-MEM"
 LEFT_OUT = "RLM-MEM, set left out"
-WITHOUT = RESULTS / "ranking_weights.json"
+WITHOUT = Path(__file__).parent / "ranking_weights.json"
 Ranker = Callable[[str], list[int]]
 
 
@@ -47,10 +48,21 @@ def rankers(place: Place, one: RankingSet) -> dict[str, Ranker]:
     found: dict[str, Ranker] = {OURS: ours}
     if without is not None:
         found[LEFT_OUT] = left_out
-    found["SQLite FTS5"] = Fts5(place.texts).rank
-    if missing("bm25s") is None:
-        found["bm25s"] = (Bm25sPairs if one.pairs else Bm25s)(place.texts).rank
+    for name, (build, package) in PEERS.items():
+        if missing(package) is None:
+            found[name] = (Bm25sPairs if one.pairs and name == "bm25s" else build)(place.texts).rank
     return found
+
+
+def beside(place: Place, task: Task) -> float:
+    """recall@10 where each hit carries two neighbours on each side along."""
+    covered: set[str] = set()
+    for hit in search(place.store, task.text, limit=10, neighbours=2):
+        for number in place.owners.get(hit.chunk_id, ()):
+            covered |= place.covers[number]
+        for near in hit.neighbours:
+            covered |= place.lines.get(near.text, frozenset())
+    return len(covered & task.marks.keys()) / len(task.marks)
 
 
 def measured(one: RankingSet, folder: Path) -> dict[str, list[dict[str, float]]]:
@@ -62,9 +74,10 @@ def measured(one: RankingSet, folder: Path) -> dict[str, list[dict[str, float]]]
                 if one.group == "LoCoMo" and task.kind == ADVERSARIAL:
                     continue
                 milliseconds, order = timed(lambda rank=rank, task=task: rank(task.text))
-                rows.setdefault(system, []).append(
-                    {**figures(order, place, task), "milliseconds": milliseconds}
-                )
+                row = {**figures(order, place, task), "milliseconds": milliseconds}
+                if system == OURS and place.lines:
+                    row["beside"] = beside(place, task)
+                rows.setdefault(system, []).append(row)
     return rows
 
 
@@ -88,12 +101,15 @@ def main(argv: Sequence[str] | None = None) -> int:
                     set=one.name,
                     system=system,
                     **{"recall@10": _percent(rows, "recall"), "nDCG@10": _percent(rows, "ndcg")},
+                    **(
+                        {"recall@10, two neighbours": _percent(rows, "beside")} if "beside" in rows[0] else {}
+                    ),
                     **{"p50 ms": round(percentile([row["milliseconds"] for row in rows], 0.5), 2)},
                     questions=len(rows),
                 )
-    reason = missing("bm25s")
-    if reason:
-        report.facts["bm25s skipped"] = reason
+    for peer, (_, package) in PEERS.items():
+        if reason := missing(package):
+            report.facts[f"{peer} skipped"] = reason
     report.facts["half"] = options.half
     report.finish(options.output)
     return 0

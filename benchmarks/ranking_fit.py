@@ -33,17 +33,17 @@ from rlm_mem.search.api import question_for
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.ranking import TEMPERATURE, WEIGHTS
 from rlm_mem.store.core.lookup import Filters
-from support import RESULTS, Report, arguments
+from support import Report, arguments
 
-L2 = 0.2
+L2 = 0.4
 CUE_L2 = 1.0  # times L2 for the weight of a cue of one kind of question ("when:time")
-TALK_L2 = 0.1  # the same for what a signal is worth in talk beside what it is worth anywhere
+TALK_L2 = 0.05  # the same for what a signal is worth in talk beside what it is worth anywhere
 CUES_KEPT = 0.5  # share of such a weight that is kept
 FALSE_PREMISE = 0.2  # weight of a question without a true answer
 HARD = 100  # chunks per question that are learned from: those that the present weights place first
 PIECES = 0.2  # temperature of the soft maximum over the chunks of one text
 #: Weights by the group of sets that they were learned without, for `ranking.py`.
-WITHOUT = RESULTS / "ranking_weights.json"
+WITHOUT = Path(__file__).parent / "ranking_weights.json"
 BASE = features.names()
 TALK = [BASE.index(name) for name in BASE if features.differs_in_talk(name)]
 #: The signals, then those of them that weigh differently in talk, times how much it is talk.

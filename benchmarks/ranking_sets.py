@@ -13,7 +13,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ class Place:
     covers: list[frozenset[str]]
     owners: dict[str, list[int]]
     tasks: list[Task]
+    lines: dict[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,10 @@ def _locomo_tasks(conversation: Conversation) -> list[Task]:
     ]
 
 
+def _lines(conversation: Conversation) -> dict[str, frozenset[str]]:
+    return {turn.line: frozenset([turn.dia_id]) for turn in conversation.turns}
+
+
 def _turns(conversation: Conversation) -> Callable[[Path], Place]:
     def build(folder: Path) -> Place:
         store = ChunkStore(folder)
@@ -152,7 +157,7 @@ def _turns(conversation: Conversation) -> Callable[[Path], Place]:
                     owners.setdefault(chunk.id, []).append(len(texts))
                     texts.append(turn.line)
                     covers.append(frozenset([turn.dia_id]))
-        return Place(store, texts, covers, owners, _locomo_tasks(conversation))
+        return Place(store, texts, covers, owners, _locomo_tasks(conversation), _lines(conversation))
 
     return build
 
@@ -175,7 +180,7 @@ def _chunks(conversation: Conversation) -> Callable[[Path], Place]:
                 owners.setdefault(chunk.id, []).append(len(texts))
                 texts.append(chunk.content)
                 covers.append(frozenset(turn.dia_id for turn in turns))
-        return Place(store, texts, covers, owners, _locomo_tasks(conversation))
+        return Place(store, texts, covers, owners, _locomo_tasks(conversation), _lines(conversation))
 
     return build
 

@@ -48,7 +48,7 @@ class Benchmark:
 
 #: In the order of docs/benchmarks.md.
 ALL = (
-    Benchmark("retrieval", "Retrieval"),
+    Benchmark("ranking", "Ranking"),
     Benchmark("search_scale", "Search at size"),
     Benchmark("remember", "Remembering"),
     Benchmark("index_journal", "Journal of the index"),

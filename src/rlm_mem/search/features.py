@@ -277,19 +277,8 @@ def whole(scene: Scene) -> Floats:
     return np.asarray(scene.whole[scene.candidates.chunk_index], np.float64)
 
 
-def whole_share(scene: Scene) -> Floats:
-    """The same as a share of the best chunk's among the candidates, 0 to 1."""
-    return whole(scene) / max(float(scene.whole.max(initial=0.0)), 1e-9)
-
-
-def whole_coverage(scene: Scene) -> Floats:
-    """Share of the question's worth that stands in the chunk, 0 to 1."""
-    found = weighed((scene.whole_tf > 0).astype(np.float64), scene.mass)
-    return (found / max(float(scene.mass.sum()), 1e-9))[scene.candidates.chunk_index]
-
-
 def whole_rare(scene: Scene) -> Floats:
-    """The same with the square of each word's worth: the rarest words of the question all but decide."""
+    """Share of the squared worth of the question's words that stands in the chunk: the rarest words all but decide."""
     rare = scene.mass**2
     found = weighed((scene.whole_tf > 0).astype(np.float64), rare)
     return np.asarray((found / max(float(rare.sum()), 1e-9))[scene.candidates.chunk_index], np.float64)
@@ -484,8 +473,8 @@ def by_event(scene: Scene) -> Floats:
 
 
 SIGNALS: tuple[Callable[[Scene], Floats], ...] = (
-    own, window, gap, session, whole, whole_share, coverage, coverage_nearby, whole_coverage,
-    whole_rare, related_words, related_nearby,
+    own, window, gap, session, whole, coverage, coverage_nearby, whole_rare,
+    related_words, related_nearby,
     author_named, author_first, named_speaks_of_self, other_says_you, related_by_author,
     is_question, asks_as_usual, asks_within, asks_within_as_usual, answers, answers_within, after_question,
     opens_conversation, length, chunk_length, time_told,
@@ -494,6 +483,7 @@ SIGNALS: tuple[Callable[[Scene], Floats], ...] = (
 
 #: Signals whose worth is another one in talk among equals (`Scene.talk`).
 IN_TALK = frozenset({
+    "own", "whole", "coverage", "whole_rare",
     "window", "gap", "session", "coverage_nearby", "related_nearby", "author_named", "author_first",
     "named_speaks_of_self", "other_says_you", "related_by_author", "is_question", "asks_as_usual", "asks_within",
     "asks_within_as_usual", "answers", "answers_within", "after_question", "opens_conversation", "length",

@@ -1,4 +1,4 @@
-"""The peers of `retrieval.py`: other ways to rank the same texts, each behind the same two calls.
+"""The peers of `ranking.py`: other ways to rank the same texts, each behind the same two calls.
 
 A peer is built from texts and answers a question with the numbers of the texts, best first. One whose package is not
 installed is reported with the reason and skipped.
