@@ -12,7 +12,7 @@ from typing import Any
 
 from answers.scoring import figures, prompt, terms
 from answers.sets import Case, Corpus
-from retrieval_peers import Fts5
+from ranking_peers import Fts5
 from rlm_mem import Memory
 from rlm_mem.models.base import LLM, Completion
 
