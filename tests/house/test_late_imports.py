@@ -77,6 +77,7 @@ LATE = {
     "rlm_mem.sandbox.session": Late(88, "mcp.doctor"),
     "rlm_mem.search": Late(8, "dashboard.memories mcp.hooks"),
     "rlm_mem.search.candidates": Late(94, "search.api"),
+    "rlm_mem.search.neighbours": Late(15, "search.api"),
     "rlm_mem.search.query": Late(23, "search.api"),
     "rlm_mem.search.ranked": Late(108, "search.api"),
     "rlm_mem.search.snippets": Late(10, "search.api"),

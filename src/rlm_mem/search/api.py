@@ -12,7 +12,6 @@ from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.errors import InputError, InvalidQuery
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.telemetry import observed
-from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -27,6 +26,9 @@ __all__ = ["MAX_LIMIT", "Filters", "Hit", "excerpts", "keyword_ids", "ranked_ids
 
 #: Most hits that one search returns.
 MAX_LIMIT = 1_000
+
+#: Most neighbours on each side of a hit.
+MAX_NEIGHBOURS = 10
 
 _BY = ("chunk", "segment", "conversation")
 
@@ -126,6 +128,7 @@ def excerpts(
     A stretch is one line of at most ``longest`` characters.
     """
     from rlm_mem.search.snippets import snippet
+    from rlm_mem.text.analysis import get_analyser
 
     if not chunks:
         return {}
@@ -173,6 +176,7 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
     from rlm_mem.search.candidates import gather
     from rlm_mem.search.query import analyse_query, rarest, with_authors
     from rlm_mem.search.ranked import ranked
+    from rlm_mem.text.analysis import get_analyser
 
     _check(query, limit, "chunk")
     if not query.strip():
@@ -194,6 +198,7 @@ def question_for(source: CandidateSource, query: str, language: str, now: dateti
     """Analyse a question for the store behind `source`: who speaks there tells names from words."""
     from rlm_mem.search.query import analyse_query, rarest, with_related
     from rlm_mem.search.spelling import repaired
+    from rlm_mem.text.analysis import get_analyser
 
     analyser = get_analyser(language)
     question = analyse_query(query, analyser, now=now, known_authors=source.authors())
@@ -207,6 +212,7 @@ def _ranked(
     from rlm_mem.search.candidates import gather
     from rlm_mem.search.query import by_names
     from rlm_mem.search.ranked import ranked
+    from rlm_mem.text.analysis import get_analyser
 
     wanted = max(store.config.search.candidates, 2 * limit)
     found = ranked(question, gather(source, question, filters, wanted), by)
@@ -224,6 +230,7 @@ def _hits(
     store: ChunkStore, question: Query, results: Iterator[Ranked], limit: int, explain: bool
 ) -> Iterator[Hit]:
     """Read the chunks behind the best results; one whose file is gone or damaged gives way to the next."""
+    from rlm_mem.text.analysis import get_analyser
 
     analyser = get_analyser(store.config.search.language)
     found = 0
@@ -324,8 +331,6 @@ def _check(query: object, limit: object, by: object) -> None:
 
 
 def _check_neighbours(count: object) -> None:
-    from rlm_mem.search.neighbours import MAX_NEIGHBOURS
-
     if isinstance(count, bool) or not isinstance(count, int):
         raise InvalidQuery(
             f"neighbours is a whole number, not {type(count).__name__}", hint="pass neighbours=2"

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["MAX_NEIGHBOURS", "Neighbour", "neighbours_of"]
-
-#: Most neighbours on each side of a hit.
-MAX_NEIGHBOURS = 10
+__all__ = ["Neighbour", "neighbours_of"]
 
 
 @dataclass(frozen=True, slots=True)
