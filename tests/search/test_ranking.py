@@ -165,7 +165,7 @@ def test_headings_title_and_path_are_found_with_what_stands_below_them(store: Ch
     for name, provenance in (
         ("zephyr", {"headings": ["Settings", "zephyr"]}),
         ("mistral", {"title": "The mistral handbook"}),
-        ("sirocco", {"path": "docs/sirocco.md"}),
+        ("sirocco", {"path": "pages/sirocco.md"}),
     ):
         store.create_chunk(f"The port is {len(name)}000 plus nothing.", "note", provenance=provenance)
         assert first(store, f"port of {name}").snippet.startswith(f"The port is {len(name)}000")

@@ -152,7 +152,9 @@ def remember(
         overlap_tokens=sizes.overlap_tokens,
     )
     pieces = engine.chunk(screened.text)
-    above = headings_at(screened.text, [piece.start + piece.overlap for piece in pieces])
+    above: list[list[str]] = [[]]
+    if len(pieces) > 1:
+        above = headings_at(screened.text, [piece.start + piece.overlap for piece in pieces])
     linker = AutoLinker(store, sizes)
     chunk_ids: list[str] = []
     new: list[Chunk] = []

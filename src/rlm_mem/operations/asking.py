@@ -98,7 +98,7 @@ class SearchRequest(Bounded, kw_only=True):
     ] = 0
 
 
-class NeighbourOut(Struct):
+class AdjacentSegmentOut(Struct):
     """A turn or sentence beside a hit: `offset` -1 is the one before it, 1 the one after it."""
 
     offset: int
@@ -125,7 +125,7 @@ class HitOut(Struct):
     tags: list[str]
     author: str | None
     parts: dict[str, float] | None
-    neighbours: list[NeighbourOut]
+    neighbours: list[AdjacentSegmentOut]
 
 
 class Hits(MayBeCut):
@@ -293,7 +293,7 @@ def _hit(hit: Hit) -> HitOut:
         hit.chunk_id, float(hit.score), hit.snippet, int(hit.start), int(hit.end), int(hit.segment_no),
         hit.conversation_id, hit.at, hit.type, list(hit.tags), hit.author, parts,
         [
-            NeighbourOut(one.offset, one.chunk_id, one.text, one.start, one.end, one.author, one.at)
+            AdjacentSegmentOut(one.offset, one.chunk_id, one.text, one.start, one.end, one.author, one.at)
             for one in hit.neighbours
         ],
     )  # fmt: skip

@@ -15,7 +15,7 @@ from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.search.neighbours import Neighbour
+    from rlm_mem.search.neighbours import AdjacentSegment
     from rlm_mem.search.query import Query
     from rlm_mem.search.ranked import Ranked
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -64,7 +64,7 @@ class Hit:
     tags: tuple[str, ...]
     author: str | None
     parts: dict[str, float] | None = None
-    neighbours: tuple[Neighbour, ...] = ()
+    neighbours: tuple[AdjacentSegment, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Neighbour", "neighbours_of"]
+__all__ = ["AdjacentSegment", "neighbours_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class AdjacentSegment:
     """A turn or sentence beside a hit.
 
     Attributes:
@@ -40,7 +40,7 @@ class Neighbour:
 
 def neighbours_of(
     store: ChunkStore, hits: Sequence[tuple[Chunk, int, int]], count: int
-) -> list[tuple[Neighbour, ...]]:
+) -> list[tuple[AdjacentSegment, ...]]:
     """For each hit, given as a chunk and a stretch of it, up to `count` neighbours on each side, in reading order.
 
     Chunks that the stretches' own do not suffice for are read in one go.
@@ -94,8 +94,8 @@ def _forwards(chunk: Chunk, end: int, later: Sequence[Chunk]) -> Iterator[tuple[
                 yield following, segment
 
 
-def _neighbour(chunk: Chunk, segment: Segment, offset: int) -> Neighbour:
-    return Neighbour(
+def _neighbour(chunk: Chunk, segment: Segment, offset: int) -> AdjacentSegment:
+    return AdjacentSegment(
         offset=offset,
         chunk_id=chunk.id,
         text=chunk.content[segment.start : segment.end],

@@ -417,18 +417,20 @@ class Analyser:
 
         analysed: list[AnalysedSegment] = []
         above = self.indexed_terms(around) if around else []
-        headings = Headings()
+        headings: Headings | None = None
         for segment in split_segments(content):
             if segment.end <= skip_before:
                 continue
             body = content[max(segment.body_start, skip_before) : segment.end]
-            terms = self.indexed_terms(body)
+            terms = self._many(body, self._known_indexed, self._function, singles=True)
             length = len(terms)
             counts = Counter(terms)
             if segment.kind == "heading":
+                headings = headings or Headings()
                 headings.enter(content[segment.start : segment.end])
-            elif segment.kind != "turn":
-                below = [*above, *(term for text in headings.texts() for term in self.indexed_terms(text))]
+            elif segment.kind != "turn" and (above or headings):
+                texts = headings.texts() if headings else ()
+                below = [*above, *(term for text in texts for term in self.indexed_terms(text))]
                 counts.update(
                     term for term in list(dict.fromkeys(below))[:_MOST_AROUND] if term not in counts
                 )
