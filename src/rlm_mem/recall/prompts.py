@@ -69,7 +69,7 @@ for t in turns(author="Ben", contains=["trip", "flight"], start="May 2026", end=
 """
 
 _FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself)\b", re.IGNORECASE)
-_HEADING = re.compile(r"(?:#{1,6} |\*\*)[^\n]{0,80}+\s*\Z")
+_HEADING = re.compile(r"(?:#{1,6} |\*\*)[^\n]{0,80}+\s*+\Z")
 _OPENING_BYTES = 2_800
 """Of the snippets of an opening: some 700 tokens of English."""
 _HEAD_BYTES = 40

@@ -155,11 +155,11 @@ def check_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         text = json.dumps(schema)
+        plain: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         raise InputError("the schema is not plain JSON data") from None
     if len(text) > MAX_SCHEMA_CHARS:
         raise InputError(f"the schema has {len(text):,} characters; at most {MAX_SCHEMA_CHARS:,} are taken")
-    plain: dict[str, Any] = json.loads(text)
     stack: list[Any] = [plain]
     while stack:
         part = stack.pop()
