@@ -1,7 +1,7 @@
 """Settings: defaults < ``brain/config.toml`` < environment (``RLM_MEM_SECTION_NAME``) < arguments.
 
-Each section is a frozen dataclass of plain fields. A field's range stands beside it in its metadata and is
-checked whatever the value came from.
+Each section is a frozen dataclass of plain fields. The range of a field is in its metadata and checked for every
+source of the value.
 """
 
 from __future__ import annotations
@@ -72,9 +72,11 @@ class PostgresConfig:
     """Connections to PostgreSQL, for a brain that is named by a DSN. Waits in seconds."""
 
     pool_size: int = _ranged(10, 1, 1000)  # connections of one process, at most
-    connect_seconds: float = _ranged(10.0, 1.0, 600.0)  # for one attempt; the DSN's connect_timeout wins
-    reconnect_seconds: float = _ranged(30.0, 0.0, 3600.0)  # how long a server that went away is waited for
-    prepared_statements: bool = True  # never through a pooler, which is found out when a connection is opened
+    connect_seconds: float = _ranged(
+        10.0, 1.0, 600.0
+    )  # for one attempt; connect_timeout of the DSN takes precedence
+    reconnect_seconds: float = _ranged(30.0, 0.0, 3600.0)  # how long to wait for a server that went away
+    prepared_statements: bool = True  # not through a pooler, which is detected when a connection is opened
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class SearchConfig:
     """Deterministic retrieval."""
 
     language: str = "english"
-    candidates: int = _ranged(100, 1, 10_000)  # chunks that the first stage hands to the ranker
+    candidates: int = _ranged(100, 1, 10_000)  # chunks that the first stage passes to the ranker
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,9 @@ class SandboxConfig:
 
     engine: str = _one_of("monty", "monty", "cpython")
     timeout_seconds: float = _ranged(60.0, 0.01, 86_400.0)
-    memory_mb: int = _ranged(32, 8, 4096)  # of the sandbox; what crosses over costs the host up to twice that
+    memory_mb: int = _ranged(
+        32, 8, 4096
+    )  # of the sandbox; values passed to the host take up to twice as much there
     max_string_bytes: int = _ranged(10_485_760, 1024, 1 << 30)
     max_output_chars: int = _ranged(8_000, 100, 10_000_000)
     max_host_calls: int = _ranged(10_000, 1, 10_000_000)
@@ -142,25 +146,25 @@ class LLMConfig:
     base_url: str = ""
     timeout_seconds: float = _ranged(60.0, 0.1, 3600.0)
     retries: int = _ranged(2, 0, 20)
-    temperature: float = _ranged(0.0, -1.0, 2.0)  # below 0: not sent, the model's own default holds
+    temperature: float = _ranged(0.0, -1.0, 2.0)  # below 0: not sent, the model's default applies
     max_tokens: int = _ranged(2048, 1, 1_000_000)  # of one answer, reasoning included
     context_tokens: int = _ranged(8192, 512, 10_000_000)
 
 
 @dataclass(frozen=True)
 class ContinuumConfig:
-    """The Continuum Memory System; its rules are no settings (docs/spec/continuum.md, Promotion)."""
+    """The Continuum Memory System; its rules are not configurable (docs/spec/continuum.md, Promotion)."""
 
-    task_types: tuple[str, ...] = ()  # accepted beside research, development, creative and analysis
+    task_types: tuple[str, ...] = ()  # accepted besides research, development, creative and analysis
 
 
 SecretAction = Literal["redact", "keep", "refuse"]
-"""What a call asks for: ``[redacted:RULE]`` in place of a secret, the text as it is, or an error."""
+"""What happens to a secret: ``[redacted:RULE]`` replaces it, the text is kept, or the call is refused."""
 
 
 @dataclass(frozen=True)
 class SecretsConfig:
-    """What becomes of keys, passwords and other secrets in what is written and imported."""
+    """What happens to keys, passwords and other secrets in texts that are written and imported."""
 
     action: str = _one_of(
         "redact", "redact", "keep", "warn", "refuse", "off"
@@ -180,8 +184,10 @@ class LogConfig:
 class TelemetryConfig:
     """Spans and metrics by OpenTelemetry (extra ``telemetry``); see docs/operations.md."""
 
-    enabled: str = _one_of("auto", "auto", "on", "off")  # auto: where the standard OTEL_ variables ask for it
-    endpoint: str = ""  # of a collector, OTLP over HTTP; empty: as the standard variables say
+    enabled: str = _one_of(
+        "auto", "auto", "on", "off"
+    )  # auto: where the standard OTEL_ variables name an exporter
+    endpoint: str = ""  # of a collector, OTLP over HTTP; empty: that of the standard variables
     service_name: str = "rlm-mem"
     content: bool = False  # put questions and answers into spans
 
@@ -252,7 +258,7 @@ class Config:
             layer = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InvalidConfig(f"{where} is not valid TOML: {error}") from None
-        _refuse_reaching_out(layer, where)
+        _refuse_external_access(layer, where)
         return _apply(cls(), layer, where)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
@@ -303,19 +309,19 @@ def _read(path: Path) -> str:
         raise InvalidConfig(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _refuse_reaching_out(layer: Mapping[str, Any], where: str) -> None:
+def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     """A brain is cloned and shared: its file may choose a model, but neither run a command nor name a server that
-    would be sent memories and keys. Whoever wants that says so outside of the brain.
+    memories and keys would be sent to. Only the environment or the caller may do so.
     """
     _refuse_higher_limits(layer, where)
     telemetry = layer.get("telemetry")
     if isinstance(telemetry, Mapping):
         if telemetry.get("content"):
             raise InvalidConfig(
-                f"{where}: telemetry.content is nothing that the file of a brain may ask for.",
+                f"{where}: telemetry.content would put memories into spans, which the file of a brain may not ask for.",
                 hint="Set RLM_MEM_TELEMETRY_CONTENT=true in your own environment instead.",
             )
-        if telemetry.get("endpoint") and not _is_here(str(telemetry["endpoint"])):
+        if telemetry.get("endpoint") and not _is_loopback(str(telemetry["endpoint"])):
             raise InvalidConfig(
                 f"{where}: telemetry.endpoint={telemetry['endpoint']!r:.80} is another machine, which the file of a "
                 "brain may not ask for.",
@@ -327,7 +333,7 @@ def _refuse_reaching_out(layer: Mapping[str, Any], where: str) -> None:
     model, base_url = str(settings.get("model", "")), str(settings.get("base_url", ""))
     kind, _, rest = model.partition(":")
     urls = [base_url, "http" + model.partition("@http")[2]] if "@http" in model else [base_url]
-    elsewhere = [url for url in urls if url and not _is_here(url)]
+    elsewhere = [url for url in urls if url and not _is_loopback(url)]
     if kind.strip().lower() == "cli" and rest.strip() not in ("claude", "codex"):
         refused = f"llm.model={model!r:.80} would run a command"
     elif elsewhere:
@@ -340,7 +346,7 @@ def _refuse_reaching_out(layer: Mapping[str, Any], where: str) -> None:
     )
 
 
-_MOST: dict[str, dict[str, float]] = {
+_BRAIN_FILE_LIMITS: dict[str, dict[str, float]] = {
     "sandbox": {
         "timeout_seconds": 300.0,
         "memory_mb": 128,
@@ -351,11 +357,11 @@ _MOST: dict[str, dict[str, float]] = {
     },
     "recall": {"max_iterations": 100, "max_depth": 10, "max_seconds": 600.0, "max_model_calls": 500},
 }
-"""The most that the file of a brain may ask for; its user can go beyond that outside of the brain."""
+"""Upper limits of settings in the file of a brain; the environment and the caller may go beyond them."""
 
 
 def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
-    for section, limits in _MOST.items():
+    for section, limits in _BRAIN_FILE_LIMITS.items():
         values = layer.get(section)
         if not isinstance(values, Mapping):
             continue
@@ -366,7 +372,7 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
                 or (isinstance(value, bool) and most is not False)
                 or value <= most
             ):
-                # In bounds, or of a wrong type, which is found later.
+                # Within the limit, or of a wrong type, which is reported later.
                 continue
             shown = "true" if value is True else f"{value:g}"
             at_most = "" if most is False else f" (at most {most:g})"
@@ -376,7 +382,7 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
             )
 
 
-def _is_here(url: str) -> bool:
+def _is_loopback(url: str) -> bool:
     return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
@@ -482,8 +488,8 @@ def locate_brain(
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Path:
-    """Where a command works: the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` upwards
-    from the working folder that holds a store, else the brain of the user's data folder.
+    """The brain that a command uses: the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` with a store upwards
+    from the working folder, else the brain of the user's data folder.
 
     Raises:
         InvalidConfig: a database is named (see ``locate``).
@@ -498,7 +504,7 @@ def locate_brain(
 
 
 def _is_brain(folder: Path) -> bool:
-    """Whether a folder called brain is one of ours, and not just anybody's: told by what lies in it."""
+    """Whether a folder named ``brain`` belongs to this program, judged by its content."""
     return (folder / "config.toml").is_file() or any((folder / name).is_dir() for name in _FOLDERS_OF_BRAIN)
 
 
@@ -508,10 +514,10 @@ def locate(
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Path | str:
-    """As ``locate_brain``, where a database serves as well: a DSN (``postgresql://…``) stays the text that it is.
+    """As ``locate_brain``, but a database may be named too: a DSN (``postgresql://…``) is returned as it is.
 
     Raises:
-        InvalidConfig: what is named is the address of something else, such as ``mysql://…``.
+        InvalidConfig: the address is of another kind, such as ``mysql://…``.
     """
     env = os.environ if environ is None else environ
     named = path if path is not None else env.get("RLM_MEM_BRAIN") or None

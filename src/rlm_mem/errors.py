@@ -7,7 +7,7 @@
     │   ├── InvalidChunkId
     │   ├── InvalidChunk               a field, or a whole file, that does not validate
     │   ├── InvalidLink                unknown type, strength outside 0-1, missing end
-    │   ├── InvalidMemory              a tiered memory, or its frontmatter, breaks a rule of its schema
+    │   ├── InvalidMemory              a tiered memory, or its front matter, breaks a rule of its schema
     │   ├── InvalidQuery
     │   ├── InvalidConfig
     │   └── NamespaceError
@@ -90,7 +90,7 @@ class RlmMemError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        # OSError and friends in the bases would format their own way.
+        # Without this, the built-in base classes (OSError, KeyError) would format the arguments differently.
         return self.message
 
 
@@ -135,7 +135,7 @@ class ConflictError(RlmMemError):
 
 
 class StorageError(RlmMemError, OSError):
-    """The store could not be read or written; nothing acknowledged was lost."""
+    """The store could not be read or written; no acknowledged write was lost."""
 
 
 class StoreLocked(StorageError):
@@ -155,7 +155,7 @@ class StoreClosed(StorageError):
 
 
 class CorruptStore(StorageError):
-    """The derived index is damaged beyond what opening it can mend."""
+    """The derived index is damaged beyond what opening it can repair."""
 
 
 class SandboxError(RlmMemError):

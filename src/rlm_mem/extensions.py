@@ -1,4 +1,4 @@
-"""What other packages add to this one, found by entry point (docs/extending.md).
+"""Extensions by other packages, found by entry point (docs/extending.md).
 
 A package is looked for only when a name is not built in: a scan reads the metadata of every installed package.
 """
@@ -66,7 +66,7 @@ def extension(group: str, name: str, failure: type[RlmMemError]) -> Extension | 
     """The extension of this name; None where no package has one.
 
     Raises:
-        failure: several packages have one; which is meant cannot be told.
+        failure: several packages have one, so the name is ambiguous.
     """
     found = [one for one in extensions(group) if one.name == name]
     if len(found) > 1:

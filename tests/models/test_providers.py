@@ -160,7 +160,7 @@ REFUSALS = [
         r"did not accept the key.*\[redacted\]",
     ),
     (403, {"error": {"message": "forbidden"}}, ModelUnavailable, "did not accept the key"),
-    (404, {"error": {"message": "unknown model"}}, ModelRefused, "knows no model"),
+    (404, {"error": {"message": "unknown model"}}, ModelRefused, "has no model named"),
     (422, {"detail": "unprocessable"}, ModelRefused, "unprocessable"),
     (429, {"error": {"message": "pay first", "code": "insufficient_quota"}}, ModelRefused, "no quota left"),
 ]

@@ -88,7 +88,7 @@ DEFAULT_NAMESPACE = "default"
 
 @dataclass
 class ChunkMetadata:
-    """When, where from and how sure (docs/spec/chunk-format.md, Metadata).
+    """Times, origin and confidence of a chunk (docs/spec/chunk-format.md, Metadata).
 
     ``confidence`` is in 0-1; ``access_count`` counts reads. ``occurred_at`` is when the thing was said or
     happened, where that is not ``created_at``. ``extra`` holds every key that the schema does not name.
@@ -132,7 +132,7 @@ class Chunk:
     """One memory; ``tokens`` counts o200k tokens of ``content``.
 
     ``revision`` rises by one with every change. ``extra`` holds top-level keys that the schema does not name;
-    they are written back where they stood.
+    they are written back at the top level.
     """
 
     id: str
@@ -393,7 +393,7 @@ def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
         check_chunk_id(target),
         check_text(raw.get("type"), "link type", max_length=64),
         check_strength(raw.get("strength", 0.5)),
-        # A chunk has up to dozens of links, most of them made with it: its own time was checked already.
+        # Most links of a chunk were made with it; its own time was checked already.
         when if when == created_at else check_time(when, "link created_at"),
         reasoning,
         {}

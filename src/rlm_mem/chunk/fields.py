@@ -93,14 +93,14 @@ def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
         raise InvalidChunk(f"{what} must be non-empty text, not {shown(value)}")
     if len(value) > max_length:
         raise InvalidChunk(f"{what} is {len(value)} characters long: at most {max_length}")
-    # isprintable() settles the usual case in one call; what it finds unprintable may still be a space or a mark.
+    # isprintable() decides the usual case in one call; it is false for some spaces and marks too.
     if not value.isprintable() and any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
         raise InvalidChunk(f"{what} {shown(value)} holds control characters or lone surrogates")
     return value
 
 
-def several(value: Iterable[str] | str) -> list[str]:
-    """A list of texts; a single text is a list of one, never of its characters."""
+def as_list(value: Iterable[str] | str) -> list[str]:
+    """A list of texts; a single text becomes a list of one, never of its characters."""
     return [value] if isinstance(value, str) else list(value)
 
 
@@ -179,14 +179,14 @@ def parse_time(value: object, what: str = "time") -> datetime:
 
 
 def format_time(moment: datetime) -> str:
-    """Write a time the one way: UTC, microseconds, ``Z``."""
+    """Write a time in its canonical form: UTC, microseconds, ``Z``."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def check_time(value: object, what: str = "time") -> str:
-    """Return any accepted time in its one written form; raises InvalidChunk."""
+    """Return any accepted time in its canonical form; raises InvalidChunk."""
     if type(value) is str and len(value) == 27 and value[26] == "Z" and value[10] == "T" and value[19] == ".":
-        # The written form itself: validate the calendar, skip the reformatting (this runs six times a read).
+        # Canonical already: validate the date, skip the reformatting (this runs six times per read).
         try:
             datetime.fromisoformat(value)
         except ValueError:
@@ -201,8 +201,8 @@ _PIECE = re.compile(r"[\x00-\x7f]*[^\x00-\x7f]{0,256}")
 def normalise_unicode(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
     """``text`` in a Unicode normal form, in linear time.
 
-    ``unicodedata.normalize`` sorts each run of combining marks by insertion: 100 KB of marks in the worst order hold
-    the interpreter for half a minute. A piece ends before an ASCII character, which never composes with what stands
+    ``unicodedata.normalize`` sorts each run of combining marks by insertion: 100 KB of marks in the worst order block
+    the interpreter for half a minute. A piece ends before an ASCII character, which never composes with the character
     before it, or after 256 other characters.
     """
     if text.isascii():

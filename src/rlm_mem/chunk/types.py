@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rlm_mem.chunk.fields import check_type_name, several, shown
+from rlm_mem.chunk.fields import as_list, check_type_name, shown
 from rlm_mem.errors import InvalidChunk, InvalidLink
 
 __all__ = [
@@ -42,16 +42,16 @@ class LinkType:
 
     Attributes:
         name: as it stands in a link.
-        does: what the source does to the target, as a phrase with "it".
-        undergoes: the same, seen from the target.
-        stance: whether the source is evidence ``for`` the target or ``against`` it; None: it says neither, as the
-            links that rules make.
-        weight: how much of a chunk's weight REASON hands on along it, 0-1; None: as for types that users register.
+        outgoing: what the link means at its source, as a phrase in which "it" is the target.
+        incoming: the same at its target, where "it" is the source.
+        stance: whether the source is evidence ``for`` the target or ``against`` it; None: neither, as with links
+            that rules make.
+        weight: share of a chunk's weight that REASON passes on along the link, 0-1; None: as for registered types.
     """
 
     name: str
-    does: str
-    undergoes: str
+    outgoing: str
+    incoming: str
     stance: Literal["for", "against"] | None = None
     weight: float | None = None
 
@@ -67,16 +67,16 @@ LINK_TYPES = (
     LinkType("example_of", "is an example of it", "has it as an example", "for", 0.9),
     LinkType("derived_from", "was made from it", "is what it was made from"),
 )
-"""Every built-in link type (docs/spec/links.md, Types): a further one is a further row."""
+"""Every built-in link type (docs/spec/links.md, Types); add a type by adding a row."""
 
 ALL_LINK_TYPES = [kind.name for kind in LINK_TYPES]
 """Names of the built-in link types."""
 
 STATED_LINK_TYPES = [kind.name for kind in LINK_TYPES if kind.stance]
-"""Those with which a person or a model states how one chunk bears on another."""
+"""Types with which a person or a model states that one chunk supports or contradicts another."""
 
 AGAINST_LINK_TYPES = [kind.name for kind in LINK_TYPES if kind.stance == "against"]
-"""Those whose source is evidence against their target."""
+"""Types whose source is evidence against their target."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class TypeRegistry:
         """Accept chunks of a new type; ``required_fields`` must then be present in their metadata."""
         check_type_name(name)
         self.chunk_types[name] = ChunkTypeSpec(
-            name, description, tuple(several(required_fields)), tuple(several(optional_fields))
+            name, description, tuple(as_list(required_fields)), tuple(as_list(optional_fields))
         )
 
     def register_link_type(self, name: str, description: str = "") -> None:

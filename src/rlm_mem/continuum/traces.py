@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.chunk.fields import several
+from rlm_mem.chunk.fields import as_list
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, archive_name
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
@@ -102,7 +102,7 @@ class Traces:
         if not isinstance(goal, str) or not goal.strip():
             raise InvalidMemory("a log needs a goal")
         indicators, preconditions, postconditions = (
-            several(given) for given in (indicators, preconditions, postconditions)
+            as_list(given) for given in (indicators, preconditions, postconditions)
         )
         run = ExecutionRecord(
             goal=goal,

@@ -171,7 +171,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "visible": visible,
 }
 
-_WAYS = {kind.name: (kind.does, kind.undergoes) for kind in LINK_TYPES}
+_WAYS = {kind.name: (kind.outgoing, kind.incoming) for kind in LINK_TYPES}
 """Of each built-in type of link, what the memory whose page it is does to the other one: as source, as target."""
 
 _DEEDS = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE, SCHEMA_VERSION, Chunk
-from rlm_mem.chunk.fields import several
+from rlm_mem.chunk.fields import as_list
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_path
 from rlm_mem.errors import InputError, NotFoundError, StorageError
@@ -122,7 +122,7 @@ def export_store(
     if kind not in EXPORT_FORMATS:
         raise InputError(f"unknown format {kind!r:.40}: use one of {', '.join(EXPORT_FORMATS)}")
     _refuse_within(store, target)
-    wanted = _wanted(store, None if namespaces is None else several(namespaces))
+    wanted = _wanted(store, None if namespaces is None else as_list(namespaces))
     listed = _listed(store, wanted, archive)
     report = ExportReport(str(target), kind)
     try:

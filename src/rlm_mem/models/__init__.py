@@ -1,4 +1,4 @@
-"""Models: who writes the programs of a recall.
+"""Models: what answers prompts, such as the request for a program of a recall.
 
 ``base`` has the protocol and its types; ``opening`` finds a model by name; ``apis`` has a record for each
 provider; ``scripted`` answers from a queue; ``cli_models`` runs command-line agents; ``providers`` reaches APIs and

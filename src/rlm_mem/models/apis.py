@@ -1,6 +1,6 @@
-"""The providers whose API can be reached: one record each, with all that differs between them.
+"""The providers whose API can be called: one record each, with all that differs between them.
 
-A further one that ``pydantic_ai`` can speak to is a further record here; one that it cannot is a package of its own
+A further provider that ``pydantic_ai`` supports is a further record here; any other is a package of its own
 (docs/extending.md, A model provider).
 """
 
@@ -19,7 +19,7 @@ __all__ = ["APIS", "Api", "Target"]
 
 @dataclass(frozen=True)
 class Target:
-    """Where a model is and how to get in. ``key`` is left out of ``repr``."""
+    """A model, the address of its server and the key for it. ``key`` is left out of ``repr``."""
 
     provider: str
     model: str
@@ -47,9 +47,9 @@ class Api:
         home: the provider's own server; empty where a server has to be named.
         url_variable: environment variable that names another server.
         below_v1: whether servers keep this API below ``/v1``, which is added to an address without a path.
-        own_server: whether even ``home`` is a server of one's own, which asks for no key.
+        own_server: whether even ``home`` is a server that the user runs, which needs no key.
         first_model: whether a name without a model means the first one that the server lists.
-        takes_schema: whether a request may hold the answer to a JSON Schema (``response_format``).
+        takes_schema: whether a request may constrain the answer to a JSON Schema (``response_format``).
         prices: name of its list in the price data; empty: no completion has a price.
     """
 
@@ -107,13 +107,13 @@ def _openai_compatible(target: Target) -> Model[Any]:
 def _profile() -> OpenAIModelProfile:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-    # A stream that just stops, without saying why, is a broken one and not a short answer.
+    # A stream that ends without a finish reason was cut off; it is not a short answer.
     return OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
 
 
 def _local_profile() -> OpenAIModelProfile:
     profile = _profile()
-    # The older name of the limit is the one that every local server understands.
+    # Every local server supports the older name of the limit, not all of them the newer one.
     profile["openai_chat_supports_max_completion_tokens"] = False
     return profile
 
@@ -162,7 +162,7 @@ APIS = {
         Api(
             "openai-compatible",
             _openai_compatible,
-            # Not OPENAI_API_KEY: that key must not travel to whatever server a base URL names.
+            # Not OPENAI_API_KEY: that key must not be sent to whatever server a base URL names.
             keys=("RLM_MEM_LLM_API_KEY",),
             below_v1=True,
             first_model=True,

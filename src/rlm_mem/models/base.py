@@ -1,6 +1,6 @@
-"""What a model is to RLM-MEM: messages in, one completion with its usage out.
+"""The protocol of models: messages in, one completion with its usage out.
 
-Everything that can answer a prompt fits behind one small protocol, :class:`LLM`. A name such as
+Every model implements one small protocol, :class:`LLM`. A name such as
 ``"offline"``, ``"openai:gpt-…"`` or ``"cli:claude"`` becomes one through :func:`rlm_mem.models.get_llm`; a plain
 callable or an object whose ``complete(prompt)`` returns a string through :func:`rlm_mem.models.adapt`.
 """
@@ -95,12 +95,12 @@ class Completion:
     Attributes:
         text: the answer; may be empty.
         usage: tokens spent on it, failed attempts not included (providers do not report those).
-        model: the model's own name for itself where it tells, else the name asked for.
+        model: the name that the model reports, else the name that was requested.
         seconds: wall time of the whole call, retries included.
         provider: ``openai``, ``anthropic``, …, ``cli``, ``offline``, ``scripted``, ``callable``.
-        cost: US dollars, or None when the price is not known ("unpriced", which is not the same as 0).
+        cost: US dollars, or None when the price is not known ("unpriced", which differs from 0).
         finish_reason: ``stop``, ``length`` (cut off at ``max_tokens``), ``content_filter``, or None when
-            the model does not tell.
+            the model does not report one.
         attempts: how often the provider was asked, 1 when nothing had to be retried.
     """
 
@@ -120,7 +120,7 @@ class Options(TypedDict, total=False):
     ``max_tokens``: limit of the answer. ``temperature``: 0 and up. ``stop``: texts that end the answer.
     ``timeout``: seconds for the whole call, retries and their waits included. ``on_text``: called with each
     piece of the answer as it arrives; models that cannot stream call it once, with the whole answer.
-    ``json_schema``: a JSON Schema that the answer is held to, by models and servers that can.
+    ``json_schema``: a JSON Schema that the answer must match, where model and server support it.
     ``extra_body``: further fields of the request for OpenAI-compatible servers (``{"grammar": …}``).
     """
 
@@ -155,7 +155,7 @@ def as_messages(prompt: Prompt) -> list[Message]:
     """Return ``prompt`` as a list of messages: a string becomes one user message.
 
     Raises:
-        InputError: ``prompt`` is empty, or holds something else than messages.
+        InputError: ``prompt`` is empty, or contains anything but messages.
     """
     if isinstance(prompt, str):
         return [Message("user", prompt)]
@@ -185,7 +185,7 @@ def render_prompt(prompt: Prompt) -> str:
 
 
 def sendable(text: str) -> str:
-    """Return ``text`` with what cannot be sent as UTF-8 (half of a surrogate pair) replaced by ``?``."""
+    """Return ``text`` with characters that UTF-8 cannot encode (lone surrogates) replaced by ``?``."""
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 

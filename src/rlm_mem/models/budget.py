@@ -3,8 +3,8 @@
 A recall, its nested sessions and its parallel sub-calls share one :class:`Budget`. Every limit is
 checked *before* the step that would break it, under one lock, so a hundred threads cannot overshoot
 together. Running out raises :class:`~rlm_mem.errors.BudgetError`, which is terminal: it is raised in
-the driver of the sandbox, where no ``except`` of a program can reach it, and it is sticky, so code
-that catches it on the host side meets it again at the next step.
+the driver of the sandbox, where no ``except`` of a program can reach it, and it is sticky: code
+that catches it on the host side gets it again at the next step.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Budget:
 
     Args:
         limits: what may be spent.
-        clock: seconds that only grow; tests and the host-driven form pass their own.
+        clock: a monotonic clock in seconds; tests and the host-driven form pass their own.
     """
 
     def __init__(self, limits: Limits | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -148,7 +148,7 @@ class Budget:
         self._depth = 0
         self._reserved = 0
         self._reserved_usd = Decimal(0)
-        self._dearest = Decimal(0)
+        self._highest_cost = Decimal(0)
         self._tallies: dict[str, _Tally] = {}
         self._ended: BudgetError | None = None
 
@@ -185,7 +185,7 @@ class Budget:
         Args:
             expected_tokens: what the call may cost at most, when known (prompt plus longest answer);
                 held back until :meth:`add_usage` settles it, so that parallel calls cannot overshoot.
-            expected_usd: the same in US dollars; without it, the dearest call of the run so far is assumed.
+            expected_usd: the same in US dollars; without it, that of the most expensive call so far.
 
         Raises:
             BudgetError: the call would exceed a budget; it must not be made.
@@ -209,19 +209,19 @@ class Budget:
                         f"the next call would exceed {tokens} tokens ({committed} are spent or set aside)",
                         "raise the tokens limit",
                     )
-            held_usd = self._dearest if expected_usd is None else expected_usd
+            reserved_usd = self._highest_cost if expected_usd is None else expected_usd
             usd = self.limits.usd
             if isinstance(usd, Decimal):
                 due = self._cost() + self._reserved_usd
                 # A budget of zero still allows calls that are known to be free.
-                if due + held_usd > usd or (due >= usd and held_usd > 0):
+                if due + reserved_usd > usd or (due >= usd and reserved_usd > 0):
                     self._end(
                         "usd", f"the next call would exceed the {usd} USD of the run", "raise the usd limit"
                     )
             self._calls += 1
             self._reserved += expected_tokens
-            self._reserved_usd += held_usd
-            return Reservation(expected_tokens, held_usd)
+            self._reserved_usd += reserved_usd
+            return Reservation(expected_tokens, reserved_usd)
 
     def add_usage(
         self,
@@ -231,10 +231,10 @@ class Budget:
         model: str = "",
         reservation: Reservation | None = None,
     ) -> None:
-        """Book a finished call. Never raises: the answer is paid for and may be used; the *next* call stops.
+        """Add a finished call. Never raises: the answer is paid for and may be used; the *next* call stops.
 
         Args:
-            usage: tokens of the call; None when the model did not say, or the call failed.
+            usage: tokens of the call; None when the model did not report them, or the call failed.
             cost: US dollars, or None when the price is not known.
             model: name for the breakdown by model.
             reservation: what :meth:`start_call` returned for this call.
@@ -250,7 +250,7 @@ class Budget:
                 tally.unpriced += 1
             else:
                 tally.cost += cost
-                self._dearest = max(self._dearest, cost)
+                self._highest_cost = max(self._highest_cost, cost)
 
     def cancel(self, reservation: Reservation) -> None:
         """Give back what was set aside for a call that failed at no cost; it still counts as a call."""
@@ -316,7 +316,7 @@ class Budget:
                 ),
             )
 
-    # What follows expects the lock to be held.
+    # The caller of the methods below holds the lock.
 
     def _start(self) -> None:
         if self._started is None:

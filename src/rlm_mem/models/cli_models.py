@@ -1,7 +1,7 @@
 """Models behind a command: an agent such as ``claude`` or ``codex``, or any program that reads a prompt.
 
-They need no key of their own: whoever has such an agent at hand has a model. The prompt goes to standard input,
-or in place of the argument ``{prompt}``; the answer is what the command prints.
+They need no key: the agent's own login is used. The prompt goes to standard input, or in place of the argument
+``{prompt}``; the answer is what the command prints.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 @dataclass(frozen=True)
 class Agent:
-    """How to ask one command-line agent for a plain completion, without its tools and habits.
+    """How to get a plain completion, without tools, from one command-line agent.
 
     Attributes:
         argv: the command that reads the prompt from standard input.
@@ -54,9 +54,9 @@ class CommandLLM:
 
     Args:
         argv: the program and its arguments; ``{prompt}`` among them stands for the prompt.
-        settings: its ``timeout_seconds`` holds where a call names no time-out; the rest is the command's affair.
+        settings: ``timeout_seconds`` applies where a call gives no time-out; the other settings are ignored.
         agent: how to read the answer of a known agent; None takes the printed text as it is.
-        name: how it is called in messages and trajectories.
+        name: of the model, in messages and trajectories.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class CommandLLM:
         return f"<LLM {self.name}>"
 
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
-        """Run the command once. Only ``timeout`` and ``on_text`` of the options mean something to it.
+        """Run the command once. Of the options, ``timeout`` and ``on_text`` are used.
 
         Raises:
             ModelTimeout: it took too long and was ended, with everything it had started.
@@ -101,19 +101,19 @@ class CommandLLM:
             ModelError: it failed, or printed nothing or too much.
         """
         prompt = sendable(render_prompt(messages))
-        # No argument of a command can hold a NUL.
+        # An argument of a command cannot contain a NUL.
         argv = [prompt.replace("\0", " ") if word == _PROMPT else word for word in self._argv]
-        given = "" if _PROMPT in self._argv else prompt
+        stdin_text = "" if _PROMPT in self._argv else prompt
         timeout = options.get("timeout")
         timeout = self._settings.timeout_seconds if timeout is None else timeout
         on_text = options.get("on_text")
         if self._agent is None:
-            outcome = run_command(argv, given, name=self.name, timeout=timeout, on_text=on_text)
+            outcome = run_command(argv, stdin_text, name=self.name, timeout=timeout, on_text=on_text)
             completion = _plain(outcome, prompt, self.name)
         else:
             # In an empty folder an agent finds no project files, instructions or servers to act upon.
             with tempfile.TemporaryDirectory(prefix="rlm-mem-", ignore_cleanup_errors=True) as folder:
-                outcome = run_command(argv, given, name=self.name, timeout=timeout, cwd=Path(folder))
+                outcome = run_command(argv, stdin_text, name=self.name, timeout=timeout, cwd=Path(folder))
             try:
                 completion = self._agent.read(outcome)
             except ModelUnavailable as error:
@@ -149,11 +149,11 @@ def _read_claude(outcome: CommandResult) -> Completion:
     models = _mapping(result.get("modelUsage"))
     model = max(models, key=lambda name: _count(_mapping(models[name]), "outputTokens"), default="")
     cost = result.get("total_cost_usd")
-    # For models of other makers, behind a server of one's own, the agent guesses a price.
+    # For models of other vendors, behind a server of the user's own, the agent guesses a price.
     known = isinstance(cost, (int, float)) and not isinstance(cost, bool) and "claude" in model
     return Completion(
         text,
-        # This agent counts what was cached apart from its input.
+        # This agent reports cached tokens apart from its input tokens.
         Usage(
             input_tokens=_count(used, "input_tokens") + cached + written,
             output_tokens=_count(used, "output_tokens"),
@@ -174,7 +174,7 @@ def _read_codex(outcome: CommandResult) -> Completion:
         event = _json_object(line) or {}
         item = _mapping(event.get("item"))
         if event.get("type") == "item.completed" and item.get("type") == "agent_message":
-            # The last one is the answer, earlier ones are remarks on the way.
+            # The last message is the answer; earlier ones report progress.
             text = str(item.get("text", ""))
         elif event.get("type") == "turn.completed":
             used = _mapping(event.get("usage"))
@@ -191,8 +191,8 @@ def _read_codex(outcome: CommandResult) -> Completion:
     return Completion(text, usage, finish_reason="stop")
 
 
-def _failed(name: str, outcome: CommandResult, words: str, status: object = None) -> ModelError:
-    detail = _detail(words)
+def _failed(name: str, outcome: CommandResult, text: str, status: object = None) -> ModelError:
+    detail = _detail(text)
     if re.search(r"log ?in\b|logged in|not authenticated|unauthorized|401|api key", detail, re.IGNORECASE):
         return ModelUnavailable(f"{name} is not logged in: {detail}")
     if re.search(r"prompt is too long|context (?:window|length)", detail, re.IGNORECASE):
@@ -202,8 +202,8 @@ def _failed(name: str, outcome: CommandResult, words: str, status: object = None
     return ModelError(f"{name} failed with exit status {outcome.status}: {detail}")
 
 
-def _detail(words: str) -> str:
-    text = " ".join(redact(_ESCAPES.sub("", words)).split())
+def _detail(message: str) -> str:
+    text = " ".join(redact(_ESCAPES.sub("", message)).split())
     return text[-_LONGEST_DETAIL:] or "no message"
 
 
@@ -230,8 +230,8 @@ AGENTS: Mapping[str, Agent] = {
             "claude",
             "--print",
             "--output-format=json",
-            "--tools=",  # an answer is wanted, not an agent at work
-            "--strict-mcp-config",  # no servers, or a configured rlm-mem would be asked by its own question
+            "--tools=",  # an answer is wanted, not actions
+            "--strict-mcp-config",  # without MCP servers: a configured rlm-mem would be called for its own question
             "--no-session-persistence",
             "--system-prompt=Follow the instructions you are given. Answer with text only.",
         ),
@@ -241,7 +241,7 @@ AGENTS: Mapping[str, Agent] = {
     "codex": Agent(
         (
             *("codex", "exec", "--json", "--sandbox=read-only", "--skip-git-repo-check", "--ephemeral"),
-            # A remembered text must not be able to make it read files or send them somewhere.
+            # A remembered text must not be able to make the agent read files or send them anywhere.
             *("-c", "features.shell_tool=false", "-c", "web_search=disabled"),
             *("-c", "features.apps=false", "-c", "features.plugins=false"),
             *("-c", "features.multi_agent=false", "-c", "features.goals=false"),
@@ -250,4 +250,4 @@ AGENTS: Mapping[str, Agent] = {
         "Run: codex login",
     ),
 }
-"""Agents that ``cli:NAME`` knows how to ask; arguments after the name are handed on."""
+"""Agents that ``cli:NAME`` may name; arguments after the name are passed to the command."""

@@ -1,4 +1,4 @@
-"""Running one command: a text in, a text out, bounded in time and in size, and nothing left behind.
+"""Run one command: text in, text out, bounded in time and size, without processes left behind.
 
 No shell is involved. On POSIX the command gets a process group of its own, so that ending it also ends what it
 started.
@@ -29,8 +29,8 @@ MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 
 _MAX_ERROR_BYTES = 8 * 1024
 _POLL_SECONDS = 0.2
-# How long what a finished command left running may hold its output open, and how long a command may take to
-# go away when it is asked to, before it is killed.
+# How long children of a finished command may keep its output open, and how long a command may take to exit after
+# SIGTERM before it is killed.
 _LINGER_SECONDS = 2.0
 
 
@@ -60,7 +60,7 @@ def run_command(
         text: written to standard input as UTF-8, which is then closed.
         name: what messages call it.
         timeout: seconds until it is ended, or None.
-        cwd: its working folder; None keeps ours.
+        cwd: its working folder; None: that of this process.
         on_text: called in this thread with each piece of output as it comes.
 
     Raises:
@@ -131,7 +131,7 @@ def _collect(
     while True:
         now = time.monotonic()
         if deadline is not None and now >= deadline:
-            raise _too_slow(name, timeout)
+            raise _timed_out(name, timeout)
         try:
             piece = pieces.get(
                 timeout=_POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - now)
@@ -139,7 +139,7 @@ def _collect(
         except Empty:
             if process.poll() is None:
                 continue
-            # It has ended, yet something it started holds the pipe open: not worth waiting for.
+            # The command has ended, but a child of it keeps the pipe open.
             ended_at = ended_at or now
             if now - ended_at < _LINGER_SECONDS:
                 continue
@@ -161,10 +161,10 @@ def _wait(process: subprocess.Popen[bytes], name: str, deadline: float | None, t
     try:
         return process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise _too_slow(name, timeout) from None
+        raise _timed_out(name, timeout) from None
 
 
-def _too_slow(name: str, timeout: float | None) -> ModelTimeout:
+def _timed_out(name: str, timeout: float | None) -> ModelTimeout:
     return ModelTimeout(
         f"{name} did not answer within {timeout or 0:g} seconds and was ended.",
         hint="Raise llm.timeout_seconds.",
@@ -175,7 +175,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     running = process.poll() is None
     if running:
         _signal(process, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # it ignores the request; SIGKILL does not ask
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it ignores SIGTERM; SIGKILL follows
             process.wait(_LINGER_SECONDS)
     # Also after an ordinary end: children that outlive the command belong to its group.
     _signal(process, signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
@@ -185,7 +185,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    # No such group: everything has ended. Not permitted: what is left has changed its user; not ours to end.
+    # ProcessLookupError: the whole group has ended. PermissionError: what is left runs as another user.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if os.name == "posix":
             os.killpg(process.pid, number)
@@ -194,7 +194,7 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def _write(pipe: IO[bytes], text: str) -> None:
-    # A command need not read its input; one that closes it early is no failure of ours.
+    # A command need not read its input: closing it early is not an error.
     with contextlib.suppress(OSError, ValueError):
         pipe.write(text.encode("utf-8", errors="replace"))
     with contextlib.suppress(OSError, ValueError):
@@ -204,7 +204,7 @@ def _write(pipe: IO[bytes], text: str) -> None:
 def _read_output(pipe: IO[bytes], pieces: SimpleQueue[bytes]) -> None:
     total = 0
     with pipe:
-        # os.read returns what is there; a buffered read would wait for more and spoil streaming.
+        # os.read returns what is available; a buffered read would wait for more and delay streaming.
         while total <= MAX_OUTPUT_BYTES and (piece := os.read(pipe.fileno(), 65536)):
             total += len(piece)
             pieces.put(piece)

@@ -2,7 +2,7 @@
 
 The usual way, running a loop in the calling thread, fails where a loop is already running (a server, a
 notebook) and where several threads share one client, whose connections belong to the loop that opened them.
-With one loop per client both cases are ordinary.
+One loop per client avoids both problems.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LoopThread:
         except Empty:
             future.cancel()
             raise TimeoutError from None
-        except BaseException:  # also KeyboardInterrupt: nobody waits for this coroutine any more
+        except BaseException:  # KeyboardInterrupt too: no caller waits for this coroutine any more
             future.cancel()
             raise
         return self._wait(future, _left(deadline))

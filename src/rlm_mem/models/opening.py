@@ -1,4 +1,4 @@
-"""From what a caller gives to a model: a name, a callable, or an object with ``complete``.
+"""Open a model that the caller gives as a name, a callable, or an object with ``complete``.
 
 No SDK is imported here: each kind of model lives in a module of its own, loaded when named.
 """
@@ -28,7 +28,7 @@ PROVIDERS: tuple[str, ...] = tuple(APIS)
 class _PlainLLM:
     """A callable, or an object with ``complete()``, that takes one string and returns one.
 
-    It runs in the caller's thread and cannot be interrupted: ``timeout`` is handed on if it takes one.
+    It runs in the caller's thread and cannot be interrupted: ``timeout`` is passed on if it accepts one.
     """
 
     def __init__(self, call: Callable[..., Any], name: str) -> None:
@@ -65,7 +65,7 @@ class _PlainLLM:
 
 
 def _option_names(call: Callable[..., Any]) -> frozenset[str]:
-    """Options that ``call`` names among its parameters; ``**kwargs`` promises nothing about their meaning."""
+    """Options that ``call`` names among its parameters; ``**kwargs`` does not tell which it supports."""
     try:
         parameters = inspect.signature(call).parameters.values()
     except (TypeError, ValueError):  # builtins and C functions may have no signature
@@ -75,7 +75,7 @@ def _option_names(call: Callable[..., Any]) -> frozenset[str]:
     return frozenset(p.name for p in list(parameters)[1:] if p.kind in by_name) & set(Options.__annotations__)
 
 
-def _takes_messages(obj: object) -> bool:
+def _implements_protocol(obj: object) -> bool:
     """True for a model written for the protocol: it has a name, and its ``complete`` takes the options."""
     if not isinstance(getattr(obj, "name", None), str):
         return False
@@ -97,14 +97,14 @@ def adapt(model: object, config: Config | None = None) -> LLM:
         config: settings for models given by name.
 
     Raises:
-        InputError: nothing of the kind.
+        InputError: ``model`` is none of these.
         ModelUnavailable: the model named needs something that is missing.
     """
     if model is None or isinstance(model, str):
         return get_llm(model, config)
     complete = getattr(model, "complete", None)
     if callable(complete):
-        if _takes_messages(model):
+        if _implements_protocol(model):
             return model  # type: ignore[return-value]
         name = getattr(model, "name", None)
         return _PlainLLM(complete, name if isinstance(name, str) else type(model).__name__)
@@ -137,7 +137,7 @@ def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
     rest = rest.strip()
     # Each kind is loaded when it is named: the command-line and API models take 45 and 60 ms.
     if kind == "offline" and not rest:
-        # By name: offline reading rests on this package, not this package on it.
+        # Imported by name: ``offline`` depends on this package, not the reverse.
         offline: LLM = import_module("rlm_mem.offline").OfflineLLM()
         return offline
     if kind == "scripted":

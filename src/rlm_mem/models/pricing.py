@@ -1,7 +1,7 @@
 """What a completion costs, from price data that ships with the package ``genai-prices`` (no network).
 
 A model without a known price is *unpriced*: the answer is None, never 0, so that a sum over unpriced calls
-cannot pass for a cheap one.
+is not mistaken for a cheap one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["price", "price_table", "total_cost"]
 
-# Ours, and really free: no model is called.
+# Built in: no model is called.
 _FREE = frozenset({"offline"})
 
 
@@ -26,8 +26,8 @@ def price(model: str, provider: str, usage: Usage, *, base_url: str | None = Non
     Args:
         model: the model's name as the provider spells it.
         provider: as in ``Completion.provider``.
-        usage: ``input_tokens`` and ``output_tokens`` hold their cached and reasoning parts already. Estimated
-            figures are not priced: an estimate times a price looks like a bill.
+        usage: ``input_tokens`` and ``output_tokens`` include their cached and reasoning parts. Estimated
+            figures are not priced: the result would look like a real charge.
         base_url: the server asked, when it is not the provider's own; a price is then looked up by its
             address alone, since a local server may call its model ``gpt-4o``.
     """

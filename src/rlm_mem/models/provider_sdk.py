@@ -1,7 +1,7 @@
-"""What RLM-MEM asks of the SDK layer: open a model, send a conversation, read answer and usage.
+"""Calls of the SDK layer: open a model, send a conversation, read answer, usage and errors.
 
-With ``provider_errors`` and the ``connect`` functions of ``apis``, all that knows ``pydantic_ai``; importing it loads
-that library (about a second), so ``providers`` does so with the first completion.
+Only this module and the ``connect`` functions of ``apis`` use ``pydantic_ai``; importing it loads that library (about
+a second), so ``providers`` does so with the first completion.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = [
 
 
 async def open_model(target: Target) -> Model[Any]:
-    """Return the model, its connections bound to the running loop; a missing name is asked of the server."""
+    """Return the model, its connections bound to the running loop; without a name, the first that the server lists."""
     model = APIS[target.provider].connect(target)
     await model.__aenter__()
     if not target.model:
@@ -109,7 +109,7 @@ async def ask_streaming(
 
 
 def conversation(messages: list[Message]) -> list[ModelMessage]:
-    """Translate our messages; neighbouring ones that are not the model's make one request."""
+    """Translate messages for the SDK; adjacent ones that are not the model's make one request."""
     turns: list[ModelMessage] = []
     for message in messages:
         content = sendable(message.content)
@@ -142,14 +142,14 @@ def usage_of(response: ModelResponse) -> Usage:
     )
 
 
-# How servers that the SDK layer does not know say that a prompt is too long.
+# How servers for which the SDK layer has no error class report that a prompt is too long.
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)|exceed_context_size|prompt is too long|too many (?:input )?tokens"
     r"|maximum (?:number of tokens|context)",
     re.IGNORECASE,
 )
 
-# A stream that stopped by itself, in the words of the SDK layer.
+# The SDK layer's message for a stream that ended early.
 _CUT_OFF = re.compile(r"Streamed response ended without")
 
 _LONGEST_DETAIL = 300
@@ -158,15 +158,15 @@ _LONGEST_DETAIL = 300
 def translate(
     error: Exception, *, name: str, provider: str, url: str, key: str, timeout: float | None, started: bool
 ) -> ModelError | TransientFailure:
-    """Return the error to raise instead of ``error``: final, or one that may pass with another try.
+    """Return the error to raise instead of ``error``: a final one, or one worth another attempt.
 
     Args:
         name: the model as the user named it.
-        provider: which keys it uses.
+        provider: whose key variables a message names.
         url: address of the server, for messages.
         key: the key in use, hidden should the provider repeat it.
         timeout: seconds that the caller allowed.
-        started: part of the answer has been handed to the caller already, so it cannot be asked again.
+        started: part of the answer was passed to the caller already, so the request cannot be repeated.
     """
     found = _classify(error, name, provider, redact(url), _detail(error, key), timeout)
     if started and isinstance(found, TransientFailure):
@@ -203,7 +203,7 @@ def _classify(
     if isinstance(error, sdk.ModelNotFoundError) or status == 404:
         suggested = getattr(error, "suggested_model_id", None)
         return ModelRefused(
-            f"{url} knows no model of the name {name}: {detail}",
+            f"{url} has no model named {name}: {detail}",
             hint=f"Did you mean {suggested}?" if suggested else "Check the model's name and the base URL.",
         )
     if isinstance(error, sdk.ModelRateLimitError) or status == 429:
@@ -232,10 +232,10 @@ def _classify(
     if isinstance(
         error, (sdk.UnexpectedModelBehavior, sdk.ModelAPIError, LookupError, TypeError, ValueError)
     ):
-        # The last three come from an SDK that takes apart a body of another shape than it expects.
+        # The last three come from an SDK that parses a body of an unexpected shape.
         return ModelError(
             f"{url} sent something that is not an answer of {name}: {detail}",
-            hint="Check the base URL: it must be the address of the API, mostly ending in /v1.",
+            hint="Check the base URL: it must be the address of the API, which usually ends in /v1.",
         )
     return ModelError(f"the request to {name} failed: {detail}")
 
@@ -250,17 +250,20 @@ def _timed_out(name: str, timeout: float | None) -> ModelTimeout:
 def _not_connected(error: sdk.ModelConnectionError, name: str, url: str, detail: str) -> TransientFailure:
     if error.phase in ("pool", "connect"):
         return TransientFailure(
-            ModelUnavailable(f"cannot reach {url} for {name}: {detail}", hint="Is the server running there?")
+            ModelUnavailable(
+                f"cannot reach {url} for {name}: {detail}", hint="Check that the server is running there."
+            )
         )
     return TransientFailure(
         ModelOverloaded(
-            f"the connection to {url} broke off: {detail}", hint="Ask again; is the server still up?"
+            f"the connection to {url} broke off: {detail}",
+            hint="Check that the server is still running, then ask again.",
         )
     )
 
 
 def _detail(error: Exception, key: str) -> str:
-    """The provider's own words, in one short line and without keys."""
+    """The provider's message as one short line, without keys."""
     body = getattr(error, "body", None)
     text = _message_in(body)
     if not text:
@@ -271,19 +274,19 @@ def _detail(error: Exception, key: str) -> str:
 
 
 def _innermost(error: BaseException) -> str:
-    """The words at the bottom of the chain: "Connection refused" says more than "Connection error"."""
-    words = str(error)
+    """The message of the innermost cause: "Connection refused" is more precise than "Connection error"."""
+    message = str(error)
     for _ in range(8):
         below = error.__cause__ or error.__context__
         if below is None:
             break
         error = below
-        words = str(error) or words
-    return words
+        message = str(error) or message
+    return message
 
 
 def _message_in(body: object) -> str:
-    """Find the human sentence in the shapes of error bodies that providers use."""
+    """Find the message in the shapes of error bodies that providers use."""
     for _ in range(3):
         if isinstance(body, dict):
             inner = body.get("message") or body.get("error") or body.get("detail")

@@ -1,8 +1,7 @@
 """Models behind an API: OpenAI, Anthropic, Google, Ollama, and every OpenAI-compatible server.
 
-One library (``pydantic-ai-slim``, extra ``llm``) speaks to all of them and normalises their usage figures; it
-is imported with the first completion, not before. Retries, deadlines and errors are ours, the same for every
-provider.
+One library (``pydantic-ai-slim``, extra ``llm``) calls all of them and normalises their usage figures; it is imported
+with the first completion, not before. Retries, deadlines and errors are handled here, the same for every provider.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProviderLLM", "provider_llm"]
 
-# The deadline inside the request ends it; this much later a client that hangs is given up.
+# A request ends at its own deadline; a client that hangs is abandoned this much later.
 _GRACE_SECONDS = 10.0
 
 
@@ -51,7 +50,7 @@ class ProviderLLM:
 
     Args:
         target: the model, its server and its key.
-        settings: time-out, retries, temperature and length of answers where a call does not say.
+        settings: time-out, retries, temperature and length of answers where a call gives none.
         policy: how to retry; None takes the number of retries from ``settings``.
     """
 
@@ -78,18 +77,20 @@ class ProviderLLM:
         """
         from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
 
-        asked = as_messages(messages)
+        prompt_messages = as_messages(messages)
         timeout = options.get("timeout")
         timeout = self._settings.timeout_seconds if timeout is None else timeout
         on_text = options.get("on_text")
         began = time.monotonic()
         response, attempts = call_with_retries(
-            lambda left: self._attempt(asked, options, on_text, left, timeout), self._policy, timeout
+            lambda left: self._attempt(prompt_messages, options, on_text, left, timeout),
+            self._policy,
+            timeout,
         )
         text = provider_sdk.text_of(response)
         usage = provider_sdk.usage_of(response)
-        if usage.total_tokens == 0:  # a server that does not count; a budget still has to
-            usage = estimate_usage(render_prompt(asked), text)
+        if usage.total_tokens == 0:  # the server reports none, but a budget needs a figure
+            usage = estimate_usage(render_prompt(prompt_messages), text)
         used = response.model_name or self._target.model
         return Completion(
             text=text,
@@ -136,18 +137,18 @@ class ProviderLLM:
                 raised_by_caller = error
                 raise
 
-        give_up = None if left is None else left + _GRACE_SECONDS
+        hard_limit = None if left is None else left + _GRACE_SECONDS
         try:
-            model = self._opened()
+            model = self._connected_model()
             conversation = provider_sdk.conversation(messages)
             settings = self._request_settings(options, left)
             if on_text is None:
-                response = self._loop.run(provider_sdk.ask(model, conversation, settings), give_up)
+                response = self._loop.run(provider_sdk.ask(model, conversation, settings), hard_limit)
             else:
                 response = self._loop.run_streaming(
                     lambda emit: provider_sdk.ask_streaming(model, conversation, settings, emit),
                     deliver,
-                    give_up,
+                    hard_limit,
                 )
         except TimeoutError:
             if raised_by_caller is not None:
@@ -167,7 +168,7 @@ class ProviderLLM:
                 key=self._target.key if self._target.key != NO_KEY else "",
                 timeout=timeout,
                 started=delivered,
-            ) from None  # the SDK's own error may repeat headers and bodies: its words are in the message, redacted
+            ) from None  # the SDK's own error may repeat headers and bodies; the new message quotes it redacted
         self._check_whole(response, streamed=on_text is not None, delivered=delivered)
         return response
 
@@ -180,13 +181,13 @@ class ProviderLLM:
                 hint="Raise llm.max_tokens: a reasoning model's thoughts count.",
             )
         if streamed and response.finish_reason is None:
-            # A connection that is closed politely in the middle looks like an end; only the reason is missing.
+            # A connection closed cleanly in the middle of an answer differs from an end only by the missing reason.
             cut = ModelOverloaded(f"{self.name} broke off in the middle of its answer.", hint="Ask again.")
             if delivered:
                 raise cut
             raise TransientFailure(cut)
 
-    def _opened(self) -> Model[Any]:
+    def _connected_model(self) -> Model[Any]:
         from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
 
         with self._lock:
@@ -195,7 +196,7 @@ class ProviderLLM:
             return self._model
 
     def _request_settings(self, options: Options, left: float | None) -> ModelSettings:
-        given: dict[str, Any] = {"max_retries": 0}  # retries are counted and bounded in one place: ours
+        given: dict[str, Any] = {"max_retries": 0}  # only ``call_with_retries`` counts and bounds them
         max_tokens = options.get("max_tokens")
         given["max_tokens"] = self._settings.max_tokens if max_tokens is None else max_tokens
         temperature = options.get("temperature")
@@ -209,8 +210,8 @@ class ProviderLLM:
         extra = dict(options.get("extra_body") or {})
         schema = options.get("json_schema")
         if schema is not None and APIS[self._target.provider].takes_schema and "response_format" not in extra:
-            held = {"name": "answer", "schema": dict(schema), "strict": True}
-            extra["response_format"] = {"type": "json_schema", "json_schema": held}
+            schema_format = {"name": "answer", "schema": dict(schema), "strict": True}
+            extra["response_format"] = {"type": "json_schema", "json_schema": schema_format}
         if extra:
             given["extra_body"] = extra
         return given  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Trying again: only what may pass by itself, with growing waits, and never beyond the caller's deadline."""
+"""Retries: of transient failures only, with growing waits, and never beyond the caller's deadline."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["TRANSIENT_STATUS", "RetryPolicy", "TransientFailure", "call_with_ret
 T = TypeVar("T")
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
-"""HTTP statuses worth another try, besides every 5xx."""
+"""HTTP statuses worth another attempt, besides every 5xx."""
 
 
 class TransientFailure(Exception):
-    """One attempt failed in a way that may pass: a signal to the loop below, never seen by callers.
+    """One attempt failed in a way that may pass: a signal to ``call_with_retries``, never seen by its callers.
 
     Args:
         error: what the caller gets when no attempt is left.
@@ -34,7 +34,7 @@ class TransientFailure(Exception):
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how patiently.
+    """How often to retry, and how long to wait between attempts.
 
     Attributes:
         retries: further attempts after the first.
@@ -65,7 +65,7 @@ def call_with_retries(
     """Call ``attempt(seconds left)`` until it succeeds; return its result and the number of attempts.
 
     Args:
-        attempt: raises TransientFailure when another try is worth it, any other exception when not.
+        attempt: raises TransientFailure when another attempt is worth it, any other exception when not.
         policy: number of attempts and waits between them.
         timeout: seconds for everything together, or None.
 

@@ -26,12 +26,12 @@ Reply = str | Completion | BaseException | Callable[[list[Message]], "str | Comp
 
 
 class ScriptedLLM:
-    """Answers with ``replies`` in order, then with ``default``; remembers what it was asked.
+    """Answers with ``replies`` in order, then with ``default``; records every call.
 
     Args:
         replies: the queue.
-        default: answer for every call after the queue is used up; None makes such a call a ModelError.
-        name: how it calls itself.
+        default: answer to every call after the queue is used up; None makes such a call a ModelError.
+        name: of the model, in completions and messages.
 
     Attributes:
         prompts: messages of every call so far, in the order in which the calls came in.
@@ -68,7 +68,7 @@ class ScriptedLLM:
 
     @property
     def calls(self) -> int:
-        """How often it was asked."""
+        """How often ``complete`` was called."""
         return len(self.prompts)
 
     @property

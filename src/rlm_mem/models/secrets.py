@@ -21,7 +21,7 @@ KEYRING_SERVICE = "rlm-mem"
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {name: api.keys for name, api in APIS.items()}
 """Environment variables (and user names in the keyring) that are tried for each provider, in this order."""
 
-# A value this short is a word, not a secret; hiding it would tear holes into ordinary text.
+# A shorter value is a word, not a secret; hiding it would blank out ordinary text.
 _SHORTEST_SECRET = 8
 
 _SECRET_NAME = re.compile(
@@ -33,8 +33,8 @@ _SECRET_NAME = re.compile(
 def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
     """Return ``text`` with every key in it replaced by ``[redacted]``.
 
-    Hidden are the values of environment variables whose names speak of keys, tokens or passwords, the values
-    in ``known``, and whatever has the shape of a well-known provider's key. Safe on any text and linear in
+    Hidden are the values of environment variables that are named after keys, tokens or passwords, the values
+    in ``known``, and whatever has the format of a known provider's key. Safe on any text and linear in
     its length; ordinary prose comes back unchanged.
 
     Args:
@@ -63,7 +63,7 @@ def _is_word(value: str) -> bool:
 def find_key(provider: str, environ: Mapping[str, str] | None = None) -> str | None:
     """Return the key for ``provider`` from the environment, then from the keyring, or None.
 
-    Surrounding white space is cut off: a key pasted with its newline would be an illegal header.
+    Surrounding white space is cut off: a key pasted with its newline would make an invalid header.
     """
     env = os.environ if environ is None else environ
     names = KEY_VARIABLES.get(provider, ())

@@ -1,4 +1,4 @@
-"""Where a model named in a spec is, and the key to get in."""
+"""Resolve a model's name to its server and key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_KEY", "resolve_target"]
 
-# Servers of one's own rarely ask for a key, but the client libraries insist on sending one.
+# Local servers rarely need a key, but the client libraries require one.
 NO_KEY = "no-key-needed"
 
 
@@ -27,7 +27,7 @@ def resolve_target(provider: str, rest: str, settings: LLMConfig) -> Target:
         provider: one of ``apis.APIS``.
         rest: ``MODEL`` or ``MODEL@URL``. For ``openai-compatible`` the model may be empty: the first one
             that the server lists is taken.
-        settings: its ``base_url`` counts for ``openai-compatible``, and for the provider of its ``model``.
+        settings: ``base_url`` applies to ``openai-compatible``, and to the provider of ``model``.
 
     Raises:
         InvalidConfig: no model, or no usable base URL.
@@ -81,6 +81,6 @@ def _checked_url(api: Api, url: str | None) -> str | None:
             f"{url!r:.200} is not the address of a server.", hint="Write http://HOST:PORT/v1."
         )
     if api.below_v1 and parts.path in ("", "/"):
-        # Nearly every such server keeps its API below /v1, and a forgotten /v1 answers with a puzzling 404.
+        # Nearly every such server keeps its API below /v1; without it, requests fail with a misleading 404.
         return url.rstrip("/") + "/v1"
     return url

@@ -1,4 +1,4 @@
-"""HTTP: one ASGI application on the loopback interface: MCP, the interface, the dashboard, behind one guard."""
+"""One ASGI application for the loopback interface: MCP, HTTP interface and dashboard behind one guard."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def create_app(
     rate: float = 50.0,
     burst: int = 200,
 ) -> Starlette:
-    """The application.
+    """Build the ASGI application.
 
     Args:
         state: what all parts share.
-        keys: what lets clients in.
+        keys: the credentials that clients may use.
         port: that it will be served on.
         mcp: served at ``/mcp``. ``api``: serve ``/api/v1``. ``dashboard``: serve pages, and let browsers log in.
         rate, burst: of the HTTP interface (see ``api_app``).
@@ -52,7 +52,7 @@ def create_app(
     routes: list[BaseRoute] = []
     manager = None
     if mcp is not None:
-        # Stateless: what must last from call to call has a handle, so any connection may continue it.
+        # Stateless: what lasts from call to call has a handle, so any connection may continue it.
         manager = StreamableHTTPSessionManager(
             mcp.protocol, stateless=True, max_request_body_size=MAX_BODY_BYTES
         )
@@ -81,7 +81,7 @@ def create_app(
             yield
 
     async def missing(request: Request, _: Exception) -> Response:
-        # What no pattern of an address takes, such as a line break; the parts answer for themselves.
+        # An address that matches no route, such as one with a line break; mounted applications handle their own.
         if not request.url.path.startswith(API):
             return PlainTextResponse("Not Found", 404)
         from rlm_mem.http.app import nothing_there

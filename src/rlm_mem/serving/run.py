@@ -36,12 +36,12 @@ TOKEN_VARIABLE = "RLM_MEM_TOKEN"
 _SHORTEST_TOKEN = 16
 
 _SWITCH_SECONDS = 0.0005
-"""How long a thread may hold the interpreter while others wait; Python's own 5 ms add up, over the some twenty steps
-of a request beside busy recalls, to a third of a second (benchmarks/stalls.py)."""
+"""How long a thread may keep the interpreter while others wait. Python's default of 5 ms adds up to a third of a
+second over the about twenty steps of a request beside busy recalls (benchmarks/stalls.py)."""
 
 
 def serve_stdio(settings: Settings) -> None:
-    """Serve the one client at stdin and stdout until it closes them. Everything else goes to stderr."""
+    """Serve one client over stdin and stdout until it closes them. Everything else goes to stderr."""
     _log_to_stderr()
     server = McpServer(Service(OpenMemory(settings)))
     try:
@@ -58,7 +58,7 @@ async def _stdio(server: McpServer) -> None:
 
 
 def serve_http(settings: Settings, port: int) -> None:
-    """Serve MCP at `http://127.0.0.1:PORT/mcp` until interrupted; where and with which token goes to stderr.
+    """Serve MCP at `http://127.0.0.1:PORT/mcp` until interrupted; prints address and token to stderr.
 
     Args:
         port: 0 takes a free one.
@@ -68,13 +68,13 @@ def serve_http(settings: Settings, port: int) -> None:
         StorageError: the port is taken.
     """
     _log_to_stderr()
-    _watch(settings)
-    token, said = token_from(None)
+    _start_telemetry(settings)
+    token, token_source = token_from(None)
     with _listening(port) as listening:
         port = listening.getsockname()[1]
         state = ServerState(settings, token=token)
         server = McpServer(Service(state.opened))
-        print(f"MCP at http://{LOOPBACK}:{port}/mcp, {said}", file=sys.stderr, flush=True)
+        print(f"MCP at http://{LOOPBACK}:{port}/mcp, {token_source}", file=sys.stderr, flush=True)
         app = create_app(state, keys=Keys(token, port), port=port, mcp=server)
         _run(app, listening, server, state)
 
@@ -88,20 +88,20 @@ def serve_all(
     open_browser: bool = False,
     rate: float = 50.0,
 ) -> None:
-    """Serve MCP, the HTTP interface and the dashboard until interrupted; where, and how to get in, goes to stderr.
+    """Serve MCP, the HTTP interface and the dashboard until interrupted; prints addresses and login to stderr.
 
     Args:
         port: 0 takes a free one.
-        token_file: holds the token; where it is missing it is made, with a token, for this user only.
+        token_file: contains the token; a missing file is created with a new token, readable by this user only.
         open_browser: open the dashboard with a link that logs in once.
-        rate: requests a second that a client of the HTTP interface may go on with; 0: no limit.
+        rate: sustained requests a second of one client of the HTTP interface; 0: no limit.
 
     Raises:
         InvalidConfig: the token is too short to protect anything. StorageError: the port is taken.
     """
     _log_to_stderr()
-    _watch(settings)
-    token, said = token_from(token_file)
+    _start_telemetry(settings)
+    token, token_source = token_from(token_file)
     with _listening(port) as listening:
         port = listening.getsockname()[1]
         state = ServerState(settings, token=token)
@@ -118,7 +118,7 @@ def serve_all(
             burst=max(1, round(4 * rate)),
         )
         address = f"http://{LOOPBACK}:{port}"
-        lines = [f"HTTP at {address}/api/v1, {said}", f"MCP at {address}/mcp"]
+        lines = [f"HTTP at {address}/api/v1, {token_source}", f"MCP at {address}/mcp"]
         if dashboard:
             link = f"{address}/login?code={keys.new_code()}"
             lines.append(f"dashboard, by a link that works once: {link}")
@@ -126,27 +126,27 @@ def serve_all(
         if dashboard and open_browser:
             import webbrowser
 
-            # It listens already: what the browser asks waits until the application is up.
+            # The socket listens already: requests of the browser wait until the application is up.
             webbrowser.open(link)
         _run(app, listening, server, state)
 
 
 def token_from(path: Path | None) -> tuple[str, str]:
-    """The token, and what to say about it: of a file, else of the environment, else a new one.
+    """The token, and a description of its source: the file, else the environment, else a new one.
 
     Raises:
         InvalidConfig: it is too short, or others can read the file. StorageError: the file cannot be used.
     """
     if path is not None:
-        return _token_of(path), f"the token in {path}"
+        return _token_from_file(path), f"the token in {path}"
     given = os.environ.get(TOKEN_VARIABLE, "")
     if given:
-        return _long_enough(given, TOKEN_VARIABLE), f"the token in {TOKEN_VARIABLE}"
+        return _checked_token(given, TOKEN_VARIABLE), f"the token in {TOKEN_VARIABLE}"
     token = secrets.token_urlsafe(32)
     return token, f"token {token}"
 
 
-def _token_of(path: Path) -> str:
+def _token_from_file(path: Path) -> str:
     try:
         if not path.exists():
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -158,7 +158,7 @@ def _token_of(path: Path) -> str:
             raise InvalidConfig(
                 f"{path} can be read by others", hint=f"Make it yours alone: chmod 600 {path}"
             )
-        return _long_enough(path.read_text(encoding="utf-8").strip(), str(path))
+        return _checked_token(path.read_text(encoding="utf-8").strip(), str(path))
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, InvalidConfig):
             raise
@@ -166,7 +166,7 @@ def _token_of(path: Path) -> str:
         raise StorageError(f"{path} cannot be used: {reason}") from None
 
 
-def _long_enough(token: str, where: str) -> str:
+def _checked_token(token: str, where: str) -> str:
     if len(token) < _SHORTEST_TOKEN:
         raise InvalidConfig(
             f"{where} holds fewer than {_SHORTEST_TOKEN} characters",
@@ -177,9 +177,9 @@ def _long_enough(token: str, where: str) -> str:
 
 @contextlib.contextmanager
 def _listening(port: int) -> Iterator[socket.socket]:
-    """A socket that listens on the loopback interface: from here on clients may connect, and wait."""
-    # The protocol is named, since asyncio sets TCP_NODELAY only then: without it each answer waits 40 ms for the
-    # client's acknowledgement of its headers.
+    """A socket that listens on the loopback interface: from here on clients may connect and wait."""
+    # asyncio sets TCP_NODELAY only on a socket with an explicit protocol: without it each answer waits 40 ms for
+    # the client's acknowledgement of its headers.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -207,13 +207,13 @@ def _run(app: Starlette, listening: socket.socket, server: McpServer, state: Ser
         state.close()
 
 
-def _watch(settings: Settings) -> None:
-    """Switch telemetry on before the first request: opening the memory does it as well, but comes later."""
+def _start_telemetry(settings: Settings) -> None:
+    """Switch telemetry on before the first request: the memory, which does it too, is opened later."""
     telemetry.start(Config.load(locate(settings.brain)).telemetry)
 
 
 def _log_to_stderr() -> None:
-    """Warnings and errors to stderr: stdout belongs to the protocol."""
+    """Warnings and errors to stderr: stdout is for the protocol."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

@@ -1,8 +1,8 @@
-"""Telemetry: spans and metrics around what a memory does, in the words of OpenTelemetry, and nothing while it is off.
+"""Telemetry: OpenTelemetry spans and metrics of the operations of a memory.
 
-Code under observation calls `operation`, `observed`, `waiting` and `count`; what they write to is decided here, once
-for the process, as with the handlers of logging: OpenTelemetry's own providers belong to the process, too. While it is
-off, each call is one comparison. Nothing is loaded before it is switched on. Names and meanings: `telemetry.names`.
+Instrumented code calls `operation`, `observed`, `waiting` and `count`; where they write to is decided here, once per
+process, since OpenTelemetry's providers are per process too. While telemetry is off, each call costs one comparison,
+and no library is loaded. Names and meanings: `telemetry.names`.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ _SWITCHES = (
     "OTEL_METRICS_EXPORTER",
 )
 _guard = threading.Lock()
-_said: set[str] = set()
+_warned: set[str] = set()
 
 
 def start(settings: TelemetryConfig, environ: Mapping[str, str] | None = None) -> bool:
     """Switch on what the settings and the environment ask for; does nothing when it is on already.
 
-    With ``enabled = "auto"``: on where the standard variables name an exporter or an endpoint, or the program around
-    has set up OpenTelemetry itself; then its providers are used. A missing extra is said in the log, once, and no
-    reason to refuse the memory.
+    With ``enabled = "auto"``: on where the standard variables name an exporter or an endpoint, or the host program
+    has set up OpenTelemetry itself; then its providers are used. A missing extra is logged once; it does not prevent
+    opening the memory.
 
     Returns:
         Whether it is on now.
@@ -95,10 +95,12 @@ def _start(settings: TelemetryConfig, environ: Mapping[str, str], asked: bool) -
         found = providers(settings, environ, make=asked)
     except ImportError as error:
         if asked:
-            _say_once(f"telemetry is asked for and not installed ({error}): pip install 'rlm-mem[telemetry]'")
+            _warn_once(
+                f"telemetry is switched on but not installed ({error}): pip install 'rlm-mem[telemetry]'"
+            )
         return False
     except (ValueError, OSError) as error:
-        _say_once(f"telemetry stays off: {error}")
+        _warn_once(f"telemetry stays off: {error}")
         return False
     if found is None:
         return False
@@ -106,9 +108,9 @@ def _start(settings: TelemetryConfig, environ: Mapping[str, str], asked: bool) -
     return True
 
 
-def _say_once(message: str) -> None:
-    if message not in _said:
-        _said.add(message)
+def _warn_once(message: str) -> None:
+    if message not in _warned:
+        _warned.add(message)
         _logger.warning("%s", message)
 
 
@@ -123,11 +125,11 @@ def use(tracer_provider: Any = None, meter_provider: Any = None, *, content: boo
     from rlm_mem.telemetry.recorder import Recorder
 
     with _guard:
-        activate(Recorder(Providers(tracer_provider, meter_provider, ours=False), content=content))
+        activate(Recorder(Providers(tracer_provider, meter_provider, owned=False), content=content))
 
 
 def stop() -> None:
-    """Send what is pending, let go of providers that were made here, and record nothing any more."""
+    """Send what is pending, shut down the providers made here, and stop recording."""
     with _guard:
         former = activate(None)
     if former is not None:

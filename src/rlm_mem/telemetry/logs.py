@@ -19,8 +19,8 @@ __all__ = ["FORMATS", "LEVELS", "JsonLines", "start_logging"]
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 
-#: What every record has; whatever else is there was given with `extra=`.
-_USUAL = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+#: Attributes of every record; any others were passed with `extra=`.
+_STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
@@ -44,36 +44,36 @@ class JsonLines(logging.Formatter):
             line["error"] = record.exc_info[0].__name__
             line["trace"] = self.formatException(record.exc_info)
         for name, value in vars(record).items():
-            if name not in _USUAL and name not in line:
+            if name not in _STANDARD and name not in line:
                 line[name] = value
         text = json.dumps(line, ensure_ascii=False, default=str)
         return text.encode("utf-8", "replace").decode()
 
 
 class _ToStderr(logging.Handler):
-    """Writes to what stderr is at that moment."""
+    """Writes to the current ``sys.stderr``."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""
         try:
             print(self.format(record), file=sys.stderr, flush=True)
-        except (OSError, ValueError):  # nobody reads any more: a log line must not end the work
+        except (OSError, ValueError):  # the reader is gone: a log line must not end the work
             self.handleError(record)
 
 
-def start_logging(level: str, form: str) -> None:
+def start_logging(level: str, line_format: str) -> None:
     """Send log lines of this level and above to stderr, in place of what an earlier call set up.
 
     Args:
         level: debug, info, warning or error.
-        form: text or json.
+        line_format: text or json.
 
     Raises:
-        InvalidConfig: another level or form.
+        InvalidConfig: another level or format.
     """
-    if level not in LEVELS or form not in FORMATS:
+    if level not in LEVELS or line_format not in FORMATS:
         raise InvalidConfig(
-            f"log level {level!r:.20} and format {form!r:.20} do not fit",
+            f"there is no log level {level!r:.20} with format {line_format!r:.20}",
             hint=f"Levels: {', '.join(LEVELS)}; formats: {', '.join(FORMATS)}.",
         )
     root = logging.getLogger()
@@ -82,11 +82,11 @@ def start_logging(level: str, form: str) -> None:
     handler = _ToStderr()
     handler.setFormatter(
         JsonLines()
-        if form == "json"
+        if line_format == "json"
         else logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     )
     root.addHandler(handler)
     root.setLevel(level.upper())
-    # What the clients of models and servers say below a warning is about them, not about the memory.
-    for chatty in ("httpx", "httpcore", "openai", "anthropic", "urllib3", "asyncio", "mcp", "psycopg"):
-        logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+    # Below a warning, the lines of client libraries concern them alone.
+    for name in ("httpx", "httpcore", "openai", "anthropic", "urllib3", "asyncio", "mcp", "psycopg"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

@@ -1,4 +1,4 @@
-"""The names of operations, metrics and attributes: an interface that dashboards and alerts are built on."""
+"""The names of operations, metrics and attributes: a public interface for dashboards and alerts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ METRICS = {
 ATTRIBUTES = {
     "rlm_mem.operation": "which operation",
     "rlm_mem.backend": "local or postgresql",
-    "error.type": "class of the error that ended it; refused: bad input, answered in words",
+    "error.type": "class of the error that ended it; refused: bad input, reported to the caller",
     "rlm_mem.chunks": "chunks created, read or handed out",
     "rlm_mem.hits": "hits of a search",
     "rlm_mem.turns": "turns of a recall",
@@ -62,7 +62,7 @@ ATTRIBUTES = {
     "rlm_mem.concluded": "whether FINAL was called",
     "rlm_mem.stopped_by": "the budget that ended a recall",
     "rlm_mem.change": "promoted, queued or pruned",
-    "rlm_mem.dry_run": "only said what would be done",
+    "rlm_mem.dry_run": "only reported what would be done",
     "gen_ai.operation.name": "chat",
     "gen_ai.request.model": "the model asked",
     "gen_ai.token.type": "input or output",

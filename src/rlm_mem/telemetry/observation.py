@@ -1,4 +1,4 @@
-"""What the code under observation calls; one comparison each while telemetry is off."""
+"""The functions that instrumented code calls; while telemetry is off, each costs one comparison."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _R = TypeVar("_R")
 
 
 class ModelTokens(Protocol):
-    """What a call of a model used."""
+    """Tokens that a call of a model used."""
 
     @property
     def input_tokens(self) -> int: ...
@@ -51,7 +51,7 @@ class Completed(Protocol):
 
 
 class ObservedOperation:
-    """One thing being done; this one records nothing. Used with ``with``."""
+    """One operation that is observed, as a context manager; this class records nothing."""
 
     __slots__ = ()
 
@@ -67,16 +67,16 @@ class ObservedOperation:
         """Add an attribute to the span."""
 
     def label(self, name: str, value: str | int | bool) -> None:
-        """Add an attribute to span and metrics: few different values only."""
+        """Add an attribute with few different values to span and metrics."""
 
     def text(self, name: str, value: str) -> None:
-        """Add what somebody wrote or asked to the span; dropped unless ``telemetry.content`` is set."""
+        """Add text of the user, such as a question, to the span; dropped unless ``telemetry.content`` is set."""
 
     def failed(self, kind: str) -> None:
-        """Say that it failed although nothing is raised."""
+        """Mark the operation as failed although nothing is raised."""
 
     def spent(self, completed: Completed) -> None:
-        """Count what a call of a model took: tokens by kind, and US dollars where the price is known."""
+        """Count what a call of a model cost: tokens by kind, and US dollars where the price is known."""
 
 
 class Recording(Protocol):
@@ -96,7 +96,7 @@ _active: Recording | None = None
 
 
 def activate(recording: Recording | None) -> Recording | None:
-    """Record with this from now on, or with nothing; returns what recorded before."""
+    """Set what records from now on (None: nothing); returns what recorded before."""
     global _active
     former, _active = _active, recording
     return former
@@ -165,18 +165,18 @@ def observed(
 
 
 def with_current_context(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function with the present span as its parent, for another thread to call (also several times at once)."""
+    """The function with the current span as its parent, for other threads to call, several at once too."""
     if _active is None:
         return function
-    here = contextvars.copy_context()
+    context = contextvars.copy_context()
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return here.copy().run(function, *args, **kwargs)
+        return context.copy().run(function, *args, **kwargs)
 
     return call
 
 
 def trace_ids() -> tuple[str, str] | None:
-    """Trace and span id of the present span as hexadecimal digits, for log lines; None outside of one."""
+    """Trace and span id of the current span as hexadecimal digits, for log lines; None outside of one."""
     return None if _active is None else _active.trace_ids()

@@ -1,4 +1,4 @@
-"""Where spans and metrics go: the providers of the program around, or our own with exporters as configured."""
+"""The providers that spans and metrics go to: those of the host program, or new ones with exporters as configured."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Providers", "providers"]
 
-#: Seconds for one delivery, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise: a command must not hang at its end
-#: because nobody listens.
+#: Seconds for one delivery, unless OTEL_EXPORTER_OTLP_TIMEOUT is set: a command must not hang on exit because no
+#: collector listens.
 _TIMEOUT = 2.0
 _NOT_SET = ("ProxyTracerProvider", "_ProxyMeterProvider", "NoOpTracerProvider", "NoOpMeterProvider")
 
@@ -25,39 +25,39 @@ class Providers:
     """A provider of each kind, or None.
 
     Attributes:
-        ours: they were made here and end with us.
+        owned: they were made here, so `close` shuts them down.
     """
 
     tracing: Any
     metering: Any
-    ours: bool = True
+    owned: bool = True
 
     def close(self) -> None:
-        """End our own, sending what is pending."""
-        for provider in (self.tracing, self.metering) if self.ours else ():
+        """Shut down owned providers, which sends what is pending."""
+        for provider in (self.tracing, self.metering) if self.owned else ():
             if provider is not None:
                 provider.shutdown()
 
 
 def providers(settings: TelemetryConfig, environ: Mapping[str, str], *, make: bool) -> Providers | None:
-    """Those of the program around where it has set up any, else our own, else None.
+    """Those of the host program where it has set up any, else new ones, else None.
 
     Args:
-        make: make our own where there are none.
+        make: make new ones where the host program has none.
 
     Raises:
         ImportError: the SDK or the exporter asked for is not installed.
         ValueError: an exporter asked for is unknown.
     """
     tracing, metering = trace.get_tracer_provider(), metrics.get_meter_provider()
-    their_spans = None if type(tracing).__name__ in _NOT_SET else tracing
-    their_metrics = None if type(metering).__name__ in _NOT_SET else metering
-    if their_spans is not None or their_metrics is not None:
-        return Providers(their_spans, their_metrics, ours=False)
-    return _made(settings, environ) if make else None
+    host_tracing = None if type(tracing).__name__ in _NOT_SET else tracing
+    host_metering = None if type(metering).__name__ in _NOT_SET else metering
+    if host_tracing is not None or host_metering is not None:
+        return Providers(host_tracing, host_metering, owned=False)
+    return _new_providers(settings, environ) if make else None
 
 
-def _made(settings: TelemetryConfig, environ: Mapping[str, str]) -> Providers | None:
+def _new_providers(settings: TelemetryConfig, environ: Mapping[str, str]) -> Providers | None:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.resources import Resource
@@ -85,7 +85,7 @@ def _exporter(signal: str, settings: TelemetryConfig, environ: Mapping[str, str]
         from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 
-        # stdout belongs to answers and to protocols.
+        # stdout is for answers and protocols.
         return (ConsoleSpanExporter if signal == "traces" else ConsoleMetricExporter)(out=sys.stderr)
     if kind != "otlp":
         raise ValueError(f"OTEL_{signal.upper()}_EXPORTER={kind!r:.40} is none of otlp, console, none")

@@ -1,4 +1,4 @@
-"""What records while telemetry is on: spans and instruments of the OpenTelemetry API."""
+"""Records spans and metrics through the OpenTelemetry API while telemetry is on."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ _NAMES = {
 
 
 class Recorder:
-    """Makes spans and fills instruments.
+    """Makes spans and writes to instruments.
 
     Args:
         providers: where they go.
-        content: also record what was asked and answered.
+        content: also record questions and answers.
     """
 
     def __init__(self, providers: Providers, *, content: bool) -> None:
@@ -82,14 +82,14 @@ class Recorder:
 
     def operation(self, name: str, labels: Labels) -> ObservedOperation:
         """A span named `rlm_mem.NAME`, and its duration."""
-        given = {"rlm_mem.operation": name, **_full(labels)}
-        return _Recorded(self, f"rlm_mem.{name}", "rlm_mem.operation.duration", given)
+        attributes = {"rlm_mem.operation": name, **_attributes(labels)}
+        return _Recorded(self, f"rlm_mem.{name}", "rlm_mem.operation.duration", attributes)
 
     def model_call(self, model: str) -> ObservedOperation:
         """A span as the conventions for generative models name it, and its duration."""
-        given = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
         return _Recorded(
-            self, f"chat {model}", "gen_ai.client.operation.duration", given, kind=SpanKind.CLIENT
+            self, f"chat {model}", "gen_ai.client.operation.duration", attributes, kind=SpanKind.CLIENT
         )
 
     def http_request(self, method: str, headers: Mapping[str, str]) -> ObservedOperation:
@@ -105,35 +105,35 @@ class Recorder:
 
     def waiting(self, name: str, labels: Labels) -> ObservedOperation:
         """A duration without a span."""
-        return _Waiting(self, name, _full(labels))
+        return _Waiting(self, name, _attributes(labels))
 
     def count(self, name: str, amount: float, labels: Labels) -> None:
         """Add to a counter."""
         if amount:
-            self._instruments[name].add(amount, _full(labels))
+            self._instruments[name].add(amount, _attributes(labels))
 
     def record(self, name: str, value: float, attributes: Mapping[str, Any]) -> None:
         """Add a value to a histogram."""
         self._instruments[name].record(value, attributes)
 
     def trace_ids(self) -> tuple[str, str] | None:
-        """Ids of the present span."""
+        """Ids of the current span."""
         context = trace.get_current_span().get_span_context()
         if not context.is_valid:
             return None
         return trace.format_trace_id(context.trace_id), trace.format_span_id(context.span_id)
 
     def close(self) -> None:
-        """Send what is pending; providers of the program around stay as they are."""
+        """Shut down owned providers; those of the host program stay as they are."""
         self._providers.close()
 
 
-def _full(labels: Labels) -> dict[str, Any]:
+def _attributes(labels: Labels) -> dict[str, Any]:
     return {_NAMES.get(name, name): value for name, value in labels.items()}
 
 
 class _Recorded(ObservedOperation):
-    """A span that is the present one inside `with`, and a value in a histogram at its end."""
+    """A span that is current inside `with`, and a value in a histogram at its end."""
 
     __slots__ = (
         "_began",
@@ -169,7 +169,7 @@ class _Recorded(ObservedOperation):
 
     def __enter__(self) -> ObservedOperation:
         self._began = time.perf_counter()
-        # Messages of errors may quote what somebody wrote: the class of an error is enough for a span.
+        # Messages of errors may quote text of the user: a span gets the class of an error alone.
         self._scope = self._recorder.tracer.start_as_current_span(
             self._name,
             context=self._parent,
@@ -188,7 +188,7 @@ class _Recorded(ObservedOperation):
             self.failed(kind.__name__)
         if self._error is not None:
             self._span.set_status(StatusCode.ERROR)
-        # While the span is still the present one: exemplars of the histogram point to it.
+        # While the span is still current: exemplars of the histogram refer to it.
         self._recorder.record(self._histogram, time.perf_counter() - self._began, self._labels)
         self._scope.__exit__(None, None, None)
         return False

@@ -18,7 +18,7 @@ from rlm_mem.chunk import (
     content_hash,
     normalised_hash,
 )
-from rlm_mem.chunk.fields import several
+from rlm_mem.chunk.fields import as_list
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
@@ -182,7 +182,7 @@ class ChunkReader:
     def get_many(self, chunk_ids: Sequence[str] | str, *, track: bool = False) -> dict[str, Chunk]:
         """Those of the chunks that exist, by id."""
         found = self.backend.chunks(
-            self.namespace, [check_chunk_id(chunk_id) for chunk_id in several(chunk_ids)]
+            self.namespace, [check_chunk_id(chunk_id) for chunk_id in as_list(chunk_ids)]
         )
         if track:
             for chunk in found.values():
@@ -325,7 +325,7 @@ class ChunkReader:
     def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
         """Metadata from the index, no file read; unknown ids are left out."""
         return self.backend.queries.summaries(
-            self.namespace, [check_chunk_id(chunk_id) for chunk_id in several(chunk_ids)]
+            self.namespace, [check_chunk_id(chunk_id) for chunk_id in as_list(chunk_ids)]
         )
 
     def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
