@@ -208,9 +208,9 @@ def test_an_importer_reads_its_files_and_its_failures_are_lines_of_the_report(
     told = {(problem.where, problem.reason.partition(" (package")[0]) for problem in report.problems}
     assert ("c.leaf", "the importer leaf") in told
     reasons = "\n".join(problem.reason for problem in report.problems)
-    assert "the importer leaf (package leaf-press) gave int, which is no record" in reasons
+    assert "the importer leaf (package leaf-press) returned int, which is not a record" in reasons
     assert "the importer leaf (package leaf-press) failed: ValueError: a broken leaf" in reasons
-    assert "the importer leaf failed to look at it: RuntimeError: odd names are too much" in reasons
+    assert "the importer leaf failed to inspect it: RuntimeError: odd names are too much" in reasons
     assert (
         "rlm_mem.importers: torn = torn:FORMAT (package torn) cannot be loaded: ModuleNotFoundError"
         in reasons

@@ -183,7 +183,7 @@ def test_a_file_that_belongs_nowhere_is_refused(tmp_path: Path, memories: ExitSt
     hostile = tmp_path / "hostile.jsonl"
     hostile.write_text(json.dumps({"brain_file": place, "text": "{}"}) + "\n")
     report = import_source(copy.store, hostile)
-    assert [one.reason for one in report.problems] == ["a name that no file of the brain can have"]
+    assert [one.reason for one in report.problems] == ["not a valid name of a brain file"]
     assert report.brain_files == 0
     with zipfile.ZipFile(tmp_path / "hostile.zip", "w") as packed:
         packed.writestr("rlm-mem-export.json", "{}")

@@ -79,7 +79,7 @@ def test_a_damaged_archive_is_reported(store: ChunkStore, tmp_path: Path) -> Non
     assert "damaged archive" in reasons(report)
     assert texts(store) == ["Second text."]
     (tmp_path / "y.zip").write_bytes(b"PK\x03\x04" + b"\0" * 50)
-    with pytest.raises(InputError, match="not a sound zip"):
+    with pytest.raises(InputError, match="not a valid zip"):
         import_source(store, tmp_path / "y.zip")
 
 

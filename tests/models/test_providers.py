@@ -344,7 +344,7 @@ def test_no_server_at_the_address_is_a_clear_error(client: Make, server: HTTPSer
     server.stop()
     with pytest.raises(ModelUnavailable, match=r"cannot reach http://.*openai-compatible:model-1") as caught:
         model.complete("x", timeout=20.0)
-    assert "server running" in str(caught.value.hint)
+    assert "server is running" in str(caught.value.hint)
 
 
 def test_many_threads_share_one_client(client: Make, play: Play) -> None:

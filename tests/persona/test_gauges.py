@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from rlm_mem.errors import InvalidConfig, NotFoundError
 from rlm_mem.persona import Library, library, parse_gauge, render_gauge
-from rlm_mem.persona.boxes import cut, left, right, steady, wrap
+from rlm_mem.persona.boxes import cut, fixed_width, left, right, wrap
 
 FIGURES = {
     "name": "日本語のメモリ 🚀",
@@ -105,7 +105,7 @@ def test_a_line_that_is_too_long_goes_on_below_its_value() -> None:
         ("{{share | bar 9999}}", "the filter bar takes 1 number"),
         ("{{a b}}", "names no figure"),
         ("{{#each items}}", "line 6: {{#each}} is never closed"),
-        ("{{/each}}", "line 6: {{/each}} closes nothing"),
+        ("{{/each}}", "line 6: {{/each}} closes no block"),
         ("{{#each share}}\n{{/each}}", "share is not a list"),
         ("{{#while share}}\n{{/while}}", "there is no block 'while'"),
     ],
@@ -174,7 +174,7 @@ def test_any_text_is_aligned(content: str, width: int) -> None:
 @settings(max_examples=150, deadline=None)
 @given(content=st.text(max_size=60), width=st.integers(2, 40), indent=st.integers(0, 45))
 def test_wrapping_loses_nothing_but_space(content: str, width: int, indent: int) -> None:
-    text = steady(content)
+    text = fixed_width(content)
     lines = wrap(text, width, indent)
     assert all(cell_len(line) <= width for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
@@ -183,15 +183,15 @@ def test_wrapping_loses_nothing_but_space(content: str, width: int, indent: int)
 @settings(max_examples=150, deadline=None)
 @given(content=st.text(max_size=40), width=st.integers(0, 30))
 def test_padding_is_exact_and_cutting_never_too_wide(content: str, width: int) -> None:
-    text = steady(content)
+    text = fixed_width(content)
     assert cell_len(left(text, width)) == cell_len(right(text, width)) == width
     assert cell_len(cut(text, width)) <= width
 
 
 def test_what_terminals_disagree_about_is_made_plain() -> None:
-    assert steady("👨‍👩‍👧 🇩🇪 👍🏽 ❤️ 1️⃣") == "👨 DE 👍 ❤ 1"
-    assert steady("a\x1b[2J\u202eb\nc\ud800") == "a[2Jb c"
-    assert steady("e\u0301") == "é"
+    assert fixed_width("👨‍👩‍👧 🇩🇪 👍🏽 ❤️ 1️⃣") == "👨 DE 👍 ❤ 1"
+    assert fixed_width("a\x1b[2J\u202eb\nc\ud800") == "a[2Jb c"
+    assert fixed_width("e\u0301") == "é"
 
 
 def test_a_gauge_that_the_package_brings_is_found_whatever_the_case_of_its_file(

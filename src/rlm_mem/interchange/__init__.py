@@ -1,10 +1,10 @@
 """Memories in and out: Markdown, JSON lines and zip archives, older layouts, chat exports and folders of notes.
 
-``markdown`` and ``export`` write; ``places`` opens what is to be read, ``detection`` tells what it is, a module of
-``formats`` reads it into ``records``, and ``importing`` brings these into a store. Nothing here changes a source.
+``markdown`` and ``export`` write; ``places`` opens a source, ``detection`` finds the format of each file, a module of
+``formats`` reads it into ``records``, and ``importing`` writes these to a store. Nothing here changes a source.
 
-A format of another package is a ``Format`` found by entry point (docs/extending.md, An importer); what it needs for
-that is exported here.
+A format of another package is a ``Format`` found by entry point (docs/extending.md, An importer); the names that such
+a package needs are exported here.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ __all__ = [
     "text_lines",
 ]
 
-_WHERE = {
+_MODULES = {
     "Claim": "format",
     "Dialogue": "records",
     "ExportReport": "export",
@@ -93,6 +93,6 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _WHERE:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,6 +1,6 @@
-"""The files of a brain beside its chunks, on their way out and in: tiered memories, trajectories, persona.
+"""Export and import of the brain files that are not chunks: tiered memories, trajectories, persona.
 
-In an export they lie where a brain folder has them (``store.brain_files.place_of``), whatever store they come from.
+In an export they have the places of a brain folder (``store.brain_files.place_of``), whatever store they come from.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import Asset, ImportProblem, Record
-from rlm_mem.interchange.report import ImportReport
+from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.store.core.brain_files import (
     JOURNAL,
     OF_BRAIN,
@@ -42,15 +42,15 @@ __all__ = [
 ]
 
 EXPORT_MARKER = "rlm-mem-export.json"
-"""A file that tells an exported folder from any other."""
+"""The file that marks a folder as an export."""
 PASSED_OVER = "none"
-"""In place of a format: what belongs to one machine, or is about the export."""
+"""In place of a format: the file belongs to one machine, or is about the export."""
 _FOLDER = "files/"
 _MACHINE = ("archive", "imports", "index", "log", "trajectories")
 _LARGEST = 1 << 28
 
-_UNFIT = ("archive/pending/", "index/", "imports/")
-"""What is begun, derived, or of one machine: it stays where it is."""
+_NOT_PORTABLE = ("archive/pending/", "index/", "imports/")
+"""Files that are pending, derived, or of one machine: never exported or imported."""
 
 
 def exported_files(
@@ -66,7 +66,7 @@ def exported_files(
     for namespace in namespaces:
         stored = store.backend.files(namespace)
         for name in stored.names("", recursive=True):
-            if name.startswith(_UNFIT) or (name.startswith("archive/") and not archive):
+            if name.startswith(_NOT_PORTABLE) or (name.startswith("archive/") and not archive):
                 continue
             data = stored.read(name)
             if data is None:  # removed since it was listed
@@ -91,7 +91,7 @@ def exported_files(
 
 
 def place_in_export(place: str) -> str:
-    """Where an export has the file that lies there in a brain folder."""
+    """The place in an export of a file at this place of a brain folder."""
     return _FOLDER + place
 
 
@@ -103,11 +103,11 @@ def layout_of(names: Collection[str]) -> str | None:
 
 
 def format_by_place(name: str, layout: str | None) -> str | None:
-    """The format of a file that its place alone tells; None: look at it."""
+    """The format of a file where its place determines it, else None."""
     if layout == "export":
-        ours = name in ("README.md", EXPORT_MARKER)
-        if ours or name.startswith(_FOLDER):
-            return PASSED_OVER if ours else "brain-file"
+        about_export = name in ("README.md", EXPORT_MARKER)
+        if about_export or name.startswith(_FOLDER):
+            return PASSED_OVER if about_export else "brain-file"
         return "history" if name.startswith("history/") else None
     if layout != "brain":
         return None
@@ -119,7 +119,7 @@ def format_by_place(name: str, layout: str | None) -> str | None:
 
 
 def read_brain_file(file: SourceFile) -> Iterator[Record]:
-    """A file that is kept as it is."""
+    """Read a file that is kept as it is."""
     with file.opened() as handle:
         data = handle.read(_LARGEST + 1)
     if len(data) > _LARGEST:
@@ -153,39 +153,28 @@ def file_from_line(entry: Mapping[str, Any], where: str) -> Asset | ImportProble
 
 
 class FileAdopter:
-    """Brings such files into a store: new ones are written, others stay as they are there.
+    """Writes brain files to a store: new ones only, unless they replace what the store has.
 
-    Args:
-        keep_namespaces: False puts everything into the namespace of the store.
-        replace: what comes in replaces what is there; the former text is kept in ``archive/conflicts``.
-        dry_run: decide and count, write nothing.
+    Only ``dry_run``, ``keep_namespaces`` and ``replace`` of the options apply; with ``replace`` the stored content is
+    kept in ``archive/conflicts``.
     """
 
-    def __init__(
-        self,
-        store: ChunkStore,
-        report: ImportReport,
-        *,
-        dry_run: bool,
-        keep_namespaces: bool,
-        replace: bool,
-    ) -> None:
+    def __init__(self, store: ChunkStore, report: ImportReport, options: ImportOptions) -> None:
         self._store = store
         self._report = report
-        self._dry_run = dry_run
-        self._keep = keep_namespaces and not store.confined
-        self._replace = replace
+        self._options = options
+        self._keep = options.keep_namespaces and not store.confined
         self._known: dict[str, BrainFiles] = {}
 
-    def take(self, asset: Asset) -> None:
+    def adopt(self, asset: Asset) -> None:
         """Write one file, or leave it."""
         named = name_at(asset.place)
-        if named is None or named[1].startswith(_UNFIT):
-            self._report.problem(asset.where, "a name that no file of the brain can have")
+        if named is None or named[1].startswith(_NOT_PORTABLE):
+            self._report.problem(asset.where, "not a valid name of a brain file")
             return
         if self._store.confined:
-            # A server's clients reach the chunks of one namespace: a personality would speak in all of them, and a
-            # tiered memory would come past the rules and the reviewer of its tier.
+            # Clients of a server have access to the chunks of one namespace: a personality would apply to all of
+            # them, and a tiered memory would bypass the rules and the reviewer of its tier.
             self._report.conflict(
                 asset.where, "files beside the memories are imported on the command line only"
             )
@@ -207,17 +196,17 @@ class FileAdopter:
         return self._known[wanted]
 
     def _put(self, stored: BrainFiles, name: str, asset: Asset) -> None:
-        there = stored.read(name)
-        if there == asset.data:
+        present = stored.read(name)
+        if present == asset.data:
             return
-        if there is not None and not self._replace:
+        if present is not None and not self._options.replace:
             self._report.conflict(asset.where, f"{name} is there already, and was kept")
             return
-        if not self._dry_run:
-            if there is not None:
-                stored.write(f"archive/conflicts/{secrets.token_hex(4)}-{name.replace('/', '_')}", there)
+        if not self._options.dry_run:
+            if present is not None:
+                stored.write(f"archive/conflicts/{secrets.token_hex(4)}-{name.replace('/', '_')}", present)
                 stored.write(name, asset.data)
-            elif not stored.create(name, asset.data):  # somebody made one at this very moment
+            elif not stored.create(name, asset.data):  # another process created it meanwhile
                 self._report.conflict(asset.where, f"{name} is there already, and was kept")
                 return
         if name.startswith(tuple(f"{one}/" for one in OF_BRAIN)):
@@ -226,7 +215,7 @@ class FileAdopter:
             self._report.brain_files += 1
 
     def _journal(self, asset: Asset) -> None:
-        """Add the steps that the journals of their namespaces do not hold yet."""
+        """Add the steps that are missing in the journals of their namespaces."""
         fresh: dict[str, list[bytes]] = {}
         known: dict[str, set[Any]] = {}
         for line in asset.data.splitlines():
@@ -243,7 +232,7 @@ class FileAdopter:
                 fresh.setdefault(stored.namespace, []).append(line + b"\n")
         for namespace, lines in fresh.items():
             self._report.brain_files += 1
-            if not self._dry_run:
+            if not self._options.dry_run:
                 self._known[namespace].append(JOURNAL, b"".join(lines))
 
 

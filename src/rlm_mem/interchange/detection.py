@@ -1,4 +1,4 @@
-"""Which format reads a file: told from its name and its first bytes, never from what the user calls it."""
+"""Detect the format of a file from its name and its first bytes, never from the name of the upload."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import ImportProblem, Record
 
-__all__ = ["FORMATS", "Detector", "format_named", "unknown_because"]
+__all__ = ["FORMATS", "Detector", "format_named", "unknown_reason"]
 
 
 def _built_in() -> Iterator[Format]:
@@ -44,8 +44,8 @@ def format_named(name: str) -> Format:
     return _loaded(found)
 
 
-def unknown_because(head: FileHead) -> str | None:
-    """Why a file whose name promises memories has no known format; None for one that promises none."""
+def unknown_reason(head: FileHead) -> str | None:
+    """Why a file that should contain memories by its name has no known format; None for any other name."""
     if head.suffix == ".zip":
         return "an archive within: import it by itself"
     if head.suffix not in (".json", ".jsonl", ".ndjson") or head.is_derived:
@@ -59,32 +59,32 @@ def unknown_because(head: FileHead) -> str | None:
             json.loads(head.data)
         except (ValueError, RecursionError) as error:
             return f"not valid JSON: {error}" if isinstance(error, ValueError) else "JSON nested too deeply"
-    return "JSON of a shape that no importer knows: no memories, messages or conversations in it"
+    return "JSON without memories, messages or conversations in a known form"
 
 
 class Detector:
-    """Finds the format of one file after the other; what other packages read is loaded at the first file that needs it.
+    """Finds the format of files; formats of other packages are loaded for the first file that needs one.
 
     Attributes:
-        problems: importers of other packages that failed; the others are used all the same.
+        problems: importers of other packages that failed; the others are still used.
     """
 
     def __init__(self) -> None:
         self.problems: list[ImportProblem] = []
 
     def detect(self, head: FileHead) -> Format | None:
-        """The format that is surest of a file (of several the first by name, built-in ones before others).
+        """The format with the highest claim on a file (of equal ones the first by name, built-in ones before others).
 
-        None for one that is passed over: pictures, indexes, programs. Formats of other packages are asked where no
-        built-in one finds more than a possibility.
+        None for a file that is passed over: pictures, indexes, programs. Formats of other packages are tried where no
+        built-in one claims more than ``POSSIBLE``.
         """
         best: Format | None = None
-        sure = Claim.NO
+        highest = Claim.NO
         for one in FORMATS.values():
             claim = one.sniff(head)
-            if claim > sure:
-                best, sure = one, claim
-        if sure > Claim.POSSIBLE:
+            if claim > highest:
+                best, highest = one, claim
+        if highest > Claim.POSSIBLE:
             return best
         for one in self._installed:
             try:
@@ -92,12 +92,12 @@ class Detector:
             except Exception as error:  # noqa: BLE001 - code of another package; the report says so
                 self.problems.append(
                     ImportProblem(
-                        head.name, f"the importer {one.name} failed to look at it: {described(error)}"
+                        head.name, f"the importer {one.name} failed to inspect it: {described(error)}"
                     )
                 )
                 continue
-            if claim > sure:
-                best, sure = one, claim
+            if claim > highest:
+                best, highest = one, claim
         return best
 
     @cached_property
@@ -115,7 +115,7 @@ def _loaded(found: Extension) -> Format:
     """The format of another package, whose failures become problems of the file.
 
     Raises:
-        InputError: it cannot be loaded, is no ``Format``, or has another name than its entry point or a built-in one's.
+        InputError: it cannot be loaded, is not a ``Format``, or its name differs from the entry point's or is built in.
     """
     made = found.load(InputError)
     if not isinstance(made, Format) or not callable(made.sniff) or not callable(made.read):
@@ -137,8 +137,8 @@ def _loaded(found: Extension) -> Format:
                 else:
                     yield ImportProblem(
                         file.where,
-                        f"the importer {made.name} (package {found.package}) gave {type(record).__name__}, "
-                        "which is no record",
+                        f"the importer {made.name} (package {found.package}) returned {type(record).__name__}, "
+                        "which is not a record",
                     )
         except Unreadable:
             raise

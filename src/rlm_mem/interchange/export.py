@@ -36,7 +36,7 @@ __all__ = ["EXPORT_FORMATS", "EXPORT_MARKER", "ExportReport", "export_store", "e
 
 EXPORT_FORMATS = ("markdown", "jsonl", "zip")
 
-_OURS = ("chunks", "archive", "namespaces", "files", "history")
+_EXPORT_FOLDERS = ("chunks", "archive", "namespaces", "files", "history")
 _ABOUT = """# Exported memories
 
 One file a memory, below `chunks`; deleted ones, which can be restored, below `archive`; other namespaces below
@@ -48,7 +48,7 @@ vault in Obsidian: links between memories are wiki links in `related`. `rlm-mem 
 
 @dataclass
 class ExportReport:
-    """What was written where."""
+    """What an export wrote, in counts."""
 
     target: str
     format: str
@@ -63,13 +63,13 @@ class ExportReport:
 
 
 def export_to_markdown(chunk_id: str, *, store: ChunkStore | None = None) -> str:
-    """A chunk, active or archived, as Markdown with YAML frontmatter; nothing is lost, reads not counted.
+    """A chunk, active or archived, as Markdown with YAML frontmatter; without loss and without counting a read.
 
     Args:
-        store: where from; None opens the brain that the command line would find.
+        store: the store; None opens the brain that the command line would find.
 
     Raises:
-        NotFoundError: there is no such chunk. InvalidChunkId: it is no chunk id.
+        NotFoundError: there is no such chunk. InvalidChunkId: it is not a chunk id.
     """
     if store is None:
         place = locate()
@@ -107,8 +107,8 @@ def export_store(
         target: a folder, or a file ending in ``.jsonl`` or ``.zip``.
         format: ``markdown``, ``jsonl`` or ``zip``; None takes it from the name of the target.
         namespaces: only these; None: all that the store may see.
-        archive: with soft-deleted chunks.
-        history: with former versions of these chunks, and the audit log.
+        archive: include soft-deleted chunks.
+        history: include former versions of these chunks, and the audit log.
         overwrite: write over what a former export left at ``target``.
         progress: called with (chunks done, chunks in all).
 
@@ -122,12 +122,12 @@ def export_store(
     if kind not in EXPORT_FORMATS:
         raise InputError(f"unknown format {kind!r:.40}: use one of {', '.join(EXPORT_FORMATS)}")
     _refuse_within(store, target)
-    wanted = _wanted(store, None if namespaces is None else as_list(namespaces))
+    wanted = _namespaces(store, None if namespaces is None else as_list(namespaces))
     listed = _listed(store, wanted, archive)
     report = ExportReport(str(target), kind)
     try:
         with _sink(kind, target, overwrite) as (write, write_file, write_lines):
-            for done, (chunk, archived) in enumerate(_read_in_lots(store, listed), 1):
+            for done, (chunk, archived) in enumerate(_read_in_groups(store, listed), 1):
                 if chunk is None:
                     report.unreadable += 1
                 else:
@@ -150,32 +150,32 @@ def export_store(
     return report
 
 
-_LOT = 100
+_CHUNKS_PER_READ = 100
 
 
-def _read_in_lots(
+def _read_in_groups(
     store: ChunkStore, listed: Sequence[tuple[str, str, bool]]
 ) -> Iterator[tuple[Chunk | None, bool]]:
     """The chunks of a listing, a few at a time; None for one that cannot be read."""
-    for start in range(0, len(listed), _LOT):
-        lot = listed[start : start + _LOT]
-        for name in dict.fromkeys(namespace for namespace, _, _ in lot):
-            ids = [(chunk_id, archived) for namespace, chunk_id, archived in lot if namespace == name]
+    for start in range(0, len(listed), _CHUNKS_PER_READ):
+        group = listed[start : start + _CHUNKS_PER_READ]
+        for name in dict.fromkeys(namespace for namespace, _, _ in group):
+            ids = [(chunk_id, archived) for namespace, chunk_id, archived in group if namespace == name]
             found = store.backend.chunks(name, [chunk_id for chunk_id, _ in ids], status=None)
             yield from ((found.get(chunk_id), archived) for chunk_id, archived in ids)
 
 
 def _refuse_within(store: ChunkStore, target: Path) -> None:
-    """An export into the store itself would be taken for memories."""
+    """Refuse a target inside the store: its files would be read as memories."""
     inside = store.backend.files(store.namespace).path("trajectories")
     if inside is not None and target.resolve().is_relative_to(inside.parent.resolve()):
         raise InputError(f"{target} lies within the store: name a place outside of it")
 
 
-def _wanted(store: ChunkStore, namespaces: Sequence[str] | None) -> list[str]:
+def _namespaces(store: ChunkStore, namespaces: Sequence[str] | None) -> list[str]:
     if namespaces is not None:
         return list(namespaces)
-    # One without chunks may have files.
+    # A namespace without chunks may have files.
     return list(dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace]))
 
 
@@ -206,9 +206,9 @@ def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, Wri
         )
         return
     if target.is_dir() or (target.exists() and not overwrite):
-        raise InputError(f"{target} is there already", hint="--overwrite writes over it.")
+        raise InputError(f"{target} is there already", hint="Use --overwrite to replace it.")
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Under another name until it is whole: a file at the target is always a complete export.
+    # Written under another name first: a file at the target is always a complete export.
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         if kind == "jsonl":
@@ -234,14 +234,14 @@ def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, Wri
 
 def _prepare_folder(target: Path, overwrite: bool) -> None:
     if target.exists() and not target.is_dir():
-        raise InputError(f"{target} is a file, and Markdown goes into a folder")
+        raise InputError(f"{target} is a file, but Markdown is exported to a folder: name a folder")
     if target.is_dir() and any(target.iterdir()):
         if not overwrite or not (target / EXPORT_MARKER).is_file():
             raise InputError(
                 f"{target} is not empty",
-                hint="Name another folder; --overwrite writes over the folder of a former export.",
+                hint="Name another folder, or use --overwrite to replace a former export.",
             )
-        for name in _OURS:
+        for name in _EXPORT_FOLDERS:
             if (target / name).is_dir() and not (target / name).is_symlink():
                 shutil.rmtree(target / name)
     target.mkdir(parents=True, exist_ok=True)
@@ -254,7 +254,7 @@ def _marker() -> str:
 
 
 def _name(chunk: Chunk, archived: bool) -> str:
-    """The place of a chunk within an export. Parts of namespaces never hold anything that leads elsewhere."""
+    """The place of a chunk within an export. A namespace cannot contain parts that lead elsewhere."""
     inside = "" if chunk.namespace == DEFAULT_NAMESPACE else f"namespaces/{chunk.namespace}/"
     folder = "archive" if archived else f"chunks/{chunk.metadata.created_at[:7]}"
     return f"{inside}{folder}/{chunk.id}.md"
@@ -269,7 +269,7 @@ def _write_chunk(target: Path, chunk: Chunk, archived: bool) -> int:
     data = _markdown(chunk, archived)
     try:
         return _write_file(path, data)
-    except FileExistsError:  # a file system that takes chunk-A and chunk-a for one name
+    except FileExistsError:  # the file system ignores letter case: chunk-A and chunk-a are one name
         return _write_file(path.with_name(f"{path.stem}~{secrets.token_hex(4)}.md"), data)
 
 

@@ -1,4 +1,4 @@
-"""What a format of memories is to an import: a name, a look at a file's beginning, and a reader of the whole."""
+"""The interface of a format: a name, a function that inspects a file's beginning, and a reader of the whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rlm_mem.interchange.records import Record
 __all__ = ["HEAD_BYTES", "Claim", "FileHead", "Format"]
 
 HEAD_BYTES = 65_536
-"""Bytes of a file that are looked at."""
+"""Bytes of a file that a format inspects."""
 
 _LINES = 50
 _DERIVED_FILES = {
@@ -36,11 +36,11 @@ _TEXTS = {".md", ".markdown", ".txt", ".text", ".rst", ".org"}
 
 
 class Claim(IntEnum):
-    """How sure a format is that a file is one of its own; the surest reads it."""
+    """How sure a format is that a file is one of its own; the highest claim reads it."""
 
     NO = 0
     POSSIBLE = 1
-    """A general reader could make something of it; any more particular format goes before."""
+    """A general reader could read it; any more specific format takes precedence."""
     LIKELY = 2
     SURE = 3
 
@@ -49,7 +49,7 @@ class FileHead:
     """A file as a format first sees it: its name, and its first ``HEAD_BYTES`` bytes.
 
     Args:
-        name: its path within the place, with ``/``; never what a user calls it.
+        name: its path within the source, with ``/``; never the name of an upload.
         data: its first bytes.
     """
 
@@ -61,18 +61,18 @@ class FileHead:
 
     @cached_property
     def text(self) -> str:
-        """The bytes as text: UTF-8, or UTF-16 with its mark; what is neither is replaced."""
+        """The bytes as text: UTF-8, or UTF-16 with a byte order mark; invalid bytes are replaced."""
         data = self.data
         return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
 
     @property
     def is_text(self) -> bool:
-        """Whether the name is that of prose: Markdown, plain text and their like."""
+        """Whether the name is that of prose, such as Markdown or plain text."""
         return self.suffix in _TEXTS
 
     @property
     def is_derived(self) -> bool:
-        """Whether this is an index or a log of a memory, which is made anew and never imported."""
+        """Whether this is an index or a log of a memory, which is derived and never imported."""
         return self.path.name in _DERIVED_FILES or self.path.parent.name in _DERIVED_FOLDERS
 
     @property
@@ -87,7 +87,7 @@ class FileHead:
 
     @cached_property
     def lines(self) -> list[dict[str, Any]]:
-        """The objects that stand on the first 50 lines, one a line."""
+        """The JSON objects on the first 50 lines, one a line."""
         found = []
         for line in self.text.split("\n", _LINES)[:_LINES]:
             try:
@@ -100,13 +100,13 @@ class FileHead:
 
     @cached_property
     def message_key(self) -> str:
-        """The first key in the text that JSON of conversations or messages has; empty: none."""
+        """The first key in the text that marks JSON of conversations or messages; empty: none."""
         found = _MESSAGE_KEY.search(self.text)
         return found[1] if found else ""
 
     @cached_property
     def front_matter(self) -> str | None:
-        """The YAML between ``---`` and ``---`` at the beginning; None where there is none."""
+        """The front matter without its fences; None where there is none."""
         return split_frontmatter(self.text)[0]
 
 
@@ -116,9 +116,9 @@ class Format:
 
     Attributes:
         name: for ``--format`` and reports: lower case, with ``-`` between words.
-        sniff: how sure it is that a file is of this format; called for many files, so it looks at the head alone.
-        read: yields what a file holds, and a ``Problem`` for each part that cannot be read; takes the file as
-            hostile, and reads it in bounded memory.
+        sniff: how sure it is that a file is of this format; called for many files, so it inspects the head alone.
+        read: yields the records of a file, and an ``ImportProblem`` for each part that cannot be read; treats the
+            file as hostile, and reads it in bounded memory.
         description: what it is, in a few words, for reports.
     """
 

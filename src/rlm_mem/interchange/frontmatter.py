@@ -1,4 +1,4 @@
-"""YAML frontmatter of Markdown files: written one field a line as JSON (which is YAML), read whatever wrote it."""
+"""YAML front matter of Markdown files: written one field a line as JSON (which is YAML), read in any form."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _MAX_NODES = 200_000
 
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: (.*))?\Z", re.DOTALL)
 _LIST_ITEM = re.compile(r"  - (.*)\Z", re.DOTALL)
-# Words that every YAML reader takes for text.
+# Words that every YAML reader parses as text.
 _PLAIN = re.compile(
     r"(?!(?:true|false|null|yes|no|on|off|y|n)\Z)[A-Za-z][A-Za-z0-9_-]*(?:/[A-Za-z0-9_-]+)*\Z", re.IGNORECASE
 )
-# What JSON leaves as it is, but YAML takes for a line break or refuses.
+# Characters that JSON leaves as they are, but YAML reads as line breaks or refuses.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def split_frontmatter(text: str) -> tuple[str | None, str]:
-    """The frontmatter (without its fences) and the body after it; None where the text begins with none.
+    """The front matter without its fences, and the body after it; None where there is none.
 
     The body is verbatim, whatever it holds: only the first closing fence counts.
     """
@@ -84,9 +84,9 @@ def read_frontmatter(header: str) -> dict[str, Any]:
 
 
 def _quick(header: str) -> dict[str, Any] | None:
-    """What this package writes, read by lines; None where a line is anything else.
+    """Read by lines what this package writes; None where a line has any other form.
 
-    The YAML library takes milliseconds for what this takes microseconds for, and stores hold many thousand files.
+    The YAML library needs milliseconds where this needs microseconds, and stores have many thousand files.
     """
     found: dict[str, Any] = {}
     into: list[Any] | None = None

@@ -1,6 +1,6 @@
-"""Former versions of chunks and the audit log, on their way out and in; only where both sides ask for it.
+"""Export and import of former versions of chunks and of the audit log; only where both sides ask for it.
 
-Whoever takes over an audit log takes somebody's word for who did what: an import without ``history`` passes it over.
+An imported audit log is as trustworthy as its source: an import without ``history`` passes it over.
 """
 
 from __future__ import annotations
@@ -13,20 +13,18 @@ import msgspec
 
 from rlm_mem.chunk import Chunk, check_namespace
 from rlm_mem.errors import InputError
-from rlm_mem.interchange.places import Unreadable
-from rlm_mem.interchange.reading import SourceFile, json_lines, moment
+from rlm_mem.interchange.reading import SourceFile, json_lines, json_objects, moment
 from rlm_mem.interchange.records import ImportedEvent, ImportedVersion, ImportProblem, Record
-from rlm_mem.interchange.report import ImportReport
+from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.store.core.drafts import screened_chunk
 
 if TYPE_CHECKING:
-    from rlm_mem.config import SecretAction
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["FOLDER", "HistoryAdopter", "exported_events", "exported_versions", "read_history", "record_of"]
 
 FOLDER = "history/"
-_LOT = 500
+_EVENTS_PER_WRITE = 500
 
 
 def exported_versions(store: ChunkStore, listed: Sequence[tuple[str, str, bool]]) -> Iterator[dict[str, Any]]:
@@ -44,21 +42,18 @@ def exported_events(store: ChunkStore, namespaces: Sequence[str]) -> Iterator[di
 
 
 def read_history(file: SourceFile) -> Iterator[Record]:
-    """Both, from JSON lines."""
+    """Read versions and events from JSON lines."""
     with file.opened() as handle:
-        for number, entry in json_lines(handle):
-            where = f"{file.where}, line {number}"
-            if isinstance(entry, Unreadable):
-                yield ImportProblem(where, str(entry))
+        for found in json_objects(file, json_lines(handle), "line"):
+            if isinstance(found, ImportProblem):
+                yield found
                 continue
-            record = record_of(entry, where)
-            yield ImportProblem(where, "neither a version nor an event") if record is None else record
+            where, entry = found
+            yield record_of(entry, where) or ImportProblem(where, "neither a version nor an event")
 
 
-def record_of(entry: Any, where: str) -> ImportedVersion | ImportedEvent | ImportProblem | None:
+def record_of(entry: dict[str, Any], where: str) -> ImportedVersion | ImportedEvent | ImportProblem | None:
     """The record that a line holds; None for a line of another kind."""
-    if not isinstance(entry, dict):
-        return None
     if entry.keys() == {"version"}:
         try:
             chunk = Chunk.from_dict(entry["version"])
@@ -69,71 +64,60 @@ def record_of(entry: Any, where: str) -> ImportedVersion | ImportedEvent | Impor
     if entry.keys() == {"event"}:
         event = entry["event"]
         try:
-            sound = (
+            valid = (
                 isinstance(event, dict)
                 and isinstance(event.get("op"), str)
                 and moment(event.get("ts")) is not None
                 and bool(check_namespace(event.get("ns")))
             )
         except InputError:
-            sound = False
+            valid = False
         return (
             ImportedEvent(event, where)
-            if sound
+            if valid
             else ImportProblem(where, "an event without time, operation or namespace")
         )
     return None
 
 
 class HistoryAdopter:
-    """Brings both into a store whose chunks are there already.
+    """Writes both to a store that has the chunks already.
 
-    Args:
-        keep_namespaces: False puts everything into the namespace of the store.
-        dry_run: decide and count, write nothing.
+    Only ``dry_run``, ``keep_namespaces`` and ``secrets`` of the options apply.
     """
 
-    def __init__(
-        self,
-        store: ChunkStore,
-        report: ImportReport,
-        *,
-        dry_run: bool,
-        keep_namespaces: bool,
-        secrets: SecretAction | None = None,
-    ) -> None:
-        self._secrets = secrets
+    def __init__(self, store: ChunkStore, report: ImportReport, options: ImportOptions) -> None:
         self._store = store
         self._report = report
-        self._dry_run = dry_run
-        self._keep = keep_namespaces and not store.confined
+        self._options = options
+        self._keep = options.keep_namespaces and not store.confined
         self._known: dict[str, set[bytes]] = {}
-        self._waiting: list[Mapping[str, Any]] = []
+        self._pending: list[Mapping[str, Any]] = []
 
     def version(self, former: ImportedVersion) -> None:
-        """Keep a former version of a chunk that is there in a later one."""
+        """Add a former version of a chunk that the store has in a later version."""
         chunk = former.chunk
         if not self._keep:
             chunk.namespace = self._store.namespace
         row = self._store.backend.find(chunk.namespace, chunk.id)
         if row is None or row.revision <= chunk.revision:
             return
-        there = self._store.backend.former_versions(chunk.namespace, chunk.id, below=row.revision)
-        if any(version.revision == chunk.revision for version in there):
+        kept = self._store.backend.former_versions(chunk.namespace, chunk.id, below=row.revision)
+        if any(version.revision == chunk.revision for version in kept):
             return
         try:
-            chunk, found = screened_chunk(chunk, self._store.config.secrets, self._secrets)
+            chunk, found = screened_chunk(chunk, self._store.config.secrets, self._options.secrets)
         except InputError as error:
             self._report.problem(former.where, str(error))
             return
         self._report.found(found)
         self._report.versions += 1
-        if not self._dry_run:
+        if not self._options.dry_run:
             with self._store.backend.transaction(chunk.namespace) as transaction:
                 transaction.keep(chunk)
 
     def event(self, step: ImportedEvent) -> None:
-        """Add a line to the audit log, unless it is there."""
+        """Add a line to the audit log, unless it is present."""
         event = dict(step.event)
         if not self._keep:
             event["ns"] = self._store.namespace
@@ -146,17 +130,17 @@ class HistoryAdopter:
             return
         self._known[namespace].add(digest)
         self._report.events += 1
-        self._waiting.append(event)
-        if len(self._waiting) >= _LOT:
+        self._pending.append(event)
+        if len(self._pending) >= _EVENTS_PER_WRITE:
             self.flush()
 
     def flush(self) -> None:
-        """Write the lines that wait, those of one namespace together."""
-        waiting, self._waiting = self._waiting, []
-        if self._dry_run:
+        """Write the pending lines, those of one namespace together."""
+        pending, self._pending = self._pending, []
+        if self._options.dry_run:
             return
-        for namespace in dict.fromkeys(str(event["ns"]) for event in waiting):
-            self._store.backend.append_events([dict(event) for event in waiting if event["ns"] == namespace])
+        for namespace in dict.fromkeys(str(event["ns"]) for event in pending):
+            self._store.backend.append_events([dict(event) for event in pending if event["ns"] == namespace])
 
 
 def _digest(event: Mapping[str, Any]) -> bytes:

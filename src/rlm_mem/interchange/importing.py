@@ -1,4 +1,4 @@
-"""Importing: whatever is at a path goes into a store, once, with a report; nothing of the source is changed."""
+"""Import the files at a path into a store, each once, with a report; the source is not changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError, StoreLocked
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
-from rlm_mem.interchange.detection import Detector, format_named, unknown_because
+from rlm_mem.interchange.detection import Detector, format_named, unknown_reason
 from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
 from rlm_mem.interchange.history import FOLDER, HistoryAdopter
 from rlm_mem.interchange.places import Entry, Labelled, Place, Unreadable, open_place
@@ -30,7 +30,7 @@ from rlm_mem.interchange.records import (
     Note,
     Record,
 )
-from rlm_mem.interchange.report import ImportReport, Ledger
+from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import open_store
 from rlm_mem.telemetry import observed
@@ -62,20 +62,20 @@ def import_source(
     secrets: SecretAction | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Import a file, a folder or a zip archive; every file is read by what it is (docs/spec/interchange.md, Formats).
+    """Import a file, a folder or a zip archive, in any format of docs/spec/interchange.md, Formats.
 
-    It can be stopped at any time and called again: what is there is not stored twice. Ids and times of the source are
+    It can be stopped at any time and called again: nothing is stored twice. Ids and times of the source are
     kept where they are valid, and mapped where not. Memory stays bounded, however large the source is.
 
     Args:
-        store: where to. Notes and chats go into its namespace, and so do chunks that name none.
-        format: read every file as this format instead of looking at it.
+        store: the target. Notes, chats, and chunks that name no namespace go to its own.
+        format: read every file as this format instead of detecting it.
         dry_run: write nothing, report what would be done.
-        keep_namespaces: False puts chunks into the namespace of the store, whatever namespace they name.
+        keep_namespaces: False writes chunks to the namespace of the store, whatever namespace they name.
         replace: a chunk of the source replaces the one with its id in the store, whatever their revisions.
         again: read what was imported before and has not changed since, too.
-        history: take over former versions of chunks and the audit log, where an export has them.
-        label: what to call the source where its path says nothing, as that of an upload.
+        history: import former versions of chunks and the audit log, where an export has them.
+        label: name of the source where its path means nothing, as for an upload.
         secrets: ``redact``, ``keep`` or ``refuse`` keys and passwords; None: ``config.secrets.action``.
         progress: called as the source is read.
 
@@ -83,30 +83,21 @@ def import_source(
         what was done and what could not be read. Bad files are entries of the report, never errors.
 
     Raises:
-        NotFoundError: there is nothing at ``path``. InputError: it is no sound archive, or the format is unknown.
+        NotFoundError: there is nothing at ``path``. InputError: the archive is damaged, or the format is unknown.
         StorageError: the store cannot be written.
     """
     given = format_named(format) if format else None
     place = open_place(path)
     if label is not None:
         place = Labelled(place, label)
-    run = _Import(
-        store,
-        place,
-        dry_run=dry_run,
-        keep_namespaces=keep_namespaces,
-        replace=replace,
-        again=again,
-        history=history,
-        secrets=secrets,
-        progress=progress,
-    )
-    told = store.on_secret
-    store.on_secret = _counted_already
+    options = ImportOptions(dry_run, keep_namespaces, replace, again, history, secrets)
+    run = _Import(store, place, options, progress)
+    on_secret = store.on_secret
+    store.on_secret = _ignore_secret
     try:
         run.all_files(given)
     finally:
-        store.on_secret = told
+        store.on_secret = on_secret
         place.close()
     return run.report
 
@@ -116,13 +107,13 @@ def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None
 
     Args:
         md_path: the file or folder.
-        store: where to; None opens the brain that the command line would find.
+        store: the target; None opens the brain that the command line would find.
 
     Returns:
-        the chunks as they are in the store; those that were there already are not among them.
+        the chunks that were written, as they are in the store; not those that it had already.
 
     Raises:
-        NotFoundError: there is no such path. InputError: nothing of it could be read.
+        NotFoundError: there is no such path. InputError: nothing in it could be read.
     """
     if store is None:
         with open_store(locate(), actor="import") as opened:
@@ -136,70 +127,44 @@ def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None
     return [written[chunk_id] for chunk_id in report.chunk_ids if chunk_id in written]
 
 
-def _counted_already(_chunk_id: str, _screened: Screened) -> None:
-    """Secrets are counted in the report instead of being logged one by one."""
+def _ignore_secret(_chunk_id: str, _screened: Screened) -> None:
+    """Do not log secrets one by one: the report counts them."""
 
 
 class _Import:
     def __init__(
-        self,
-        store: ChunkStore,
-        place: Place,
-        *,
-        dry_run: bool,
-        keep_namespaces: bool,
-        replace: bool,
-        again: bool,
-        history: bool,
-        secrets: SecretAction | None,
-        progress: Progress | None,
+        self, store: ChunkStore, place: Place, options: ImportOptions, progress: Progress | None
     ) -> None:
-        self.report = ImportReport(place.label if isinstance(place, Labelled) else str(place.path), dry_run)
+        label = place.label if isinstance(place, Labelled) else str(place.path)
+        self.report = ImportReport(label, options.dry_run)
         self._store = store
         self._place = place
-        self._dry_run = dry_run
-        self._again = again
+        self._options = options
         self._progress = progress
-        self._secrets = secrets
-        self._adopter = Adopter(
-            store,
-            self.report,
-            dry_run=dry_run,
-            keep_namespaces=keep_namespaces,
-            replace=replace,
-            secrets=secrets,
-        )
-        self._files = FileAdopter(
-            store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces, replace=replace
-        )
-        self._history = (
-            HistoryAdopter(
-                store, self.report, dry_run=dry_run, keep_namespaces=keep_namespaces, secrets=secrets
-            )
-            if history
-            else None
-        )
-        self._ledger = Ledger(store.backend.files(store.namespace), write=not dry_run)
+        self._adopter = Adopter(store, self.report, options)
+        self._files = FileAdopter(store, self.report, options)
+        self._history = HistoryAdopter(store, self.report, options) if options.history else None
+        self._ledger = Ledger(store.backend.files(store.namespace), write=not options.dry_run)
         self._detector = Detector()
         self._waiting: list[ImportedChunk | Dialogue | Note] = []
         self._waiting_chars = 0
-        self._laid_out: str | None = None
-        self._done = self._told = self._total = 0
+        self._layout: str | None = None
+        self._done = self._reported = self._total = 0
 
     # --- files -----------------------------------------------------------------------------------------
 
     def all_files(self, given: Format | None) -> None:
-        """Read every file of the place, all of them as the format that is given."""
+        """Read every file of the source, as ``given`` if it is not None."""
         entries: list[Entry] = []
         for found in self._place.entries():
             if isinstance(found, ImportProblem):
                 self.report.problem(found.where, found.reason)
             else:
                 entries.append(found)
-        # A former version is kept for a chunk that is there.
+        # A former version needs its chunk in the store.
         entries.sort(key=lambda entry: entry.name.startswith(FOLDER))
         names = frozenset(entry.name for entry in entries)
-        self._laid_out = layout_of(names)
+        self._layout = layout_of(names)
         self._total = sum(entry.size for entry in entries)
         for entry in entries:
             before = self._done
@@ -218,10 +183,10 @@ class _Import:
 
     def _file(self, entry: Entry, names: frozenset[str], given: Format | None) -> None:
         unit = f"file:{os.path.abspath(self._place.path)}!{entry.name}"  # noqa: PTH100 - links are kept as named
-        if not self._again and self._ledger.mark(unit) == entry.mark:
+        if not self._options.again and self._ledger.mark(unit) == entry.mark:
             self.report.unchanged_files += 1
             return
-        name = given.name if given else format_by_place(entry.name, self._laid_out)
+        name = given.name if given else format_by_place(entry.name, self._layout)
         if name is None:
             head = self._head(entry)
             found = self._detected(head)
@@ -229,10 +194,10 @@ class _Import:
             head = None
             found = given or (None if name == PASSED_OVER else format_named(name))
         if found is None or (found.name == "history" and self._history is None):
-            reason = unknown_because(head) if head else None
-            # Pictures and programs between notes are no mistake; a file that somebody names is meant to be read.
+            reason = unknown_reason(head) if head else None
+            # Pictures and programs among notes are expected; a file that is named alone should be readable.
             if reason is None and head and len(names) == 1:
-                reason = "of no format that is imported"
+                reason = "not of a format that can be imported"
             if reason is None:
                 self.report.passed_over += 1
             else:
@@ -256,7 +221,7 @@ class _Import:
         self._flush()
         if not records:
             self.report.problem(source.where, "nothing to remember in it" if entry.size else "empty")
-        if self.report.problem_count == problems:  # what has problems is looked at, and reported, again
+        if self.report.problem_count == problems:  # a file with problems is read, and reported, again
             self._ledger.note(unit, entry.mark)
 
     def _head(self, entry: Entry) -> FileHead:
@@ -274,7 +239,7 @@ class _Import:
         return found
 
     def _conversation(self, entry: Entry) -> str:
-        """As `remember --file` names it: a file's chunks belong together."""
+        """The conversation of a file's chunks, named as by `remember --file`."""
         path = self._place.path.absolute()
         shown = self._place.label if isinstance(self._place, Labelled) else str(path)
         if path.is_dir():
@@ -286,8 +251,10 @@ class _Import:
 
     def _moved(self, count: int) -> None:
         self._done += count
-        if self._progress and (self._done - self._told >= self._total // _STEPS or self._done >= self._total):
-            self._told = self._done
+        if self._progress and (
+            self._done - self._reported >= self._total // _STEPS or self._done >= self._total
+        ):
+            self._reported = self._done
             self._progress(min(self._done, self._total), self._total)
 
     # --- records ---------------------------------------------------------------------------------------
@@ -296,7 +263,7 @@ class _Import:
         if isinstance(record, ImportProblem):
             self.report.problem(record.where, record.reason)
         elif isinstance(record, Asset):
-            self._files.take(record)
+            self._files.adopt(record)
         elif isinstance(record, ImportedVersion | ImportedEvent):
             self._take_history(record)
         else:
@@ -319,7 +286,7 @@ class _Import:
         waiting, self._waiting, self._waiting_chars = self._waiting, [], 0
         if not waiting:
             return
-        if self._dry_run:
+        if self._options.dry_run:
             for record in waiting:
                 self._store_one(record)
             return
@@ -330,7 +297,7 @@ class _Import:
 
     def _store_one(self, record: ImportedChunk | Dialogue | Note) -> None:
         if isinstance(record, ImportedChunk):
-            self._adopter.take(record)
+            self._adopter.adopt(record)
         elif isinstance(record, Dialogue):
             self._dialogue(record)
         else:
@@ -358,11 +325,11 @@ class _Import:
     ) -> None:
         mark = _digest(f"{text}\0{when(0)}\0{record.tags}")
         former = self._ledger.ids(unit)
-        if self._ledger.mark(unit) == mark and not self._again:
+        if self._ledger.mark(unit) == mark and not self._options.again:
             self.report.known += len(former)
             return
-        if self._dry_run:
-            self._plan(record, text)
+        if self._options.dry_run:
+            self._count_chunks(record, text)
             return
         from rlm_mem.ingest.remember import remember
 
@@ -376,7 +343,7 @@ class _Import:
                 occurred_at=when,
                 metadata=record.extra,
                 provenance={"path": record.where},
-                secrets=self._secrets,
+                secrets=self._options.secrets,
             )
         except InputError as error:
             self.report.problem(record.where, error.message)
@@ -393,9 +360,9 @@ class _Import:
         self._ledger.note(unit, mark, result.chunk_ids)
 
     def _retire(self, record: Dialogue | Note, former: list[str], present: list[str]) -> None:
-        """Archive what was replaced: of a note, what it does not say any more; of a conversation, a chunk that grew.
+        """Archive what was replaced: chunks of text that a note no longer has, chunks of a conversation that grew.
 
-        What was changed in the store since stays, and so does what an older file of the same name had said.
+        Chunks that were changed in the store since are kept.
         """
         texts: list[str] = []
         if former and isinstance(record, Dialogue):
@@ -404,16 +371,16 @@ class _Import:
             chunk = self._store.get_chunk(chunk_id, track=False)
             if chunk is None or chunk.revision != 1:
                 continue
-            begun = chunk.content.rstrip()
-            if isinstance(record, Note) or any(text.startswith(begun) for text in texts):
+            beginning = chunk.content.rstrip()
+            if isinstance(record, Note) or any(text.startswith(beginning) for text in texts):
                 self.report.archived += self._store.delete_chunk(chunk_id)
 
-    def _plan(self, record: Dialogue | Note, text: str) -> None:
+    def _count_chunks(self, record: Dialogue | Note, text: str) -> None:
         from rlm_mem.ingest.chunking import ChunkingEngine
 
         settings = self._store.config.ingest
         try:
-            screened = screen(text, self._store.config.secrets, self._secrets)
+            screened = screen(text, self._store.config.secrets, self._options.secrets)
             pieces = ChunkingEngine(
                 settings.min_tokens,
                 settings.max_tokens,
@@ -449,8 +416,8 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-_SETTLED = 1.0
-"""Seconds that a file must have been left alone: an editor may be in the middle of writing it."""
+_SETTLE_SECONDS = 1.0
+"""Seconds since the last change before a file is read: an editor may still be writing it."""
 
 
 def watch(
@@ -461,34 +428,34 @@ def watch(
     on_report: Callable[[ImportReport], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], object] = time.sleep,
-    settled: float = _SETTLED,
+    settled: float = _SETTLE_SECONDS,
 ) -> None:
-    """Import a folder now and whenever files in it are new or changed, until ``stop`` says so.
+    """Import a folder now and whenever files in it are new or changed, until ``stop()`` is true.
 
-    A changed note replaces what it was: chunks whose text is gone from it move to the archive. A note that is
-    deleted stays remembered.
+    A changed note replaces its former version: chunks whose text it no longer has move to the archive. The chunks of
+    a deleted note are kept.
 
     Args:
-        seconds: between two looks.
+        seconds: between two checks of the folder.
         on_report: called after each import that had something to read.
-        stop: asked after each look.
-        sleep: waits; for tests.
+        stop: called after each check.
+        sleep: waits between checks; for tests.
         settled: seconds since its last change after which a file is read.
 
     Raises:
-        InputError: ``folder`` is no folder. Others as ``import_source``.
+        InputError: ``folder`` is not a folder. Others as ``import_source``.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder: only a folder can be watched")
+        raise InputError(f"{folder} is not a folder: only a folder can be watched")
     seen: dict[str, str] | None = None
     while True:
-        now, young = _marks(folder, settled)
-        if seen is None or (now != seen and not young):
+        now, recently_changed = _marks(folder, settled)
+        if seen is None or (now != seen and not recently_changed):
             try:
                 report = import_source(store, folder)
             except StoreLocked:
-                pass  # somebody writes for long: the next look finds the same changes
+                pass  # another writer takes long: the next check finds the same changes
             else:
                 changed = bool(report.created or report.updated or report.archived or report.problem_count)
                 if on_report and (seen is None or changed):
@@ -500,12 +467,12 @@ def watch(
 
 
 def _marks(folder: Path, settled: float) -> tuple[dict[str, str], bool]:
-    """The mark of every file, and whether one of them was changed a moment ago."""
+    """The mark of every file, and whether one of them was changed within the last ``settled`` seconds."""
     place = open_place(folder)
     try:
         entries = [entry for entry in place.entries() if isinstance(entry, Entry)]
     finally:
         place.close()
     recent = time.time() - settled
-    young = any(recent < entry.modified <= time.time() for entry in entries)
-    return {entry.name: entry.mark for entry in entries}, young
+    recently_changed = any(recent < entry.modified <= time.time() for entry in entries)
+    return {entry.name: entry.mark for entry in entries}, recently_changed

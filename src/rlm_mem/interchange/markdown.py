@@ -1,7 +1,8 @@
-"""One chunk as a Markdown file with YAML frontmatter, and back, losing nothing.
+"""One chunk as a Markdown file with YAML front matter, and back, without loss.
 
 The body is the content, verbatim, and one newline. Characters that editors and tools do not keep (carriage returns,
-NUL and other controls) are written as ``\\r`` and ``\\uXXXX``; the field ``content_encoding: escapes`` says so.
+NUL and other controls) are written as ``\\r`` and ``\\uXXXX``; the field
+``content_encoding: escapes`` marks such files.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _METADATA = (
     "content_hash", "occurred_at", "valid_from", "valid_to", "superseded_by", "provenance",
 )  # fmt: skip
 _TOP = ("id", "type", "tags", "namespace", "archived", "revision", "tokens", "schema")
-_OURS = frozenset(
+_KNOWN_FIELDS = frozenset(
     {*_METADATA, *_TOP, "links", "related", "extra", "chunk_extra", "content_encoding", "aliases"}
 )
 
-# Kept out of a Markdown body: C0 controls but tab and newline, DEL, C1, BOM, and what some tools take for line ends.
+# Escaped in a Markdown body: C0 controls but tab and newline, DEL, C1, BOM, and what some tools read as line ends.
 _FRAGILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SHORT = {"\r": r"\r", "\\": r"\\"}
 _ESCAPE = re.compile(r"\\(\\|r|u[0-9a-fA-F]{4})")
@@ -43,16 +44,16 @@ _WIKI = re.compile(r"\[\[([^\]|#]+)")
 
 @dataclass
 class ReadChunk:
-    """A chunk read from a file, and whether it stands in the archive."""
+    """A chunk read from a file, and whether it is archived."""
 
     chunk: Chunk
     archived: bool = False
 
 
 def chunk_to_markdown(chunk: Chunk, *, archived: bool = False) -> str:
-    """The whole chunk as one Markdown text: every field in the frontmatter, the content as the body.
+    """The whole chunk as one Markdown text: every field in the front matter, the content as the body.
 
-    Links stand in ``links`` with all they hold, and as wiki links in ``related``, which Obsidian follows.
+    Links are in ``links`` with all their fields, and as wiki links in ``related``, which Obsidian follows.
     """
     meta = chunk.metadata
     escaped = _FRAGILE.search(chunk.content) is not None
@@ -97,15 +98,15 @@ def _escape(content: str) -> str:
 
 
 def _unescape(body: str) -> str:
-    def meant(match: re.Match[str]) -> str:
+    def unescaped(match: re.Match[str]) -> str:
         code = match[1]
         return {"\\": "\\", "r": "\r"}.get(code) or chr(int(code[1:], 16))
 
-    return _ESCAPE.sub(meant, body)
+    return _ESCAPE.sub(unescaped, body)
 
 
 def is_chunk_markdown(fields: Mapping[str, Any]) -> bool:
-    """Whether frontmatter is that of an exported chunk."""
+    """Whether front matter is that of an exported chunk."""
     return is_chunk_id(fields.get("id")) and (
         "type" in fields or "created_at" in fields or "created" in fields
     )
@@ -114,20 +115,20 @@ def is_chunk_markdown(fields: Mapping[str, Any]) -> bool:
 def chunk_from_markdown(text: str, *, default_time: str | None = None) -> ReadChunk:
     """Read what chunk_to_markdown wrote, also after a person edited it.
 
-    A wiki link added to ``related`` becomes a link ``related_to``. An edited body is no error: hash and number of
+    A wiki link added to ``related`` becomes a link ``related_to``. An edited body is valid: hash and number of
     tokens are those of the text as it is.
 
     Args:
         default_time: ``created_at`` of a file that names no time.
 
     Raises:
-        InvalidChunk: no frontmatter, or a field in it does not validate.
+        InvalidChunk: no front matter, or a field in it does not validate.
     """
-    if text.startswith("---\r\n"):  # a tool turned every line end around: none of these are the content's own
+    if text.startswith("---\r\n"):  # a tool converted every line end: none of them belongs to the content
         text = text.replace("\r\n", "\n")
     header, body = split_frontmatter(text)
     if header is None:
-        raise InvalidChunk("the file has no frontmatter")
+        raise InvalidChunk("the file has no front matter")
     fields = read_frontmatter(header)
     content = body.removesuffix("\n")
     if fields.get("content_encoding") == "escapes":
@@ -159,8 +160,8 @@ def _raw(fields: Mapping[str, Any], content: str, default_time: str | None) -> d
     extra = fields.get("extra") or {}
     if not isinstance(extra, Mapping):
         raise InvalidChunk(f"extra must be a table, not {type(extra).__name__}")
-    known = {*_OURS, "created", "updated", "last_accessed", "token_count"}
-    # What a person added to the frontmatter is kept, beside what was there.
+    known = {*_KNOWN_FIELDS, "created", "updated", "last_accessed", "token_count"}
+    # Fields that a person added to the front matter are kept in ``extra``.
     metadata["extra"] = {**{name: value for name, value in fields.items() if name not in known}, **extra}
     more = fields.get("chunk_extra") or {}
     if not isinstance(more, Mapping):

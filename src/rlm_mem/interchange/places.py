@@ -1,7 +1,7 @@
-"""Where memories are read from: one file, a folder or a zip archive, all as a list of named files; nothing is changed.
+"""The source of an import: a file, a folder or a zip archive, all as a list of named files, read only.
 
-Hostile places are expected: names that lead out of the archive, links that lead out of the folder, archives that
-unpack to more than a disk holds. Nothing is ever unpacked to disk.
+Sources may be hostile: names that lead out of the archive, links that lead out of the folder, archives that unpack to
+more than fits on a disk. Nothing is ever unpacked to disk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rlm_mem.interchange.records import ImportProblem
 __all__ = ["Entry", "Labelled", "Place", "Unreadable", "open_place"]
 
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX"}
-_HIDDEN_BUT_OURS = {".agents", ".claude"}
+_HIDDEN_BUT_READ = {".agents", ".claude"}
 _MAX_FILES = 2_000_000
 _MAX_UNPACKED = 1 << 36  # bytes of one archive, all files together
 _MAX_RATIO = 300  # unpacked to packed, for files over _RATIO_FROM bytes: chat exports reach 20
@@ -30,7 +30,7 @@ _RATIO_FROM = 50_000_000
 
 
 class Unreadable(Exception):
-    """A file of the place cannot be read; the message says why."""
+    """A file cannot be read; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Place(Protocol):
     path: Path
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
-        """Every file in a steady order, and what had to be passed over."""
+        """Every file in a fixed order, and a problem for each that cannot be read."""
         ...
 
     def open(self, entry: Entry) -> BinaryIO:
@@ -66,7 +66,7 @@ class Place(Protocol):
 
 
 def open_place(path: Path | str) -> Place:
-    """The place at ``path``; raises NotFoundError, or InputError for what is no file, folder or sound archive."""
+    """The source at ``path``; raises NotFoundError, or InputError if it is not a file, folder or valid archive."""
     path = Path(path)
     try:
         mode = path.stat().st_mode
@@ -86,10 +86,10 @@ def open_place(path: Path | str) -> Place:
 
 
 class Labelled:
-    """A place under another name than its path: an upload lies somewhere by chance.
+    """A source under another name than its path, which means nothing for an upload.
 
     Args:
-        place: what is named.
+        place: the source.
         label: its name, in reports, provenance and conversation ids.
     """
 
@@ -99,7 +99,7 @@ class Labelled:
         self._place = place
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
-        """Every file, as the place has them."""
+        """Every file of the source."""
         return self._place.entries()
 
     def open(self, entry: Entry) -> BinaryIO:
@@ -138,7 +138,7 @@ class _Folder:
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
         root = self.path.resolve()
-        # A project with memories of agents in it: those are meant, not its source code.
+        # In a project with memories of agents, these are imported and not its source code.
         start = self.path / ".agents" / "memory"
         count = 0
         for folder, folders, names in os.walk(start if start.is_dir() else self.path):
@@ -168,7 +168,7 @@ class _Folder:
     @staticmethod
     def _entered(path: Path) -> bool:
         name = path.name
-        hidden = name.startswith(".") and name not in _HIDDEN_BUT_OURS
+        hidden = name.startswith(".") and name not in _HIDDEN_BUT_READ
         return not (hidden or name in _SKIPPED_FOLDERS or path.is_symlink() or (path / "pyvenv.cfg").exists())
 
     def open(self, entry: Entry) -> BinaryIO:
@@ -187,7 +187,7 @@ class _Archive:
         try:
             self._zip = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, UnicodeDecodeError) as error:
-            raise InputError(f"{path} is not a sound zip archive: {error}") from None
+            raise InputError(f"{path} is not a valid zip archive: {error}") from None
         self._infos: dict[str, zipfile.ZipInfo] = {}
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
@@ -205,7 +205,7 @@ class _Archive:
                 yield ImportProblem(name, "a name that leads out of the archive")
                 continue
             if any(
-                part in _SKIPPED_FOLDERS or (part.startswith(".") and part not in _HIDDEN_BUT_OURS)
+                part in _SKIPPED_FOLDERS or (part.startswith(".") and part not in _HIDDEN_BUT_READ)
                 for part in pure.parts
             ):
                 continue
@@ -216,7 +216,7 @@ class _Archive:
                 yield ImportProblem(name, "encrypted")
                 continue
             if name in self._infos:
-                yield ImportProblem(name, "stands in the archive twice: the first one is read")
+                yield ImportProblem(name, "a repeated name in the archive: the first file is read")
                 continue
             total += info.file_size
             packed = max(1, info.compress_size)
@@ -230,7 +230,7 @@ class _Archive:
 
     def open(self, entry: Entry) -> BinaryIO:
         try:
-            return _Guarded(self._zip.open(self._infos[entry.name]))  # type: ignore[return-value]  # reads like one
+            return _ArchiveFile(self._zip.open(self._infos[entry.name]))  # type: ignore[return-value]  # reads like one
         except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError) as error:
             raise Unreadable(f"damaged archive: {error}") from None
 
@@ -242,8 +242,8 @@ class _Archive:
         return entry.name
 
 
-class _Guarded:
-    """A file of an archive whose damage is told apart from other errors. zipfile never yields more than announced."""
+class _ArchiveFile:
+    """A file of an archive that raises Unreadable for damage. zipfile never yields more than the announced size."""
 
     def __init__(self, inner: object) -> None:
         self._inner: BinaryIO = inner  # type: ignore[assignment]  # zipfile's reader
@@ -263,7 +263,7 @@ class _Guarded:
     def close(self) -> None:
         self._inner.close()
 
-    def __enter__(self) -> _Guarded:
+    def __enter__(self) -> _ArchiveFile:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,11 +1,11 @@
-"""One file of a place, read in bounded memory: text, lines of JSON, and the entries of a JSON array one at a time."""
+"""Read one file in bounded memory: text, lines of JSON, and the entries of a JSON array one at a time."""
 
 from __future__ import annotations
 
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.places import Entry, Place, Unreadable
+from rlm_mem.interchange.records import ImportProblem
 
 __all__ = [
     "Counted",
@@ -21,6 +22,7 @@ __all__ = [
     "clean",
     "json_entries",
     "json_lines",
+    "json_objects",
     "moment",
     "plain_tags",
     "read_text",
@@ -36,11 +38,11 @@ class SourceFile:
     """A file to read.
 
     Args:
-        place, entry: where it is.
-        names: every file name of the place.
-        conversation: the conversation that its text belongs to when nothing else is said.
+        place, entry: the source and the file in it.
+        names: every file name of the source.
+        conversation: the conversation of its text where the file names none.
         max_text: bytes that one text may have.
-        moved: told how many bytes were read.
+        moved: called with the number of bytes of each read.
     """
 
     place: Place
@@ -84,7 +86,7 @@ def moment(value: Any) -> str | None:
 
 
 def clean(text: str) -> str:
-    """The text with lone surrogates, which no file can hold, replaced."""
+    """The text with lone surrogates, which cannot be stored, replaced."""
     return _SURROGATE.sub("\ufffd", text)
 
 
@@ -94,7 +96,7 @@ def text_lines(value: Any, limit: int = 1000) -> str:
 
 
 def plain_tags(value: Any) -> list[str]:
-    """Tags from a list, or from words in brackets or with commas between; what cannot be one is left out."""
+    """Tags from a list, or from words in brackets or with commas between; what is not a valid tag is left out."""
     if isinstance(value, str):
         value = value.strip().removeprefix("[").removesuffix("]").split(",")
     if not isinstance(value, list | tuple):
@@ -114,7 +116,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 class Counted:
-    """A file whose position can be told: for the progress bar."""
+    """A file that reports how many bytes are read, for progress bars."""
 
     def __init__(self, handle: BinaryIO, moved: Callable[[int], None]) -> None:
         self._handle = handle
@@ -122,19 +124,19 @@ class Counted:
 
     def read(self, size: int) -> bytes:
         """At most ``size`` bytes."""
-        return self._told(self._handle.read(size))
+        return self._counted(self._handle.read(size))
 
     def readline(self, size: int) -> bytes:
         """To the end of the line, at most ``size`` bytes."""
-        return self._told(self._handle.readline(size))
+        return self._counted(self._handle.readline(size))
 
-    def _told(self, data: bytes) -> bytes:
+    def _counted(self, data: bytes) -> bytes:
         self._moved(len(data))
         return data
 
 
 def read_text(handle: Counted, limit: int) -> str:
-    """A whole file as text (UTF-8, or UTF-16 with its mark); raises Unreadable for what is none or too long."""
+    """A whole file as text (UTF-8, or UTF-16 with its mark); raises Unreadable if it is not text or too long."""
     data = handle.read(limit + 1)
     if len(data) > limit:
         raise Unreadable(f"larger than {limit:,} bytes")
@@ -175,13 +177,32 @@ def _value(line: bytes) -> Any | Unreadable:
         return Unreadable(f"not JSON: {error}")
 
 
+def json_objects(
+    file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str
+) -> Iterator[tuple[str, dict[str, Any]] | ImportProblem]:
+    """The objects among the entries of a file, each with its place; a problem for any other entry.
+
+    Args:
+        entries: from ``json_lines`` or ``json_entries``.
+        unit: what the numbers count, ``line`` or ``entry``.
+    """
+    for number, entry in entries:
+        where = f"{file.where}, {unit} {number}"
+        if isinstance(entry, Unreadable):
+            yield ImportProblem(where, str(entry))
+        elif not isinstance(entry, dict):
+            yield ImportProblem(where, f"an object was expected, not {type(entry).__name__}")
+        else:
+            yield where, entry
+
+
 def json_entries(handle: Counted, *, inside: tuple[str, ...] = ()) -> Iterator[tuple[int, Any | Unreadable]]:
     """The entries of the array that a file holds, by number from 1; of a lone object, the object itself.
 
-    Memory holds one entry and one block at a time. What follows a broken entry cannot be told apart and is not read.
+    One entry and one block are in memory at a time. Entries after a broken one cannot be separated and are not read.
 
     Args:
-        inside: keys under which the array may stand when the file holds an object around it.
+        inside: keys under which the array may be when the file contains an object around it.
     """
     text = _Text(handle)
     text.skip()
@@ -207,11 +228,11 @@ class _Text:
         self.broken = False
 
     def more(self) -> bool:
-        """Read on, at least as much as is held: an entry of any size is looked at a few times only."""
+        """Read at least as much as the window has: an entry of any size is parsed a few times only."""
         if self.ended:
             return False
-        held = len(self.window) - self.start
-        data = self._handle.read(max(_BLOCK, held))
+        unread = len(self.window) - self.start
+        data = self._handle.read(max(_BLOCK, unread))
         self.ended = not data
         self.window = self.window[self.start :] + self._decoder.decode(data, final=self.ended)
         self.start = 0
@@ -237,7 +258,7 @@ class _Text:
             except RecursionError:
                 raise Unreadable("JSON that is nested too deeply") from None
             except json.JSONDecodeError as error:
-                # Broken, or not all there yet? Only what goes wrong before the end of the window is broken.
+                # An error at the end of the window may be due to missing text; any other means broken JSON.
                 near_end = error.pos >= len(self.window) - 16 or error.msg.startswith("Unterminated string")
                 if self.ended or not near_end:
                     raise Unreadable(

@@ -1,4 +1,4 @@
-"""What readers of formats hand to the importer: whole chunks, conversations, notes, files, and what was unreadable."""
+"""The records that readers of formats yield: whole chunks, conversations, notes, files, and problems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass
 class ImportProblem:
-    """Something that could not be read: where it stands (file, and line or entry), and why."""
+    """Something that could not be read: its place (file, and line or entry), and the reason."""
 
     where: str
     reason: str
@@ -33,10 +33,10 @@ class ImportProblem:
 
 @dataclass
 class ImportedChunk:
-    """One complete memory with its own id and times.
+    """One complete chunk with its own id and times.
 
     ``derived`` ones were made from a format without chunks: their id is computed from their origin, and a change of
-    the source changes the content of the chunk that is there.
+    the source changes the content of the stored chunk.
     """
 
     chunk: Chunk
@@ -71,10 +71,10 @@ class Dialogue:
 
 @dataclass
 class Note:
-    """A text without structure of ours, to be chunked.
+    """A plain text, to be chunked.
 
-    ``key`` names it within its conversation, so that a change of the source replaces what it was; empty: it is the only
-    one there.
+    ``key`` names it within its conversation, so that a change of the source replaces the former text; empty: the
+    conversation has this note alone.
     """
 
     key: str
@@ -88,9 +88,9 @@ class Note:
 
 @dataclass
 class Asset:
-    """A file that belongs into the brain as it is: a personality, a tiered memory, a trajectory.
+    """A brain file that is written as it is: a personality, a tiered memory, a trajectory.
 
-    ``place`` is where it lies in a brain folder.
+    ``place`` is its path in a brain folder.
     """
 
     place: str
@@ -116,19 +116,19 @@ class ImportedEvent:
 
 Record = ImportedChunk | Dialogue | Note | Asset | ImportedVersion | ImportedEvent | ImportProblem
 
-_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def mapped_id(original: object, scope: str = "") -> str:
-    """A chunk id for an id that is none: readable, and the same whenever it is computed.
+    """A chunk id computed from an id that is not one: readable, and the same every time.
 
     Args:
         original: the id in the source; a chunk id is returned as it is, unless there is a scope.
-        scope: what makes equal ids of several places differ.
+        scope: distinguishes equal ids of several sources.
     """
     if is_chunk_id(original) and not scope:
         return str(original)
     text = str(original)
-    slug = _UNFIT.sub("-", text.removeprefix("chunk-")).strip("-_")[:60]
+    slug = _NOT_ALLOWED.sub("-", text.removeprefix("chunk-")).strip("-_")[:60]
     digest = hashlib.sha256(f"{scope}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"chunk-{slug}-{digest}" if slug else f"chunk-{digest}"

@@ -1,4 +1,4 @@
-"""What an import did, or would do; and the ledger of what was imported before."""
+"""The report of an import, and the ledger of earlier imports."""
 
 from __future__ import annotations
 
@@ -8,22 +8,44 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rlm_mem.chunk import check_chunk_id
+from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.store.core.brain_files import LEDGER, BrainFiles
 from rlm_mem.text.secrets import Screened, SecretsFound
 
-__all__ = ["ImportReport", "Ledger"]
+__all__ = ["ImportOptions", "ImportReport", "Ledger"]
 
 _LISTED = 10_000
 
 
+@dataclass(frozen=True)
+class ImportOptions:
+    """How an import treats what it reads.
+
+    Attributes:
+        dry_run: decide and count, write nothing.
+        keep_namespaces: False writes everything to the namespace of the store.
+        replace: imported chunks and files replace the stored ones, whatever the revisions.
+        again: read what was imported before and has not changed since, too.
+        history: import former versions of chunks and the audit log.
+        secrets: how to handle secrets; None: as configured.
+    """
+
+    dry_run: bool = False
+    keep_namespaces: bool = True
+    replace: bool = False
+    again: bool = False
+    history: bool = False
+    secrets: SecretAction | None = None
+
+
 @dataclass
 class ImportReport:
-    """Counts are of chunks unless named otherwise; the lists hold the first 10,000 entries.
+    """Counts are of chunks unless named otherwise; the lists have the first 10,000 entries.
 
-    ``created`` are new, ``updated`` replaced what was there, ``known`` were there already, ``kept`` differ from what
-    is there, which was kept (``conflicts`` says why), ``archived`` went to the archive: their source dropped them.
+    ``created`` are new, ``updated`` replaced stored ones, ``known`` were stored already, ``kept`` differ from the
+    stored ones, which were kept (``conflicts`` has the reasons), ``archived`` are no longer in their source.
     ``persona_files`` and ``brain_files`` (tiered memories and records) are files that were written as they are,
     ``versions`` former ones of chunks, ``events`` lines of the audit log. ``secrets`` counts by rule what looks like a
     key or password; ``secrets_hidden`` of them were, or would be, stored as ``[redacted:RULE]``, the others in clear.
@@ -58,36 +80,36 @@ class ImportReport:
 
     @property
     def read_anything(self) -> bool:
-        """Whether anything of the source was usable, now or at an import before."""
+        """Whether anything of the source was usable, in this or an earlier import."""
         chunks = self.created or self.updated or self.known or self.kept or self.archived
         files = self.persona_files or self.brain_files or self.unchanged_files
         return bool(chunks or files or self.versions or self.events)
 
     def problem(self, where: str, reason: str) -> None:
-        """Note something that could not be read or stored."""
+        """Add something that could not be read or stored."""
         self.problem_count += 1
         if len(self.problems) < _LISTED:
             self.problems.append(ImportProblem(where, reason))
 
     def conflict(self, where: str, reason: str) -> None:
-        """Note a chunk whose counterpart in the store was kept."""
+        """Add a chunk whose counterpart in the store was kept."""
         self.kept += 1
         if len(self.conflicts) < _LISTED:
             self.conflicts.append(ImportProblem(where, reason))
 
     def chunk(self, chunk_id: str, namespace: str) -> None:
-        """Note a chunk that was written, or would be."""
+        """Add a chunk that was written, or would be."""
         self.namespaces[namespace] = self.namespaces.get(namespace, 0) + 1
         if chunk_id and len(self.chunk_ids) < _LISTED:
             self.chunk_ids.append(chunk_id)
 
     def renamed(self, original: str, chunk_id: str) -> None:
-        """Note an id that could not be kept."""
+        """Add an id that could not be kept."""
         if len(self.mapped) < _LISTED:
             self.mapped[original] = chunk_id
 
     def found(self, screened: Screened | SecretsFound) -> None:
-        """Note secrets by rule, and whether they were hidden."""
+        """Add secrets by rule, and whether they were hidden."""
         report = screened.report() if isinstance(screened, Screened) else screened
         for rule, count in report.rules.items():
             self.secrets[rule] = self.secrets.get(rule, 0) + count
@@ -100,7 +122,7 @@ class ImportReport:
 
 
 class Ledger:
-    """Marks and chunk ids by unit.
+    """What was imported before: for each unit (a file, note or dialogue) its mark and chunk ids.
 
     Args:
         stored: the files of the namespace.
@@ -129,13 +151,13 @@ class Ledger:
         return found[1] if found else ()
 
     def note(self, unit: str, mark: str, ids: Sequence[str] = ()) -> None:
-        """Remember a unit; it reaches the file at the next flush, which follows the commit of its chunks."""
+        """Record a unit; it is written at the next flush, which follows the commit of its chunks."""
         if self._write and self._known.get(unit) != (mark, tuple(ids)):
             self._known[unit] = (mark, tuple(ids))
             self._fresh.append(json.dumps([unit, mark, list(ids)]) + "\n")
 
     def flush(self) -> None:
-        """Append what was noted; raises StorageError."""
+        """Append the new records; raises StorageError."""
         if not self._fresh:
             return
         self._lines += len(self._fresh)
@@ -154,4 +176,4 @@ class Ledger:
                 unit, mark, ids = json.loads(line)
                 self._known[str(unit)] = (str(mark), tuple(check_chunk_id(item) for item in ids))
             except (ValueError, TypeError, RecursionError, InputError):
-                continue  # a line cut off by a crash: its unit is imported again, and found to be there
+                continue  # a line cut off by a crash: its unit is imported again, and its chunks are known

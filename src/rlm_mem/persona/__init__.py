@@ -1,7 +1,7 @@
 """Persona: personalities, sliders and gauges, read from Markdown (docs/spec/persona.md).
 
-Here live the parsers of those files, the state of a session, the composed system prompt and the HUD. Figures of recalls
-are handed in by the caller: nothing here imports recall, continuum or interchange.
+This package has the parsers of those files, the state of a session, the composed system prompt and the HUD. The caller
+passes in the figures of recalls: nothing here imports recall, continuum or interchange.
 """
 
 from __future__ import annotations

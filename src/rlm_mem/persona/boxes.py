@@ -1,4 +1,4 @@
-"""Text in terminal cells: made harmless, made of one width everywhere, measured, cut and wrapped."""
+"""Text in terminal cells: control characters removed, widths kept the same everywhere, measured, cut and wrapped."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rlm_mem.chunk.fields import normalise_unicode
 __all__ = [
     "BoxLine",
     "BoxRule",
-    "NARROWEST",
+    "MIN_WIDTH",
     "Part",
     "cut",
     "draw",
     "left",
     "printable",
     "right",
-    "steady",
+    "fixed_width",
     "width_of",
     "wrap",
 ]
@@ -31,7 +31,7 @@ _SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
 _JOINED = re.compile("\u200d[^\u200d\ufe0e\ufe0f]?")
 _FLAG = re.compile("[\U0001f1e6-\U0001f1ff]")
 MOST_MARKS = 2
-"""Combining marks on one letter; more of them is no writing but a pile that leaves its line."""
+"""Combining marks kept on one letter; more are stacked marks that overflow the line."""
 
 
 def printable(text: str) -> str:
@@ -43,7 +43,7 @@ def printable(text: str) -> str:
     )
 
 
-def steady(text: str) -> str:
+def fixed_width(text: str) -> str:
     """The text on one line, with nothing in it whose width depends on the terminal.
 
     Terminals disagree about joined emoji, skin tones, flags and variation selectors: families become their first
@@ -54,15 +54,15 @@ def steady(text: str) -> str:
         return flat
     flat = _SKIN.sub("", _JOINED.sub("", normalise_unicode("NFC", flat)))
     flat = _FLAG.sub(lambda match: chr(ord(match[0]) - 0x1F1E6 + ord("A")), flat)
-    made: list[str] = []
+    kept: list[str] = []
     marks = 0
     for char in flat:
         kind = unicodedata.category(char)
         marks = marks + 1 if kind in ("Mn", "Me") else 0
         if kind in ("Cf", "Me") or "\ufe00" <= char <= "\ufe0f" or marks > MOST_MARKS:
             continue
-        made.append("\ufffd" if kind == "Cn" else char)
-    return "".join(made)
+        kept.append("\ufffd" if kind == "Cn" else char)
+    return "".join(kept)
 
 
 def width_of(text: str) -> int:
@@ -82,13 +82,13 @@ def cut(text: str, width: int) -> str:
 
 
 def left(text: str, width: int) -> str:
-    """The text in exactly ``width`` cells, space behind it."""
+    """The text in exactly ``width`` cells, left-aligned."""
     short = cut(text, width)
     return short + " " * (width - width_of(short))
 
 
 def right(text: str, width: int) -> str:
-    """The text in exactly ``width`` cells, space before it."""
+    """The text in exactly ``width`` cells, right-aligned."""
     short = cut(text, width)
     return " " * (width - width_of(short)) + short
 
@@ -102,7 +102,7 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
     lines: list[str] = []
     rest = text
     while len(fitting := _beginning(rest, width)) < len(rest):
-        # The place to break: the last space behind the indent, unless the next character is one itself.
+        # Break at the last space after the indent, unless the next character is a space itself.
         start = len(rest) - len(rest.lstrip(" "))
         at = len(fitting) if rest[len(fitting) : len(fitting) + 1] == " " else fitting.rfind(" ", start + 1)
         if at <= max(start, indent):
@@ -115,7 +115,7 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
 
 
 def _beginning(text: str, width: int) -> str:
-    """As many whole characters as fit, marks with their letter."""
+    """As many whole characters as fit; combining marks stay with their letter."""
     used = 0
     for at, char in enumerate(text):
         used += width_of(char)
@@ -124,7 +124,7 @@ def _beginning(text: str, width: int) -> str:
     return text
 
 
-NARROWEST = 24
+MIN_WIDTH = 24
 _LABEL = re.compile(r"(\S+ {2,})\S")
 
 
@@ -138,7 +138,7 @@ class BoxLine:
 
 @dataclass(frozen=True)
 class BoxRule:
-    """A line across, with a title or without one."""
+    """A horizontal rule, with or without a title."""
 
     title: str = ""
 
@@ -148,7 +148,7 @@ Part = BoxLine | BoxRule
 
 def draw(parts: Sequence[Part], title: str, width: int, *, ascii_only: bool = False) -> list[str]:
     """Draw the box: lines of exactly ``width`` cells (at least 24). What does not fit on a line goes on below it."""
-    width = max(width, NARROWEST)
+    width = max(width, MIN_WIDTH)
     lines = [_rule(title, width, "++-" if ascii_only else "┌┐─")]
     side = "|" if ascii_only else "│"
     for part in parts:
@@ -162,8 +162,8 @@ def draw(parts: Sequence[Part], title: str, width: int, *, ascii_only: bool = Fa
 
 
 def _rule(title: str, width: int, ink: str) -> str:
-    said = f"{ink[2]} {cut(title, width - 8)} " if title else ""
-    return ink[0] + said + ink[2] * (width - 2 - width_of(said)) + ink[1]
+    caption = f"{ink[2]} {cut(title, width - 8)} " if title else ""
+    return ink[0] + caption + ink[2] * (width - 2 - width_of(caption)) + ink[1]
 
 
 def _fitted(row: BoxLine, inner: int) -> list[str]:

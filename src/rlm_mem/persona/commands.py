@@ -1,4 +1,4 @@
-"""What people say in chat to change the persona: "Set humor to 20%", "Max directness", "Research mode"."""
+"""Chat messages that change the persona: "Set humor to 20%", "Max directness", "Research mode"."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from rlm_mem.persona.library import BASE, Library
 __all__ = ["Command", "parse_commands"]
 
 LONGEST = 300
-"""Characters; a longer text is talk, not a command."""
-# Commands are matched as a whole, every run of spaces in them being one blank.
+"""Characters; a longer text is not a command."""
+# Commands are matched as a whole, with every run of spaces reduced to one.
 _NUMBER = r"(?P<value>[+-]?\d+(?:\.\d+)?) ?(?:%|percent\b)?"
-_WHAT = r"(?:my |the |your )?(?P<name>\w[\w -]*?)(?: slider| level)?"
+_SLIDER = r"(?:my |the |your )?(?P<name>\w[\w -]*?)(?: slider| level)?"
 _FORMS: tuple[tuple[str, str], ...] = (
-    ("set", rf"(?:set|put|turn|make|change|adjust) {_WHAT} (?:to|at|=|:) ?{_NUMBER}"),
-    # Without a verb the sign is asked for: "user: 12" may be somebody's data.
-    ("set", rf"{_WHAT} ?(?:[:= ]|\bto\b|\bat\b) ?(?P<value>\d+(?:\.\d+)?) ?(?:%|percent\b)"),
-    ("max", rf"(?:set )?(?:max|maximum|maximize|maximise|full) {_WHAT}"),
-    ("min", rf"(?:set )?(?:min|minimum|minimize|minimise|zero) {_WHAT}"),
-    ("max", rf"(?:set|turn) {_WHAT} to (?:max|maximum|full)"),
-    ("min", rf"(?:set|turn) {_WHAT} to (?:min|minimum|zero)"),
-    ("more", rf"(?:raise|increase) {_WHAT} by {_NUMBER}"),
-    ("less", rf"(?:lower|reduce|decrease) {_WHAT} by {_NUMBER}"),
+    ("set", rf"(?:set|put|turn|make|change|adjust) {_SLIDER} (?:to|at|=|:) ?{_NUMBER}"),
+    # Without a verb the percent sign is required: "user: 12" may be ordinary text.
+    ("set", rf"{_SLIDER} ?(?:[:= ]|\bto\b|\bat\b) ?(?P<value>\d+(?:\.\d+)?) ?(?:%|percent\b)"),
+    ("max", rf"(?:set )?(?:max|maximum|maximize|maximise|full) {_SLIDER}"),
+    ("min", rf"(?:set )?(?:min|minimum|minimize|minimise|zero) {_SLIDER}"),
+    ("max", rf"(?:set|turn) {_SLIDER} to (?:max|maximum|full)"),
+    ("min", rf"(?:set|turn) {_SLIDER} to (?:min|minimum|zero)"),
+    ("more", rf"(?:raise|increase) {_SLIDER} by {_NUMBER}"),
+    ("less", rf"(?:lower|reduce|decrease) {_SLIDER} by {_NUMBER}"),
     ("reset", r"reset (?>(?:all |the |my )*)(?P<name>\w[\w -]*?)(?: slider)?"),
     ("mode", r"(?:switch to |enter |use |go into |activate )?(?:the )?(?P<name>\w[\w -]*?) mode"),
     ("mode", r"(?:switch to|mode) ?:? (?P<name>\w[\w -]*?)"),
@@ -34,9 +34,9 @@ _POLITE = re.compile(
     r"^(?:please|ok(?:ay)?|hey|now|and|then)\b[,\s]*|(?<![,\s])[,\s]*+\b(?:please|now|thanks|thank you)$",
     re.I,
 )
-_BETWEEN = re.compile(r" ?(?:[,;]|\band\b|\bthen\b) ?", re.IGNORECASE)
+_SEPARATOR = re.compile(r" ?(?:[,;]|\band\b|\bthen\b) ?", re.IGNORECASE)
 _ALL = ("sliders", "everything", "all", "persona", "personality", "all sliders", "")
-_PLAIN = ("base", "normal", "default", "standard")
+_BASE_NAMES = ("base", "normal", "default", "standard")
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,13 @@ class Command:
 
 
 def parse_commands(text: str, library: Library) -> list[Command]:
-    """The commands that a message consists of; none when it is ordinary talk.
+    """The commands that a message consists of; empty when it is ordinary text.
 
-    Several may stand in one message, with commas or "and" between them; when one part is no command, the message is
-    none at all, so that talk which happens to hold such words changes nothing.
+    A message may have several, with commas or "and" between them; when one part is not a command, the whole message is
+    ordinary text, so that text which happens to contain such words changes nothing.
 
     Raises:
-        InvalidConfig: it is a command for a slider that exists, with a value outside its range, or for a mode that
-            could be several.
+        InvalidConfig: a command gives an existing slider a value outside its range, or an ambiguous name of a mode.
     """
     if len(text) > LONGEST:
         return []
@@ -70,7 +69,7 @@ def parse_commands(text: str, library: Library) -> list[Command]:
     whole = _command(bare, library)
     if whole is not None:
         return [whole]
-    found = [_command(_bare(part), library) for part in _BETWEEN.split(bare) if part]
+    found = [_command(_bare(part), library) for part in _SEPARATOR.split(bare) if part]
     made = [one for one in found if one is not None]
     return made if len(made) == len(found) else []
 
@@ -87,13 +86,13 @@ def _bare(text: str) -> str:
 def _command(text: str, library: Library) -> Command | None:
     for kind, pattern in _COMPILED:
         match = pattern.match(text)
-        made = _made(kind, match.groupdict(), library) if match else None
+        made = _command_from(kind, match.groupdict(), library) if match else None
         if made is not None:
             return made
     return None
 
 
-def _made(kind: str, parts: dict[str, str], library: Library) -> Command | None:
+def _command_from(kind: str, parts: dict[str, str], library: Library) -> Command | None:
     name = parts["name"].strip().lower()
     if kind == "mode":
         return _mode(name, library)
@@ -113,16 +112,16 @@ def _made(kind: str, parts: dict[str, str], library: Library) -> Command | None:
 
 
 def _mode(name: str, library: Library) -> Command | None:
-    if name in _PLAIN:
+    if name in _BASE_NAMES:
         return Command("mode", mode=BASE)
     try:
         return Command("mode", mode=library.find_mode(name))
     except NotFoundError:
-        return None  # "dark mode" is talk about something else
+        return None  # "dark mode" means something else
 
 
-def _whole(said: str, what: str) -> int:
-    value = float(said)
+def _whole(text: str, what: str) -> int:
+    value = float(text)
     if not value.is_integer():
-        raise InvalidConfig(f"{what} must be a whole number, not {said}")
+        raise InvalidConfig(f"{what} must be a whole number, not {text}")
     return int(value)

@@ -1,4 +1,4 @@
-"""The little Markdown that persona files are made of: title, quotes, sections, list items, table rows."""
+"""The subset of Markdown that persona files use: title, quotes, sections, list items, table rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rlm_mem.errors import InvalidConfig
 __all__ = ["Document", "Section", "document_text", "flat", "parse_document", "whole_number"]
 
 MAX_BYTES = 262_144
-"""A persona file is read whole and goes into prompts: one larger than this is a mistake."""
+"""A persona file is read whole and goes into prompts: a larger one is refused."""
 
 _HEADING = re.compile(r"(#{1,6})\s+(.*)$")
 _FENCE = re.compile(r"\s*+(`{3,}|~{3,})")
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"(\d{1,9})(?:\.0+)? ?%?$")
 
 @dataclass
 class Section:
-    """What stands below one heading.
+    """The text below one heading.
 
     Attributes:
         title: the heading's text before a colon.
@@ -93,11 +93,11 @@ class Document:
 
 
 def parse_document(text: str) -> Document:
-    """Take a Markdown text apart; nothing is refused here. A frontmatter block at the top is passed over."""
+    """Parse a Markdown text; any text is accepted. Front matter at the top is skipped."""
     lines = text.removeprefix("\ufeff").splitlines()
     document, current, intro = Document(), None, []
     fence: str | None = None
-    start = _after_frontmatter(lines)
+    start = _after_front_matter(lines)
     for number, line in enumerate(lines[start:], start + 1):
         opening = _FENCE.match(line)
         if fence is not None:
@@ -115,7 +115,7 @@ def parse_document(text: str) -> Document:
         elif heading and len(heading[1]) <= 2:
             title, _, value = heading[2].rstrip("# ").partition(":")
             current = Section(flat(title), flat(value), number)
-            # Of two sections with one title the first one counts, as a reader would expect of settings.
+            # Of two sections with the same title the first one counts.
             document.sections.setdefault(current.title.lower(), current)
         elif current is not None:
             current.lines.append((number, line))
@@ -127,22 +127,22 @@ def parse_document(text: str) -> Document:
     return document
 
 
-def _after_frontmatter(lines: list[str]) -> int:
+def _after_front_matter(lines: list[str]) -> int:
     if not lines or lines[0].strip() != "---":
         return 0
     return next((number + 1 for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), 0)
 
 
 def flat(text: str) -> str:
-    """The text with every run of white space as one space, none at its ends."""
+    """The text stripped, with every run of white space reduced to one space."""
     return " ".join(text.split())
 
 
 def whole_number(text: str, where: str) -> int:
-    """The whole number that a text is, with or without ``%``.
+    """A text as a whole number; it may end in ``%``.
 
     Raises:
-        InvalidConfig: it is none.
+        InvalidConfig: it is not a whole number.
     """
     match = _NUMBER.match(flat(text))
     if match is None:

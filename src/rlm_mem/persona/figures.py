@@ -1,4 +1,4 @@
-"""The figures of LIVEHUD: one schema with canonical keys, from a store and what its caller knows of recalls."""
+"""The figures of LIVEHUD: one schema with canonical keys, from a store and the caller's figures of recalls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.chunk import format_time
-from rlm_mem.persona.boxes import steady
+from rlm_mem.persona.boxes import fixed_width
 from rlm_mem.store.core.standing import COMPONENT, TIER_TAG
 from rlm_mem.text.tokens import count_tokens
 
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
 __all__ = ["KEYS", "SCHEMA", "SLIDER_KEYS", "RecordedRun", "Spending", "figures_of", "paths"]
 
 SCHEMA = "livehud/1"
-"""The first key of every set of figures; the number rises when a key changes its meaning or goes."""
+"""The first key of every set of figures; the number rises when a key changes its meaning or is removed."""
 
 KEYS: Mapping[str, str] = {
     "schema": "name and number of this schema",
     "at": "when the figures were taken (UTC)",
     "session.id": "the session",
-    "session.namespace": "whose memory",
+    "session.namespace": "the namespace",
     "mode.name": "the personality",
     "mode.label": "the same, with a note when sliders were set by hand",
     "mode.adjusted": "whether sliders were set by hand",
     "sliders": "a list, see below",
     "memory.past": "the last recall, 3-9 words",
     "memory.present": "the last write, 3-9 words",
-    "memory.future": "the next dated memory ahead, else what waits, 3-9 words",
+    "memory.future": "the next dated memory, else what is pending, 3-9 words",
     "memory.past_at": "when the last recall began, or null",
     "memory.present_at": "when the last write was, or null",
-    "memory.future_at": "the date that lies ahead, or null",
+    "memory.future_at": "the date of that memory, or null",
     "system.context.used": "tokens of the largest prompt of the last recall",
-    "system.context.limit": "tokens that the model takes (llm.context_tokens)",
+    "system.context.limit": "tokens of the model's context window (llm.context_tokens)",
     "system.context.percent": "used of limit",
     "system.context.persona": "tokens of the persona's system prompt",
     "system.tools": "names of the functions that programs have",
     "system.tools_count": "how many",
     "system.chunks_loaded": "chunks that the last recall read",
     "system.writes_pending": "access counts and files not yet written",
-    "system.model": "who writes the programs",
+    "system.model": "the model that writes the programs",
     "system.vibe": "how the sliders depart from their defaults",
     "store.chunks": "active chunks of the namespace",
     "store.archived": "archived ones",
@@ -59,12 +59,12 @@ KEYS: Mapping[str, str] = {
     "health.state": "well, busy or attention",
     "health.text": "the same in words",
     "health.unreadable_files": "chunk files that do not validate",
-    "health.unfinished_files": "files on their way in or out",
+    "health.unfinished_files": "files being written or removed",
     "tiers.high": "memories in the tier high",
     "tiers.mid": "in mid",
     "tiers.low": "in low",
     "tiers.ultra_low": "in ultra-low",
-    "cost.day": "the day that the costs are of (UTC)",
+    "cost.day": "the day of the costs (UTC)",
     "cost.runs": "recalls and reasonings",
     "cost.calls": "calls of models",
     "cost.tokens": "tokens of models, in and out",
@@ -72,13 +72,13 @@ KEYS: Mapping[str, str] = {
     "cost.unpriced_calls": "calls whose price is not known",
     "cost.text": "the costs in words",
 }
-"""Every key outside of the list of sliders, and what it holds."""
+"""Every key outside of the list of sliders, and its meaning."""
 
 SLIDER_KEYS: Mapping[str, str] = {
     "name": "in lower case",
     "title": "as it is shown",
-    "value": "now",
-    "default": "in BASE",
+    "value": "the current value",
+    "default": "the value in BASE",
     "low": "least value",
     "high": "greatest value",
     "percent": "how far along the range the value is",
@@ -103,7 +103,7 @@ _WRITES: Mapping[str, str] = {
 
 
 class RecordedRun(Protocol):
-    """What is asked of a recorded recall (``recall.trajectory.Trajectory`` is one)."""
+    """The attributes of a recorded recall that are used (``recall.trajectory.Trajectory`` has them)."""
 
     @property
     def query(self) -> str: ...
@@ -116,7 +116,7 @@ class RecordedRun(Protocol):
 
 
 class Spending(Protocol):
-    """What is asked of a line of costs (``recall.costs.CostLine`` is one)."""
+    """The attributes of a line of costs that are used (``recall.costs.CostLine`` has them)."""
 
     @property
     def runs(self) -> int: ...
@@ -242,11 +242,11 @@ def _future(store: ChunkStore, chunk_id: str | None, at: str | None, state: Stor
 
 
 def _words(beginning: str, text: str) -> str:
-    """Nine words at most, of bounded length: writing without spaces is one word."""
+    """Nine words at most, of bounded length: a text in a script without spaces counts as one word."""
     room = WORDS - len(beginning.split())
-    words = steady(re.sub(r"[#*_`>|]+", " ", text[:2000])).split()
-    said = " ".join(words[:room])
-    short = said if len(said) <= 60 else said[:59].rstrip() + "…"
+    words = fixed_width(re.sub(r"[#*_`>|]+", " ", text[:2000])).split()
+    kept = " ".join(words[:room])
+    short = kept if len(kept) <= 60 else kept[:59].rstrip() + "…"
     return f"{beginning} {short}" + ("…" if len(words) > room and not short.endswith("…") else "")
 
 
@@ -297,8 +297,8 @@ def _vibe(sliders: Sequence[Mapping[str, Any]]) -> str:
         if slider["value"] != slider["default"]
     ]
     far = sorted(apart, key=lambda one: -one[0])[:3]
-    said = [f"{'more' if one['value'] > one['default'] else 'less'} {one['name']}" for _, one in far]
-    return ", ".join(said) or "as by default"
+    parts = [f"{'more' if one['value'] > one['default'] else 'less'} {one['name']}" for _, one in far]
+    return ", ".join(parts) or "as by default"
 
 
 def _store(store: ChunkStore) -> dict[str, Any]:
@@ -318,15 +318,15 @@ def _store(store: ChunkStore) -> dict[str, Any]:
 def _health(state: StoreStatus) -> dict[str, Any]:
     if state.unreadable_files:
         files = state.unreadable_files
-        said = f"{files} unreadable {'file' if files == 1 else 'files'}, rlm-mem store check says why"
+        text = f"{files} unreadable {'file' if files == 1 else 'files'}, rlm-mem store check says why"
         name = "attention"
     elif state.unfinished_files:
-        name, said = "busy", f"{state.unfinished_files} files on their way"
+        name, text = "busy", f"{state.unfinished_files} files being written"
     else:
-        name, said = "well", "every known file is readable"
+        name, text = "well", "every known file is readable"
     return {
         "state": name,
-        "text": said,
+        "text": text,
         "unreadable_files": state.unreadable_files,
         "unfinished_files": state.unfinished_files,
     }
@@ -346,7 +346,7 @@ def _cost(now: datetime, spent: Iterable[Spending]) -> dict[str, Any]:
     lines = list(spent)
     calls, unpriced = sum(one.calls for one in lines), sum(one.unpriced_calls for one in lines)
     priced = [one.cost for one in lines if one.cost is not None]
-    # No call costs nothing; a call without a price costs we do not know what.
+    # Without any call the cost is zero; the cost of a call without a price is unknown.
     usd = sum(priced, Decimal(0)) if priced or not calls else None
     parts = [] if usd is None else [_money(usd)]
     if unpriced:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.persona.boxes import BoxLine, BoxRule, Part, cut, draw, left, right, steady, width_of
+from rlm_mem.persona.boxes import BoxLine, BoxRule, Part, cut, draw, fixed_width, left, right, width_of
 from rlm_mem.persona.documents import flat, parse_document
 
 __all__ = ["Gauge", "parse_gauge", "render_gauge"]
 
-_PLACE = re.compile(r"\{\{([^{}]*)\}\}")
+_PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 _BLOCK = re.compile(r"\{\{ ?([#/]) ?(\w+)(?: ([\w.]+))?(?: (columns))? ?\}\}$")
 _PATH = re.compile(r"\w+(?:\.\w+)*$")
 _RULE = re.compile(r"-{3,}\s*(.*)$")
@@ -83,13 +83,13 @@ def _body(
     lines: list[tuple[int, str]], where: str, within: tuple[int, str] | None
 ) -> tuple[tuple[_Line | _Block, ...], list[tuple[int, str]]]:
     """Nodes up to the end of the block that is open (``within``: its line and kind), and the lines after it."""
-    made: list[_Line | _Block] = []
+    result: list[_Line | _Block] = []
     while lines:
         (number, text), lines = lines[0], lines[1:]
         match = _BLOCK.match(flat(text))
         if match is None:
-            _check_places(text, f"{where} line {number}")
-            made.append(_Line(number, text.rstrip()))
+            _check_placeholders(text, f"{where} line {number}")
+            result.append(_Line(number, text.rstrip()))
             continue
         sign, kind, path, columns = match.groups()
         if kind not in ("each", "if"):
@@ -98,24 +98,24 @@ def _body(
             )
         if sign == "/":
             if within is None or within[1] != kind:
-                raise InvalidConfig(f"{where} line {number}: {{{{/{kind}}}}} closes nothing")
-            return tuple(made), lines
+                raise InvalidConfig(f"{where} line {number}: {{{{/{kind}}}}} closes no block")
+            return tuple(result), lines
         if not path or not _PATH.match(path):
             raise InvalidConfig(f"{where} line {number}: {{{{#{kind}}}}} names no figure")
         inner, lines = _body(lines, where, (number, kind))
-        made.append(_Block(number, kind, path, bool(columns), inner))
+        result.append(_Block(number, kind, path, bool(columns), inner))
     if within is not None:
         raise InvalidConfig(f"{where} line {within[0]}: {{{{#{within[1]}}}}} is never closed")
-    return tuple(made), []
+    return tuple(result), []
 
 
-def _check_places(text: str, where: str) -> None:
-    for inside in _PLACE.findall(text):
+def _check_placeholders(text: str, where: str) -> None:
+    for inside in _PLACEHOLDER.findall(text):
         path, *filters = [part.strip() for part in inside.split("|")]
         if not _PATH.match(path):
             raise InvalidConfig(f"{where}: {{{{{inside}}}}} names no figure", hint="Write {{store.chunks}}.")
-        for said in filters:
-            name, *numbers = said.split()
+        for filter_text in filters:
+            name, *numbers = filter_text.split()
             wanted = 1 if name in _WITH_NUMBER else 0
             if name not in _FILTERS:
                 raise InvalidConfig(
@@ -131,7 +131,7 @@ def render_gauge(
     """Draw a gauge.
 
     Args:
-        figures: what the places name (see ``rlm_mem.persona.figures``).
+        figures: the values that the placeholders name (see ``rlm_mem.persona.figures``).
         width: of the box in cells, frame included; at least 24.
         ascii_only: draw frame and bars in ASCII, for terminals that show the usual ones in two cells.
 
@@ -158,7 +158,7 @@ class _Filling:
     Attributes:
         where: the file, for messages.
         inner: cells between the frame's sides.
-        ink: what a bar is made of, full and empty.
+        ink: the characters of a bar, full and empty.
     """
 
     where: str
@@ -166,10 +166,10 @@ class _Filling:
     ink: str
 
     def nodes(self, nodes: Sequence[_Line | _Block], scopes: list[Mapping[str, Any]]) -> list[Part]:
-        made: list[Part] = []
+        result: list[Part] = []
         for node in nodes:
-            made += self._line(node, scopes) if isinstance(node, _Line) else self._block(node, scopes)
-        return made
+            result += self._line(node, scopes) if isinstance(node, _Line) else self._block(node, scopes)
+        return result
 
     def _line(self, line: _Line, scopes: list[Mapping[str, Any]]) -> list[Part]:
         rule = _RULE.match(line.text)
@@ -210,19 +210,19 @@ class _Filling:
         ]
 
     def _filled(self, text: str, number: int, scopes: list[Mapping[str, Any]]) -> str:
-        # Every second part is what stood between braces. The template is a file from anywhere as well.
+        # Every second part was between braces. Text of the template is untrusted too.
         return "".join(
-            self._place(part, number, scopes) if at % 2 else _template(part)
-            for at, part in enumerate(_PLACE.split(text))
+            self._placeholder(part, number, scopes) if at % 2 else _template(part)
+            for at, part in enumerate(_PLACEHOLDER.split(text))
         )
 
-    def _place(self, inside: str, number: int, scopes: list[Mapping[str, Any]]) -> str:
+    def _placeholder(self, inside: str, number: int, scopes: list[Mapping[str, Any]]) -> str:
         path, *filters = [part.strip() for part in inside.split("|")]
         if path == "fill":
             return _FILL
         found = self._figure(path, number, scopes)
-        for said in filters:
-            found = self._filter(found, *said.split())
+        for filter_text in filters:
+            found = self._filter(found, *filter_text.split())
         return found if isinstance(found, _Shaped) else _shown(found)
 
     def _figure(self, path: str, number: int, scopes: list[Mapping[str, Any]]) -> Any:
@@ -265,14 +265,16 @@ class _Filling:
 
 
 class _Shaped(str):
-    """Text whose spaces count."""
+    """Text whose spaces are kept."""
 
     __slots__ = ()
 
 
 def _template(text: str) -> str:
-    """Text of the template, its spaces kept and its characters of one width everywhere."""
-    return "".join(steady(part) if part.strip() else " " * len(part) for part in re.split(r"(\s+)", text))
+    """Text of the template with its spaces kept and every character of a fixed width."""
+    return "".join(
+        fixed_width(part) if part.strip() else " " * len(part) for part in re.split(r"(\s+)", text)
+    )
 
 
 def _shown(value: Any) -> str:
@@ -286,4 +288,4 @@ def _shown(value: Any) -> str:
         return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(_shown(item) for item in value)
-    return steady(str(value))
+    return fixed_width(str(value))

@@ -11,13 +11,13 @@ from rlm_mem.persona.documents import Document, Section, flat, parse_document, w
 
 __all__ = ["Personality", "parse_personality"]
 
-_BETWEEN = re.compile(r"(\d{1,9}+) ?+%?+ ?+(?:-|–|—|to) ?(\d{1,9}) ?%?$")
+_SPAN = re.compile(r"(\d{1,9}+) ?+%?+ ?+(?:-|–|—|to) ?(\d{1,9}) ?%?$")
 _PLACEHOLDER = re.compile(r"[.…\s]*$|\[.*\]$")
 
 
 @dataclass(frozen=True)
 class Personality:
-    """A mode as its file says it, before it is laid over BASE.
+    """A mode as its file defines it, before it is applied over BASE.
 
     Attributes:
         name: ``RESEARCH_ANALYST``, the file's name.
@@ -55,11 +55,11 @@ def parse_personality(text: str, name: str, where: str = "") -> Personality:
     ``↑ 75-90%``; of a span the middle is taken.
 
     Args:
-        name: the mode, mostly the file's name without its ending.
+        name: the mode, usually the file's name without its ending.
         where: the file, for messages.
 
     Raises:
-        InvalidConfig: a value that is no number, or one slider set twice.
+        InvalidConfig: a value is not a number, or a slider is set twice.
     """
     where = where or name
     document = parse_document(text)
@@ -70,14 +70,14 @@ def parse_personality(text: str, name: str, where: str = "") -> Personality:
             raise InvalidConfig(f"{where} line {line}: {slider} is set a second time")
         values[slider], lines[slider] = value, line
     about = document.section("description", "core function")
-    told = document.section("instructions")
+    instructions = document.section("instructions")
     return Personality(
         name=name,
         values=values,
         lines=lines,
         activated_when=document.quoted("activated when") or "",
         description=about.text if about else document.intro,
-        instructions=told.text if told else "",
+        instructions=instructions.text if instructions else "",
         where=where,
     )
 
@@ -97,26 +97,26 @@ def _settings(document: Document, where: str) -> Iterator[tuple[int, str, int]]:
 
 def _listed(section: Section, where: str) -> Iterator[tuple[int, str, int]]:
     for line, item in section.items():
-        slider, colon, said = item.partition(":")
+        slider, colon, value = item.partition(":")
         if not colon:
             if _PLACEHOLDER.match(item):
                 continue  # "- ..." of the template
             raise InvalidConfig(
                 f"{where} line {line}: {item!r:.60} sets nothing", hint="Write it as - Creativity: 75."
             )
-        yield line, _slider(slider), _adjustment(said, f"{where} line {line}: {slider.strip(' *`')}")
+        yield line, _slider(slider), _adjustment(value, f"{where} line {line}: {slider.strip(' *`')}")
 
 
-def _slider(said: str) -> str:
-    return said.strip().strip("*`").strip().lower().replace(" ", "_")
+def _slider(name: str) -> str:
+    return name.strip().strip("*`").strip().lower().replace(" ", "_")
 
 
-def _adjustment(said: str, where: str) -> int:
-    bare = flat(said).strip("*").lstrip("↑↓→⬆⬇➡= ~").strip()
-    between = _BETWEEN.match(bare)
-    if between is None:
+def _adjustment(text: str, where: str) -> int:
+    bare = flat(text).strip("*").lstrip("↑↓→⬆⬇➡= ~").strip()
+    span = _SPAN.match(bare)
+    if span is None:
         return whole_number(bare, where)
-    low, high = int(between[1]), int(between[2])
+    low, high = int(span[1]), int(span[2])
     if low > high:
-        raise InvalidConfig(f"{where}: the span {low}-{high} must lead upwards")
+        raise InvalidConfig(f"{where}: the span {low}-{high} must rise")
     return (low + high + 1) // 2

@@ -12,7 +12,7 @@ from rlm_mem.persona.documents import Document, Section, flat, parse_document, w
 __all__ = ["Level", "Slider", "parse_slider"]
 
 LARGEST = 1_000_000
-# Of texts without runs of white space, so that no file can keep these busy.
+# For texts whose runs of white space were reduced: their running time stays linear.
 _RANGE = re.compile(r"(?<!\d)(\d{1,9}+) ?+%?+ ?+(?:\([^()]{0,200}\))? ?(?:-|–|—|−|→|->|\.\.|…|to) ?(\d{1,9})")
 _EXAMPLE = re.compile(r"\*{0,2} ?(\d{1,9}) ?%? ?\*{0,2} ?(?::|—|–|-|=) ?\*{0,2} ?(.+)$")
 
@@ -35,7 +35,7 @@ class Slider:
         name: in lower case, ``humor``; what settings and commands call it.
         title: as it is shown, ``Humor``.
         low, high: the range, both ends included.
-        default: where it stands when nothing sets it.
+        default: its value when nothing sets it.
         description: what it controls.
         examples: (value, what that value means), by value.
         levels: bands, where the file has a table of them.
@@ -69,7 +69,7 @@ class Slider:
         return value
 
     def percent(self, value: int) -> int:
-        """How far along its range a value stands, 0-100."""
+        """How far along its range a value is, 0-100."""
         return round(100 * (value - self.low) / (self.high - self.low))
 
     def behavior(self, value: int) -> str:
@@ -108,11 +108,11 @@ def parse_slider(text: str, name: str, where: str = "") -> Slider:
     that is prose without a range goes from 0 to 100.
 
     Args:
-        name: the dimension, mostly the file's name without its ending.
+        name: the dimension, usually the file's name without its ending.
         where: the file, for messages.
 
     Raises:
-        InvalidConfig: a range that is none, a value outside of it, or a number that is none.
+        InvalidConfig: the range is not two numbers, a value is outside of it, or a value is not a number.
     """
     where = where or name
     document = parse_document(text)
@@ -132,7 +132,7 @@ def parse_slider(text: str, name: str, where: str = "") -> Slider:
         high=high,
         default=_default(document, low, high, where),
         description=_prose(about.text if about else document.intro or _first_prose(document)),
-        examples=tuple(sorted((value, said) for _, value, said in examples)),
+        examples=tuple(sorted((value, meaning) for _, value, meaning in examples)),
         levels=tuple(level for _, level in levels),
         tokens=_tokens(tokens) if tokens else (),
     )
@@ -140,16 +140,16 @@ def parse_slider(text: str, name: str, where: str = "") -> Slider:
 
 def _range(document: Document, where: str) -> tuple[int, int]:
     section = document.section("range")
-    said = (section.value or section.text) if section else document.quoted("slider range")
-    if said is None:
+    text = (section.value or section.text) if section else document.quoted("slider range")
+    if text is None:
         return 0, 100
-    said = flat(said)
-    match = _RANGE.search(said)
+    text = flat(text)
+    match = _RANGE.search(text)
     if match is None:
-        raise InvalidConfig(f"{where}: the range is {said!r:.60}, not two numbers", hint="Write it as 0-100.")
+        raise InvalidConfig(f"{where}: the range is {text!r:.60}, not two numbers", hint="Write it as 0-100.")
     low, high = int(match[1]), int(match[2])
     if not low < high <= LARGEST:
-        raise InvalidConfig(f"{where}: the range {low}-{high} must lead upwards, to {LARGEST:,} at most")
+        raise InvalidConfig(f"{where}: the range {low}-{high} must rise, to {LARGEST:,} at most")
     return low, high
 
 
@@ -157,8 +157,8 @@ def _default(document: Document, low: int, high: int, where: str) -> int:
     section = document.section("default")
     if section is None:
         return (low + high) // 2
-    said = section.value or section.text.split("\n", 1)[0].lstrip("-* ")
-    value = whole_number(said, f"{where} line {section.line}: the default")
+    text = section.value or section.text.split("\n", 1)[0].lstrip("-* ")
+    value = whole_number(text, f"{where} line {section.line}: the default")
     return _inside(value, low, high, f"{where} line {section.line}: the default")
 
 
@@ -199,7 +199,7 @@ def _levels(document: Document, where: str) -> list[tuple[int, Level]]:
         else:
             low, high = int(match[1]), int(match[2])
         if low > high:
-            raise InvalidConfig(f"{where} line {line}: the level {low}-{high} must lead upwards")
+            raise InvalidConfig(f"{where} line {line}: the level {low}-{high} must rise")
         rest = [*cells[1:], "", ""]
         found.append((line, Level(low, high, rest[0], rest[1])))
     return found
@@ -216,7 +216,7 @@ def _prose(text: str) -> str:
 
 
 def _unbracketed(text: str) -> str:
-    """Templates put placeholders into brackets, and some writers keep them."""
+    """The text without the brackets that templates put around placeholders and some authors keep."""
     bare = text.strip()
     return bare[1:-1].strip() if bare.startswith("[") and bare.endswith("]") and "](" not in bare else bare
 

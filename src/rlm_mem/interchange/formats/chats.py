@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rlm_mem.interchange.format import Claim, FileHead, Format
-from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import (
     SourceFile,
     clean,
     json_entries,
     json_lines,
+    json_objects,
     moment,
     plain_tags,
     text_lines,
@@ -30,7 +30,7 @@ __all__ = [
     "read_transcript",
 ]
 
-_MESSAGES = 200  # of one part: parts end at the same messages however much longer the conversation grew
+_MESSAGES = 200  # of one part: earlier parts stay the same when a conversation grows
 _CHARS = 200_000
 _INSIDE = ("conversations", "messages", "chat_messages")
 _AUTHORS = {
@@ -43,82 +43,64 @@ _AUTHORS = {
 
 
 def read_array(file: SourceFile) -> Iterator[Record]:
-    """A JSON array of conversations (ChatGPT, Claude) or of messages; each entry is read by its own shape."""
-    run = _Run(file)
+    """Read a JSON array of conversations (ChatGPT, Claude) or of messages; each entry in its own form."""
     with file.opened() as handle:
-        for number, entry in json_entries(handle, inside=_INSIDE):
-            where = f"{file.where}, entry {number}"
-            if isinstance(entry, Unreadable):
-                yield ImportProblem(where, str(entry))
-            elif not isinstance(entry, dict):
-                yield ImportProblem(where, f"an object was expected, not {type(entry).__name__}")
-            elif isinstance(entry.get("mapping"), dict):
-                yield from _conversation(
-                    file, where, entry, _chatgpt_messages(entry), entry.get("create_time")
-                )
-            elif isinstance(entry.get("chat_messages"), list):
-                yield from _conversation(
-                    file, where, entry, _claude_messages(entry["chat_messages"]), entry.get("created_at")
-                )
-            elif isinstance(entry.get("messages"), list):
-                yield from _conversation(
-                    file, where, entry, _plain_messages(entry["messages"]), entry.get("created_at")
-                )
-            else:
-                yield from _one_message(run, where, entry)
-    yield from run.end()
+        yield from _read(file, json_entries(handle, inside=_INSIDE), "entry")
 
 
 def read_message_lines(file: SourceFile) -> Iterator[Record]:
-    """Lines of ``{role, content, timestamp}``, of one conversation or of several (``conversation_id``)."""
-    run = _Run(file)
+    """Read lines of ``{role, content, timestamp}``, of one conversation or of several (``conversation_id``)."""
     with file.opened() as handle:
-        for number, entry in json_lines(handle):
-            where = f"{file.where}, line {number}"
-            if isinstance(entry, Unreadable):
-                yield ImportProblem(where, str(entry))
-            elif not isinstance(entry, dict):
-                yield ImportProblem(where, f"an object was expected, not {type(entry).__name__}")
-            elif isinstance(entry.get("messages"), list):
-                yield from _conversation(
-                    file, where, entry, _plain_messages(entry["messages"]), entry.get("created_at")
-                )
-            else:
-                yield from _one_message(run, where, entry)
-    yield from run.end()
+        yield from _read(file, json_lines(handle), "line")
+
+
+def _read(file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str) -> Iterator[Record]:
+    parts = _Parts(file)
+    for found in json_objects(file, entries, unit):
+        if isinstance(found, ImportProblem):
+            yield found
+            continue
+        where, entry = found
+        if isinstance(entry.get("mapping"), dict):
+            yield from _conversation(file, where, entry, _chatgpt_messages(entry), entry.get("create_time"))
+        elif isinstance(entry.get("chat_messages"), list):
+            messages = _claude_messages(entry["chat_messages"])
+            yield from _conversation(file, where, entry, messages, entry.get("created_at"))
+        elif isinstance(entry.get("messages"), list):
+            messages = _plain_messages(entry["messages"])
+            yield from _conversation(file, where, entry, messages, entry.get("created_at"))
+        else:
+            yield from _one_message(parts, where, entry)
+    yield from parts.end()
 
 
 def read_transcript(file: SourceFile) -> Iterator[Record]:
-    """A Claude Code transcript: what the user and the assistant said; tool calls and their output are left out."""
-    run = _Run(file)
+    """Read a Claude Code transcript: messages of the user and the assistant, without tool calls and their output."""
+    parts = _Parts(file)
     with file.opened() as handle:
-        for number, entry in json_lines(handle):
-            where = f"{file.where}, line {number}"
-            if isinstance(entry, Unreadable):
-                yield ImportProblem(where, str(entry))
+        for found in json_objects(file, json_lines(handle), "line"):
+            if isinstance(found, ImportProblem):
+                yield found
                 continue
-            if (
-                not isinstance(entry, dict)
-                or entry.get("type") not in ("user", "assistant")
-                or entry.get("isMeta")
-            ):
+            where, entry = found
+            if entry.get("type") not in ("user", "assistant") or entry.get("isMeta"):
                 continue
-            said = entry.get("message")
-            if not isinstance(said, dict):
+            message = entry.get("message")
+            if not isinstance(message, dict):
                 yield ImportProblem(where, "a message without its text")
                 continue
-            text = _content(said.get("content"))
+            text = _content(message.get("content"))
             if text:
-                author = _AUTHORS.get(str(said.get("role") or entry["type"]), "User")
+                author = _AUTHORS.get(str(message.get("role") or entry["type"]), "User")
                 extra = {"project": text_lines(entry.get("cwd"))} if entry.get("cwd") else {}
                 session = text_lines(entry.get("sessionId")) or file.conversation
-                yield from run.add(
+                yield from parts.add(
                     session, ChatMessage(author, text, moment(entry.get("timestamp"))), where, extra
                 )
-    yield from run.end()
+    yield from parts.end()
 
 
-class _Run:
+class _Parts:
     """Collects messages that follow each other in one conversation into parts of bounded size."""
 
     def __init__(self, file: SourceFile) -> None:
@@ -139,14 +121,14 @@ class _Run:
         extra: Mapping[str, Any] | None = None,
         tags: Iterable[str] = (),
     ) -> Iterator[Dialogue]:
-        """Take a message; yields the part that is complete by now, if one is."""
+        """Add a message; yields the part that this completes, if any."""
         full = len(self._messages) >= _MESSAGES or self._chars + len(message.text) > _CHARS
         if self._messages and (conversation != self._conversation or full):
             yield from self.end()
         if not self._messages:
             self._conversation, self._where = conversation, where
             self._extra, self._tags = dict(extra or {}), list(tags)
-        # One message of a book's length is several: a part stays within what one remember takes.
+        # A very long message is split: a part stays within the limit of one remember.
         while len(message.text) > _CHARS:
             head, rest = message.text[:_CHARS], message.text[_CHARS:]
             self._messages.append(ChatMessage(message.author, head, message.at))
@@ -158,7 +140,7 @@ class _Run:
         self._chars += len(message.text)
 
     def end(self) -> Iterator[Dialogue]:
-        """Yield what is left."""
+        """Yield the last part, if it has messages."""
         if not self._messages:
             return
         part = self._parts.get(self._conversation, 0)
@@ -183,17 +165,17 @@ def _conversation(
     conversation = text_lines(own) if isinstance(own, str) else ""
     if not conversation:
         conversation = f"{file.conversation}:{title or where.rsplit(' ', 1)[-1]}"[:1000]
-    run = _Run(file)
+    parts = _Parts(file)
     started = moment(created)
     for message in messages:
         message.at = message.at or started
-        yield from run.add(
+        yield from parts.add(
             conversation, message, where, {"title": title} if title else {}, plain_tags(entry.get("tags"))
         )
-    yield from run.end()
+    yield from parts.end()
 
 
-def _one_message(run: _Run, where: str, entry: dict[str, Any]) -> Iterator[Record]:
+def _one_message(parts: _Parts, where: str, entry: dict[str, Any]) -> Iterator[Record]:
     role = entry.get("role", entry.get("sender", entry.get("author")))
     content = entry.get("content", entry.get("text"))
     if role is None or content is None:
@@ -202,8 +184,8 @@ def _one_message(run: _Run, where: str, entry: dict[str, Any]) -> Iterator[Recor
     message = _plain_message(entry)
     if message is not None:
         own = entry.get("conversation_id", entry.get("session_id"))
-        conversation = text_lines(own) or run.fallback
-        yield from run.add(conversation, message, where, tags=plain_tags(entry.get("tags")))
+        conversation = text_lines(own) or parts.fallback
+        yield from parts.add(conversation, message, where, tags=plain_tags(entry.get("tags")))
 
 
 # --- the shapes of messages ------------------------------------------------------------------------
@@ -231,7 +213,7 @@ def _author(role: Any) -> str:
 
 
 def _content(content: Any) -> str:
-    """The text of a message whose content is a text, or a list of blocks of which some are text."""
+    """The text of a message whose content is a text, or a list of blocks, some of them text."""
     if isinstance(content, str):
         return clean(content).strip()
     if isinstance(content, dict):
@@ -267,21 +249,21 @@ def _claude_messages(entries: list[Any]) -> Iterator[ChatMessage]:
 
 
 def _chatgpt_messages(entry: dict[str, Any]) -> Iterator[ChatMessage]:
-    """What the user saw: from the current node back to the root; answers that were replaced are left out."""
+    """The messages from the root to the current node; answers that were replaced are left out."""
     for node in _thread(entry["mapping"], entry.get("current_node")):
-        said = node.get("message")
-        if not isinstance(said, dict):
+        message = node.get("message")
+        if not isinstance(message, dict):
             continue
-        author = said.get("author")
+        author = message.get("author")
         role = author.get("role") if isinstance(author, dict) else author
-        content = said.get("content")
+        content = message.get("content")
         if role not in ("user", "assistant") or not isinstance(content, dict):
             continue
         if content.get("content_type", "text") not in ("text", "multimodal_text", "code"):
             continue
         text = _content(content.get("parts")) or _content(content.get("text"))
         if text:
-            yield ChatMessage(_author(role), text, moment(said.get("create_time")))
+            yield ChatMessage(_author(role), text, moment(message.get("create_time")))
 
 
 def _thread(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
@@ -310,26 +292,26 @@ def _sniff_chatgpt(head: FileHead) -> Claim:
 
 
 def _sniff_claude(head: FileHead) -> Claim:
-    ours = head.is_json and head.message_key in ("chat_messages", "sender")
-    return Claim.LIKELY if ours else Claim.NO
+    claimed = head.is_json and head.message_key in ("chat_messages", "sender")
+    return Claim.LIKELY if claimed else Claim.NO
 
 
 def _sniff_messages(head: FileHead) -> Claim:
-    ours = head.is_json and (head.message_key or head.path.name == "conversations.json")
-    return Claim.POSSIBLE if ours else Claim.NO
+    claimed = head.is_json and (head.message_key or head.path.name == "conversations.json")
+    return Claim.POSSIBLE if claimed else Claim.NO
 
 
 def _sniff_transcript(head: FileHead) -> Claim:
     if not head.is_json_lines:
         return Claim.NO
-    ours = any(
+    claimed = any(
         "sessionId" in entry or ("message" in entry and entry.get("type") in ("user", "assistant"))
         for entry in head.lines
     )
-    if not ours and not any(_MESSAGE_KEYS & entry.keys() for entry in head.lines):
-        # Of a line that is longer than the head, a key in its beginning is all there is to see.
-        ours = _TRANSCRIPT_KEY.search(head.text) is not None
-    return Claim.LIKELY if ours else Claim.NO
+    if not claimed and not any(_MESSAGE_KEYS & entry.keys() for entry in head.lines):
+        # A line longer than the head does not parse: look for a key of its beginning.
+        claimed = _TRANSCRIPT_KEY.search(head.text) is not None
+    return Claim.LIKELY if claimed else Claim.NO
 
 
 def _sniff_message_lines(head: FileHead) -> Claim:

@@ -1,4 +1,4 @@
-"""Chunks as JSON: our own JSON lines, and chunk files of every documented layout."""
+"""Chunks as JSON: exported JSON lines, and chunk files of every documented layout."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.interchange.brain_files import file_from_line
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.history import record_of
-from rlm_mem.interchange.places import Unreadable
-from rlm_mem.interchange.reading import SourceFile, json_lines, moment, read_text
+from rlm_mem.interchange.reading import SourceFile, json_lines, json_objects, moment, read_text
 from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
 from rlm_mem.text.tokens import count_tokens
 
@@ -26,14 +25,14 @@ _DATED = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-")
 
 
 def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
-    """Our own JSON lines: a chunk a line, those of the archive as ``{"archived": true, "chunk": {…}}``; then files."""
+    """Exported JSON lines: a chunk a line, archived ones as ``{"archived": true, "chunk": {…}}``; then files."""
     with file.opened() as handle:
-        for number, entry in json_lines(handle):
-            where = f"{file.where}, line {number}"
-            if isinstance(entry, Unreadable):
-                yield ImportProblem(where, str(entry))
+        for found in json_objects(file, json_lines(handle), "line"):
+            if isinstance(found, ImportProblem):
+                yield found
                 continue
-            if isinstance(entry, dict) and "brain_file" in entry:
+            where, entry = found
+            if "brain_file" in entry:
                 yield file_from_line(entry, where)
                 continue
             former = record_of(entry, where)
@@ -41,7 +40,7 @@ def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
                 yield former
                 continue
             archived = False
-            if isinstance(entry, dict) and entry.keys() == {"archived", "chunk"}:
+            if entry.keys() == {"archived", "chunk"}:
                 archived, entry = entry["archived"] is True, entry["chunk"]
             yield lenient_chunk(entry, where, file.modified_at, archived=archived)
 
@@ -60,12 +59,12 @@ def read_chunk_file(file: SourceFile) -> Iterator[Record]:
         return
     folders = PurePosixPath(file.entry.name).parts[:-1]
     archived = bool(folders) and folders[-1] == "archive"
-    scope = _Days(file).scope
-    yield lenient_chunk(raw, file.where, file.modified_at, archived=archived, rename=scope)
+    mapped = _DayLayout(file).mapped
+    yield lenient_chunk(raw, file.where, file.modified_at, archived=archived, rename=mapped)
 
 
-class _Days:
-    """The day layout counts chunks anew every day: ``chunk-001`` of two days are two chunks."""
+class _DayLayout:
+    """Ids of the day layout, which numbers chunks per day: ``chunk-001`` of two days are two chunks."""
 
     def __init__(self, file: SourceFile) -> None:
         path = PurePosixPath(file.entry.name)
@@ -73,12 +72,12 @@ class _Days:
         self._above = path.parent.parent
         self._names = file.names
 
-    def scope(self, chunk_id: str) -> str:
-        """The id by which a chunk is known in the store."""
+    def mapped(self, chunk_id: str) -> str:
+        """The id of a chunk in the store."""
         if not self._day or _DATED.match(chunk_id):
             return chunk_id
         here = str(self._above / self._day / f"{chunk_id}.json") in self._names
-        # A link to a chunk that is not there on the same day is one to another day: which one cannot be told.
+        # A link to a chunk that is missing on the same day leads to another day, which is not known.
         return f"chunk-{self._day}-{chunk_id.removeprefix('chunk-')}" if here else chunk_id
 
 
@@ -88,7 +87,7 @@ def lenient_chunk(
     """A chunk of any documented shape; an id or time that is not valid is mapped, anything else is a problem.
 
     Args:
-        default_time: ``created_at`` where none is given or it is no time.
+        default_time: ``created_at`` where none is given or it is not a time.
         rename: called with each valid id; returns the one to use.
     """
     if not isinstance(raw, Mapping):
@@ -97,7 +96,7 @@ def lenient_chunk(
     if not isinstance(original, str | int) or original == "":
         return ImportProblem(where, "a chunk without an id")
 
-    def known_as(value: Any) -> str:
+    def stored_id(value: Any) -> str:
         mapped = mapped_id(value)
         return rename(mapped) if rename else mapped
 
@@ -105,17 +104,17 @@ def lenient_chunk(
     metadata = dict(metadata) if isinstance(metadata, Mapping) else {}
     extra: dict[str, Any] = {}
     for names in (("created_at", "created"), ("modified_at", "updated"), ("accessed_at", "last_accessed")):
-        _mend_time(metadata, names, extra, default_time if names[0] == "created_at" else None)
+        _map_time(metadata, names, extra, default_time if names[0] == "created_at" else None)
     if isinstance(metadata.get("superseded_by"), str):
-        metadata["superseded_by"] = known_as(metadata["superseded_by"])
+        metadata["superseded_by"] = stored_id(metadata["superseded_by"])
     if extra:
         former = metadata.get("extra")
         metadata["extra"] = {**(former if isinstance(former, Mapping) else {}), **extra}
     changed = {
         **raw,
-        "id": known_as(original),
+        "id": stored_id(original),
         "metadata": metadata,
-        "links": _renamed(raw.get("links"), known_as),
+        "links": _renamed(raw.get("links"), stored_id),
     }
     try:
         chunk = Chunk.from_dict(changed)
@@ -131,7 +130,7 @@ def lenient_chunk(
     return ImportedChunk(chunk, where, archived, original_id, names_namespace=named)
 
 
-def _mend_time(
+def _map_time(
     metadata: dict[str, Any], names: tuple[str, str], extra: dict[str, Any], default: str | None
 ) -> None:
     name = names[0] if metadata.get(names[0]) else names[1]
@@ -147,21 +146,21 @@ def _mend_time(
         metadata[names[0]] = default
 
 
-def _renamed(links: Any, known_as: Any) -> Any:
+def _renamed(links: Any, stored_id: Any) -> Any:
     """Links in any documented shape, with every target's id mapped."""
 
     def one(link: Any) -> Any:
         if not isinstance(link, Mapping):
             return link
         key = "target_id" if "target_id" in link else "target"
-        return {**link, key: known_as(link[key])} if isinstance(link.get(key), str) else link
+        return {**link, key: stored_id(link[key])} if isinstance(link.get(key), str) else link
 
     if isinstance(links, Mapping):
         if "outgoing" in links or "incoming" in links:
             outgoing = links.get("outgoing") or []
             return {"outgoing": [one(link) for link in outgoing] if isinstance(outgoing, list) else outgoing}
         return {
-            kind: [known_as(target) if is_chunk_id(target) else target for target in targets]
+            kind: [stored_id(target) if is_chunk_id(target) else target for target in targets]
             if isinstance(targets, list)
             else targets
             for kind, targets in links.items()

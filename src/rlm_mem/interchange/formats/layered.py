@@ -9,8 +9,15 @@ from typing import Any
 from rlm_mem.chunk import CHUNK_TYPES, Chunk
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.format import Claim, FileHead, Format
-from rlm_mem.interchange.places import Unreadable
-from rlm_mem.interchange.reading import SourceFile, clean, json_lines, moment, plain_tags, text_lines
+from rlm_mem.interchange.reading import (
+    SourceFile,
+    clean,
+    json_lines,
+    json_objects,
+    moment,
+    plain_tags,
+    text_lines,
+)
 from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
 from rlm_mem.text.tokens import count_tokens
 
@@ -19,32 +26,32 @@ __all__ = ["LAYERED", "read_layered"]
 _SCOPES = ("project_agent", "project_global", "user_agent", "user_global")
 
 _NEEDED = ("id", "created_at", "scope", "entry_type", "content", "project_id")
-_UNFIT = re.compile(r"[^A-Za-z0-9._@-]+")
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._@-]+")
 _RECOVERED = ("supports", "contradicts")
 
 
 def read_layered(file: SourceFile) -> Iterator[Record]:
     """The last line of each id, with the links that only its earlier lines hold. The file is read twice."""
-    last: dict[str, int] = {}
+    last: dict[str, str] = {}
     recovered: dict[str, list[tuple[str, str]]] = {}
     with file.opened() as handle:
-        for number, entry in json_lines(handle):
-            if isinstance(entry, dict) and isinstance(entry.get("id"), str) and not _missing(entry):
-                last[entry["id"]] = number
+        for found in json_objects(file, json_lines(handle), "line"):
+            if not isinstance(found, ImportProblem) and not _missing(found[1]):
+                where, entry = found
+                last[entry["id"]] = where
                 links = [pair for pair in _links(entry.get("links")) if pair[0] in _RECOVERED]
                 if links:
                     recovered.setdefault(entry["id"], []).extend(links)
-    file.moved = lambda _count: None  # the second pass is no further progress
+    file.moved = lambda _count: None  # progress counts the first pass only
     with file.opened() as handle:
-        for number, entry in json_lines(handle):
-            where = f"{file.where}, line {number}"
-            if isinstance(entry, Unreadable):
-                yield ImportProblem(where, str(entry))
-            elif not isinstance(entry, dict):
-                yield ImportProblem(where, f"an object was expected, not {type(entry).__name__}")
-            elif missing := _missing(entry):
+        for found in json_objects(file, json_lines(handle), "line"):
+            if isinstance(found, ImportProblem):
+                yield found
+                continue
+            where, entry = found
+            if missing := _missing(entry):
                 yield ImportProblem(where, f"without {', '.join(missing)}")
-            elif last.get(entry["id"]) == number:
+            elif last.get(entry["id"]) == where:
                 yield _memory(entry, recovered.get(entry["id"], []), where)
 
 
@@ -69,7 +76,7 @@ def _namespace(entry: dict[str, Any]) -> str:
 
 
 def _part(value: Any) -> str:
-    return _UNFIT.sub("-", str(value or "")).strip("-._@")[:80] or "unnamed"
+    return _NOT_ALLOWED.sub("-", str(value or "")).strip("-._@")[:80] or "unnamed"
 
 
 def _links(raw: Any) -> list[tuple[str, str]]:
@@ -102,7 +109,7 @@ def _memory(
     created = moment(entry["created_at"])
     if created is None:
         return ImportProblem(where, f"created_at {entry['created_at'][:40]!r} is not a time")
-    # The same id may stand in several scopes: ids are one space in a store.
+    # The same id may be in several scopes, but ids are unique within a store.
     own = mapped_id(entry["id"], namespace)
     content = clean(entry["content"])
     more = entry.get("metadata")

@@ -42,7 +42,7 @@ _PERSONA_FOLDERS = {"sliders": "sliders", "personalities": "personalities", "gau
 
 
 def read_chunk_markdown(file: SourceFile) -> Iterator[Record]:
-    """A file that an export wrote."""
+    """Read a chunk exported as Markdown."""
     with file.opened() as handle:
         text = read_text(handle, 8 * file.max_text)
     try:
@@ -54,7 +54,7 @@ def read_chunk_markdown(file: SourceFile) -> Iterator[Record]:
 
 
 def read_meridian(file: SourceFile) -> Iterator[Record]:
-    """A MERIDIAN memory: title, Created, Category and Tags above a rule, the text below it."""
+    """Read a MERIDIAN memory: title, Created, Category and Tags above a rule, the text below it."""
     with file.opened() as handle:
         text = clean(read_text(handle, file.max_text)).replace("\r\n", "\n")
     head, rule, body = text.partition("\n---")
@@ -83,7 +83,7 @@ def read_meridian(file: SourceFile) -> Iterator[Record]:
 
 
 def read_candidates(file: SourceFile) -> Iterator[Record]:
-    """The list form ``[MEMORY_CANDIDATES]``: a numbered line a memory, then a rule and its text."""
+    """Read the list ``[MEMORY_CANDIDATES]``: for each memory a numbered line, then a rule and its text."""
     with file.opened() as handle:
         text = clean(read_text(handle, file.max_text)).replace("\r\n", "\n")
     listed = text.partition("[MEMORY_CANDIDATES]")[2]
@@ -113,7 +113,7 @@ def _memories(
     *,
     superseded_by: str | None = None,
 ) -> Iterator[ImportedChunk | ImportProblem]:
-    """One memory, in as many chunks as its length asks for; the first has the id that its name stands for."""
+    """One memory in as many chunks as its length needs; the id of the first is derived from its name."""
     from rlm_mem.ingest.chunking import ChunkingEngine
 
     pieces = ChunkingEngine(100, 500, target_tokens=250, overlap_tokens=0).chunk(body)
@@ -152,7 +152,7 @@ def _memories(
 
 
 def read_asset(file: SourceFile) -> Iterator[Record]:
-    """A personality, slider or gauge: kept as it is, both documented forms are understood by the persona."""
+    """Read a personality, slider or gauge, in either documented form; it is kept as it is."""
     with file.opened() as handle:
         text = read_text(handle, 1_000_000)
     name = PurePosixPath(file.entry.name).name
@@ -162,13 +162,13 @@ def read_asset(file: SourceFile) -> Iterator[Record]:
         else "sliders"
     )
     if not re.fullmatch(r"[\w.-]{1,100}\.md", name):
-        yield ImportProblem(file.where, "a name that no file of the brain can have")
+        yield ImportProblem(file.where, "not a valid name of a brain file")
         return
     yield Asset(f"{folder}/{name}", text.encode("utf-8"), file.where)
 
 
 def read_note(file: SourceFile) -> Iterator[Record]:
-    """Any other text: its frontmatter gives tags, title and time, the rest is remembered."""
+    """Read any other text: its front matter gives tags, title and time, the rest is remembered."""
     with file.opened() as handle:
         text = clean(read_text(handle, file.max_text))
     if "\0" in text[:4096]:
@@ -218,7 +218,7 @@ def _sniff_chunk_markdown(head: FileHead) -> Claim:
     try:
         ours = is_chunk_markdown(read_frontmatter(head.front_matter))
     except InputError:
-        # Broken YAML that calls itself a chunk is reported as one, not remembered as a note.
+        # Broken YAML with a chunk id is reported as a broken chunk, not remembered as a note.
         ours = bool(_CHUNK_ID_LINE.search(head.front_matter))
     return Claim.SURE if ours else Claim.NO
 
