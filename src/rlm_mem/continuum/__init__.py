@@ -1,7 +1,8 @@
-"""The Continuum Memory System: memories that change tier by what they prove.
+"""The Continuum Memory System: memories that change tier by their recorded uses.
 
-Plain files are the truth: ``workspace/state``, ``memory/short_term``, ``memory/long_term`` and ``system`` in the brain
-folder. Each memory is mirrored as a chunk, so search and RECALL find it. Nothing here talks to a person; that is cli's.
+Plain files are the source of truth: ``workspace/state``, ``memory/short_term``, ``memory/long_term`` and ``system`` in
+the brain folder. Each memory is mirrored as a chunk, so search and RECALL find it. User interfaces are in ``cli``,
+``operations`` and ``dashboard``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["Continuum"]
 
 
 def __getattr__(name: str) -> object:
-    # Loaded when asked for: importing the package must stay cheap.
+    # Loaded on first use: importing the package must stay cheap.
     if name == "Continuum":
         from rlm_mem.continuum.system import Continuum
 

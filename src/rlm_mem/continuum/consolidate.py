@@ -1,7 +1,7 @@
 """MemoryConsolidationAgent: analyse, find candidates, validate, promote (docs/spec/continuum.md, Promotion).
 
-Rules alone decide. A model, where one is given, words the generalisation of what is promoted; its sources are stored
-beside its words. A run ends at a fixed point: running it again, or after a kill, changes nothing more.
+Rules alone decide. A model, where one is given, writes a generalisation of what is promoted, which is stored with its
+sources. A run ends at a fixed point: running it again, also after it was killed, changes nothing more.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _Group = tuple[str, tuple[str, ...]]
 
 
 class MemoryConsolidationAgent:
-    """Moves memories up where they have proved it.
+    """Promotes memories whose recorded uses meet the rules.
 
     Args:
         continuum: the memories.
-        llm: words generalisations; None: rules alone.
+        llm: writes generalisations; None: no generalisations.
     """
 
     def __init__(self, continuum: Tiers, llm: LLM | None = None) -> None:
@@ -62,7 +62,7 @@ class MemoryConsolidationAgent:
         """Consolidate; safe to repeat, and to kill at any point.
 
         Args:
-            dry_run: only say what would be done.
+            dry_run: only report what would be done.
             progress: called with (done, total) memories.
         """
         report = ConsolidationReport(dry_run)
@@ -83,7 +83,7 @@ class MemoryConsolidationAgent:
         entries = list(self._files.entries(problems, ("interaction", "session")))
         groups = _grouped(entries)
         for group in groups.values():
-            found += [_candidate(entry, "mid", "promote", checks) for entry, checks in _tried(group)]
+            found += [_candidate(entry, "mid", "promote", checks) for entry, checks in _checked_logs(group)]
         for entry in self._files.entries(problems, ("trace", "pattern")):
             found.append(_candidate(entry, "low", "promote", mid_to_low(entry.meta)))
         for entry in self._files.entries(problems, ("learning",)):
@@ -96,40 +96,44 @@ class MemoryConsolidationAgent:
         logs = list(self._files.entries(report.problems, ("interaction", "session")))
         report.considered += len(logs)
         groups = _grouped(logs)
-        known = self._known_work() if groups else {}
+        known = self._extendable() if groups else {}
         for group, entries in groups.items():
             trace = known.get(group)
-            tried = _tried(entries, trace)
-            ready = [entry for entry, checks in tried if all_met(checks)]
+            checked = _checked_logs(entries, trace)
+            ready = [entry for entry, checks in checked if all_met(checks)]
             failed = [entry for entry in entries if entry.meta.usage_count and not entry.meta.successes]
             if not ready and not (trace and failed):
                 report.held += [
                     {"key": entry.key, "reason": unmet(checks)}
-                    for entry, checks in tried
+                    for entry, checks in checked
                     if not all_met(checks)
                 ]
                 continue
-            going = sorted((*ready, *failed), key=lambda one: (one.meta.created_at or "", one.key))
+            selected = sorted((*ready, *failed), key=lambda one: (one.meta.created_at or "", one.key))
             report.held += [
-                {"key": entry.key, "reason": unmet(checks)} for entry, checks in tried if entry not in going
+                {"key": entry.key, "reason": unmet(checks)}
+                for entry, checks in checked
+                if entry not in selected
             ]
             if trace is not None:
                 report.merged.append(
-                    {"key": trace.key, "reason": f"{len(going)} further logs of the same goal"}
+                    {"key": trace.key, "reason": f"{len(selected)} further logs of the same goal"}
                 )
             else:
                 report.promoted.append(
                     {
-                        "key": going[0].key,
+                        "key": selected[0].key,
                         "to": "mid",
-                        "reason": _log_reason(going),
+                        "reason": _log_reason(selected),
                     }
                 )
             if not report.dry_run:
-                self._consolidate_logs([entry.key for entry in going], trace.key if trace else None, report)
+                self._consolidate_logs(
+                    [entry.key for entry in selected], trace.key if trace else None, report
+                )
 
-    def _known_work(self) -> dict[_Group, TieredMemory]:
-        """What the logs may add to: traces, and what traces became; the latest version of each, the highest tier."""
+    def _extendable(self) -> dict[_Group, TieredMemory]:
+        """The memories that logs may extend, by group: traces and what became of them, latest and highest first."""
         made = [
             entry
             for entry in self._files.entries([], ("trace", "learning", "library"))
@@ -147,7 +151,7 @@ class MemoryConsolidationAgent:
         def build() -> Change | None:
             logs = [entry for key in keys if (entry := self._files.get(key)) is not None]
             if len(logs) != len(keys):
-                return None  # somebody else consolidated them meanwhile
+                return None  # another process consolidated them meanwhile
             now = stamp(self._continuum.store.clock())
             trace = self._files.get(trace_key) if trace_key else None
             reason = _log_reason(logs)
@@ -185,16 +189,16 @@ class MemoryConsolidationAgent:
         if any(taken == name and other != signature for (taken, _), other in others.items()):
             name = f"{name}_{hashlib.sha256(signature.encode()).hexdigest()[:6]}"
         version = 1 + max((number for taken, number in others if taken == name), default=0)
-        while self._files.exists(places.trace_file(name, version)):  # one that does not validate
+        while self._files.exists(places.trace_file(name, version)):  # a file that does not validate
             version += 1
-        body = self._worded(write_run(run), [log.key for log in logs], report)
+        body = self._with_generalisation(write_run(run), [log.key for log in logs], report)
         fields["version"] = version
         return places.trace_file(name, version), new_text(
             {key: fields[key] for key in (*FIELD_ORDER, *fields) if fields.get(key) is not None}, body
         )
 
     def _extended(self, trace: TieredMemory, logs: Sequence[TieredMemory], now: str) -> Edit:
-        """The trace with the uses of further logs; its steps stay, since they are the same."""
+        """The edit that adds the uses of further logs to a trace; its steps are theirs and stay."""
         fields = merged_fields([trace, *logs])
         log = (
             f"{now[:19].rstrip('Z')}Z {trace.meta.tier}: {len(logs)} further logs of the same goal and tools"
@@ -208,7 +212,7 @@ class MemoryConsolidationAgent:
             if fields.get(name) not in (None, [], {})
         }  # fmt: skip
         changed["consolidation_log"] = "\n".join(filter(None, (trace.meta.consolidation_log, log)))[-4000:]
-        # What is stable changes in its figures only; a trace also keeps the lines of evidence.
+        # Of a stable memory only the figures change; a trace also gets lines of evidence.
         body = with_evidence(trace.body, joined_run(logs).evidence) if trace.kind == "trace" else None
         return self._changes.replaced(trace, trace.changed(changed, body))
 
@@ -238,7 +242,7 @@ class MemoryConsolidationAgent:
             fields = (
                 entry.raw | moved(entry.meta, "low", now, reason) | self._continuum.traces.accesses(entry)
             )
-            body = self._worded(entry.body, [entry.key], report)
+            body = self._with_generalisation(entry.body, [entry.key], report)
             edits, more = self._low_entry(
                 fields, entry.title, body, [entry.key], len(entry.meta.projects) > 1
             )
@@ -255,7 +259,7 @@ class MemoryConsolidationAgent:
     def _low_entry(
         self, fields: dict[str, Any], title: str, body: str, sources: Sequence[str], cross_project: bool
     ) -> tuple[list[Edit], dict[str, Any]]:
-        """The edits that write a low-tier entry and offer it in the SmartLibrary."""
+        """The edits that write a low-tier memory and its card in the SmartLibrary."""
         file = places.MEMORY_LOG if cross_project else places.LEARNINGS
         block = self._continuum.traces.free_block(file, places.slug(title))
         key = f"{file}#{block}"
@@ -368,8 +372,8 @@ class MemoryConsolidationAgent:
 
     # --- wording -----------------------------------------------------------------------------------------------------
 
-    def _worded(self, body: str, sources: Sequence[str], report: ConsolidationReport) -> str:
-        """The body with the model's generalisation, its sources beside it; as it was without a model or if it fails."""
+    def _with_generalisation(self, body: str, sources: Sequence[str], report: ConsolidationReport) -> str:
+        """The body with the model's generalisation and its sources; unchanged without a model or if the model fails."""
         if self._llm is None:
             return body
         prompt = (
@@ -395,17 +399,17 @@ def _group_of(entry: TieredMemory) -> _Group:
 
 
 def _grouped(entries: Sequence[TieredMemory]) -> dict[_Group, list[TieredMemory]]:
-    """Logs that did the same with the same tools."""
+    """Logs by group: the same goal reached with the same tools."""
     groups: dict[_Group, list[TieredMemory]] = {}
     for entry in entries:
         groups.setdefault(_group_of(entry), []).append(entry)
     return groups
 
 
-def _tried(
+def _checked_logs(
     entries: Sequence[TieredMemory], known: TieredMemory | None = None
 ) -> list[tuple[TieredMemory, list[Check]]]:
-    """Logs of one group with the rule; what the same work did before counts for whether it can be done again."""
+    """Logs of one group with their checks; earlier uses of the same work count as evidence of reproducibility."""
     before = [known.meta] if known else []
     return [
         (
@@ -435,7 +439,7 @@ MAX_EVIDENCE = 50
 
 
 def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
-    """The frontmatter of what comes out of several memories; the first that went well gives what cannot be added.
+    """The front matter of a memory made of several; values that cannot be added are those of the first success.
 
     Confidence starts from the best of them; each further log that went well or badly counts like a use.
     """
@@ -481,18 +485,18 @@ def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
             dict.fromkeys(
                 source
                 for entry in entries
-                for source in (entry.meta.sources if _made(entry) else [entry.key])
+                for source in (entry.meta.sources if _is_consolidated(entry) else [entry.key])
             )
         )[-100:],
     }
 
 
-def _made(entry: TieredMemory) -> bool:
+def _is_consolidated(entry: TieredMemory) -> bool:
     return entry.meta.tier != "high"
 
 
 def _confidence(entries: Sequence[TieredMemory]) -> float:
-    best = next((entry for entry in entries if _made(entry)), None) or max(
+    best = next((entry for entry in entries if _is_consolidated(entry)), None) or max(
         entries, key=lambda entry: (bool(entry.meta.successes), entry.meta.confidence_score)
     )
     confidence = best.meta.confidence_score
@@ -532,7 +536,7 @@ def _union(lists: Any) -> tuple[str, ...]:
 
 
 def with_evidence(body: str, lines: Sequence[str]) -> str:
-    """A body with further lines of evidence; everything else stays as it was written, the oldest lines go."""
+    """A body with further lines of evidence; the oldest lines are dropped, everything else stays as it was."""
     present = body.rstrip().splitlines()
     heading = next((at for at, line in enumerate(present) if line.strip().lower() == "## evidence"), None)
     if heading is None:

@@ -1,7 +1,7 @@
-"""Frontmatter as text: found in a file, read, edited without touching anything else, and written.
+"""Front matter as text: find it in a file, read it, edit it without changing anything else, and write it.
 
-A memory begins with a line ``---``, then YAML, then ``---`` again, then its body. Files that hold many memories
-hold one such block after another.
+A memory begins with a line ``---``, then YAML, then ``---`` again, then its body. Files with many memories
+have one such block after another.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOT_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 @dataclass(frozen=True)
 class MemoryBlock:
-    """One memory of a file that holds many: its whole text, its YAML and what follows."""
+    """One memory of a file with many: its whole text, its YAML and its body."""
 
     text: str
     header: str
@@ -57,7 +57,7 @@ def split_one(text: str) -> tuple[str, str, str] | None:
 
 
 def split_blocks(text: str) -> tuple[str, list[MemoryBlock]]:
-    """What stands before the first memory, and the memories; together they are the text again."""
+    """The text before the first memory, and the memories; joined, they are the whole text."""
     lines = text.splitlines(keepends=True)
     fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
     starts: list[tuple[int, int]] = []
@@ -83,7 +83,7 @@ def split_blocks(text: str) -> tuple[str, list[MemoryBlock]]:
 
 
 def guarded(body: str) -> str:
-    """A body whose lines cannot be taken for a fence: ``---`` gets a space before it, which Markdown ignores."""
+    """A body without lines that look like a fence: ``---`` gets a space before it, which Markdown ignores."""
     return "".join(" " + line if _FENCE.match(line) else line for line in body.splitlines(keepends=True))
 
 
@@ -105,9 +105,9 @@ def parse_yaml(header: str, where: str) -> dict[str, Any]:
 
 
 def _quick(header: str) -> dict[str, Any] | None:
-    """Read the simple lines that this package writes; None where a line is anything else (YAML decides then).
+    """Read the simple lines that this package writes; None where a line has any other form, for the YAML library.
 
-    The YAML library needs milliseconds for what this reads in microseconds: ten thousand memories are read whole.
+    The YAML library needs milliseconds where this needs microseconds, and thousands of memories are read at once.
     """
     found: dict[str, Any] = {}
     for line in header.splitlines():
@@ -168,7 +168,7 @@ def _scalar(value: Any) -> str:
         return digits + "0" if digits.endswith(".") else digits
     if isinstance(value, str) and _WORD.match(value) and value.lower() not in _NOT_WORDS:
         return value
-    # JSON is YAML; what JSON leaves as it is but YAML counts as a line break is escaped.
+    # JSON is YAML, but characters that YAML reads as line breaks need an escape.
     text = json.dumps(value, ensure_ascii=False)
     return "".join(
         char if char.isprintable() and char not in "\u0085\u2028\u2029" else _escape(char) for char in text
@@ -176,7 +176,7 @@ def _scalar(value: Any) -> str:
 
 
 def _escape(char: str) -> str:
-    # JSON has no such form: a line with it is left to the YAML library.
+    # JSON has no such escape: lines with it are read by the YAML library.
     code = ord(char)
     return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
 

@@ -1,6 +1,6 @@
 """Queries of tiered memories: by tier, by goal over all tiers, hints for a goal, and functions for programs.
 
-Matching is search's own lexical ranking over the mirrors, so a reworded goal finds its trace.
+Matching uses the lexical ranking of search over the mirrors, so a reworded goal finds its trace.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 """high 0.1, mid 0.6, low 0.3; ultra-low is the preamble (docs/spec/decisions.md, 31)."""
 
 _CANDIDATES = 40
-_SURE = 5  # memories of each tier that are looked at before others can crowd them out
-_KEPT = 20_000
+_MIN_PER_TIER = 5  # memories of each tier to consider, however many of other tiers match
+_CACHE_SIZE = 20_000
 _MIN_COVERAGE = 1 / 3
 """A memory matches a goal when it has at least this share of the goal's content words."""
 
@@ -193,7 +193,7 @@ class QueryMemoryTool:
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))
 
     def _found(self, goal: str, tiers: list[str], tags: list[str]) -> dict[str, float]:
-        """Scores of search by chunk: one search over all tiers, and one more for a tier that it hardly reached."""
+        """Search scores by chunk: one search over all tiers, and another for each tier with too few results."""
 
         def search(names: list[str]) -> dict[str, float]:
             wanted = Filters(
@@ -206,15 +206,15 @@ class QueryMemoryTool:
             return found
         reached = Counter(tier_of(one.tags) for one in self._store.summaries(list(found)))
         for tier in tiers:
-            if reached[tier] < _SURE:
+            if reached[tier] < _MIN_PER_TIER:
                 found |= search([tier])
         return found
 
     def _chunks(self, ids: list[str]) -> list[Chunk]:
-        """Mirrors, read again only if their revision in the index is another than when they were last read."""
+        """Mirrors, read again only if their revision in the index has changed."""
         revisions = {one.id: one.revision for one in self._store.summaries(ids)}
         stale = [one for one, revision in revisions.items() if self._read.get(one, (0, None))[0] != revision]
-        if len(self._read) + len(stale) > _KEPT:
+        if len(self._read) + len(stale) > _CACHE_SIZE:
             self._read.clear()
             stale = list(revisions)
         for chunk in self._store.get_many(stale, track=False).values():
@@ -231,14 +231,14 @@ class QueryMemoryTool:
         if own is None:
             signature, _, title = words.partition("\0")
             own = {*signature.split("_"), *get_analyser(self._store.config.search.language).terms(title)}
-            if len(self._terms) > _KEPT:
+            if len(self._terms) > _CACHE_SIZE:
                 self._terms.clear()
             self._terms[words] = own
         return len(terms & own) / len(terms)
 
 
 def _current(chunk: Chunk) -> bool:
-    """Whether a chunk mirrors a memory that stands; a library card only points at one."""
+    """Whether a chunk mirrors a memory in force; a library card only refers to one."""
     extra = chunk.metadata.extra
     return (
         chunk.metadata.source == SOURCE and not chunk.metadata.superseded_by and not extra.get("component_of")
@@ -250,8 +250,8 @@ def _hit(chunk: Chunk, weight: float, parts: dict[str, float]) -> MemoryHit:
     place = chunk.metadata.provenance
     rate = extra.get("success_rate")
     confidence = chunk.metadata.confidence
-    trust = reliability(confidence, rate, extra.get("volatility"))
-    score = parts["relevance"] * weight * trust
+    reliability_score = reliability(confidence, rate, extra.get("volatility"))
+    score = parts["relevance"] * weight * reliability_score
     return MemoryHit(
         chunk_id=chunk.id,
         file=str(place.get("file") or ""),
@@ -268,7 +268,7 @@ def _hit(chunk: Chunk, weight: float, parts: dict[str, float]) -> MemoryHit:
         parts={
             **parts,
             "tier_weight": round(weight, 4),
-            "reliability": trust,
+            "reliability": reliability_score,
             "confidence": confidence,
             **({"success_rate": rate} if rate is not None else {}),
         },
@@ -287,7 +287,7 @@ def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
     return {name: weight / total for name, weight in weights.items()}
 
 
-_MOST = 50
+_MAX_LIMIT = 50
 
 
 def program_functions(queries: QueryMemoryTool) -> dict[str, Callable[..., Any]]:
@@ -310,8 +310,8 @@ def program_functions(queries: QueryMemoryTool) -> dict[str, Callable[..., Any]]
 
 def _bounded(limit: Any) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int | float) or limit != limit:
-        raise InvalidQuery(f"limit is a number from 1 to {_MOST}")
-    return int(max(1, min(_MOST, limit)))
+        raise InvalidQuery(f"limit is a number from 1 to {_MAX_LIMIT}")
+    return int(max(1, min(_MAX_LIMIT, limit)))
 
 
 def _shown(hit: MemoryHit) -> dict[str, Any]:
@@ -398,5 +398,5 @@ def _risks(entry: TieredMemory) -> list[Hint]:
 def _success(entry: TieredMemory) -> Hint:
     run = read_run(entry.body)
     order = " → ".join(run.tools) if run.steps else entry.title
-    shown = f"; it is done when: {'; '.join(run.indicators[:2])}" if run.indicators else ""
+    shown = f"; success shows as: {'; '.join(run.indicators[:2])}" if run.indicators else ""
     return Hint("success", f"{order}{shown}", (_figures(entry),))

@@ -1,4 +1,4 @@
-"""What a consolidation or a run of retention found and did, and the health of the tiers in figures."""
+"""Reports of consolidation and retention, and figures on the health of the tiers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Tiers(Protocol):
-    """What consolidation and retention need of a ``Continuum``."""
+    """The parts of a ``Continuum`` that consolidation and retention use."""
 
     store: ChunkStore
     files: MemoryFiles
@@ -47,7 +47,7 @@ class Tiers(Protocol):
 
 @dataclass(frozen=True)
 class PromotionCandidate:
-    """A memory that a rule was tried on.
+    """A memory checked against a promotion rule.
 
     Attributes:
         to: the tier that it would enter. ``action``: promote, merge (into a trace that is there) or review.

@@ -1,7 +1,7 @@
-"""The queue before the core: cases prepared with evidence and counter-evidence, decided by a named reviewer.
+"""The review queue: cases with evidence and counter-evidence, decided by a named reviewer.
 
-A memory enters the ultra-low tier, and a stable memory that fails is kept, by manual review only. The agent prepares; a
-person, or a caller who takes the reviewer's role by name, approves, defers or rejects, with a reason
+A memory enters the ultra-low tier, and a stable memory that fails is kept, by manual review only. The agent prepares
+cases; a person, or a caller with the name of a reviewer, approves, defers or rejects them, with a reason
 (docs/spec/continuum.md, Review).
 """
 
@@ -30,7 +30,7 @@ __all__ = ["Case", "Decision", "ReviewQueue"]
 
 FOLDER = "system/review"
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
-"""Names that are no reviewer: the agent that prepares a case cannot decide it."""
+"""Names that cannot decide: the agent that prepares a case is not its reviewer."""
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
 
@@ -49,7 +49,7 @@ class Case(msgspec.Struct, kw_only=True):
 
     Attributes:
         kind: ``promote`` (low to ultra-low) or ``retain`` (does this low memory still hold?).
-        evidence, counter_evidence: what speaks for and against the memory.
+        evidence, counter_evidence: for and against the memory.
         defer_until: not to be shown as open before.
         usage_at: uses of the memory when it was last decided.
     """
@@ -82,7 +82,7 @@ class ReviewQueue:
     # --- looking -----------------------------------------------------------------------------------------------------
 
     def cases(self, status: str | None = "open") -> list[Case]:
-        """Cases, oldest first; ``status`` None: all. A deferred case is open again when its time has come."""
+        """Cases, oldest first; ``status`` None: all. A deferred case is open again after ``defer_until``."""
         now = self._store.clock()
         stored = self._files.stored
         names = [name for name in stored.names(FOLDER) if name.endswith(".json")]
@@ -107,7 +107,7 @@ class ReviewQueue:
     # --- opening -----------------------------------------------------------------------------------------------------
 
     def wanted(self, kind: Literal["promote", "retain"], entry: TieredMemory) -> bool:
-        """Whether a case would be opened: none waits, and since the last decision there is something new."""
+        """Whether a case would be opened: none is open, and there are enough new uses since the last decision."""
         case_id = _case_id(kind, entry.key)
         former = next((case for case in self.cases(None) if case.id == case_id), None)
         if former is None:
@@ -117,7 +117,7 @@ class ReviewQueue:
         return entry.meta.usage_count >= former.usage_at + NEW_USES
 
     def open(self, kind: Literal["promote", "retain"], key: str, why: str) -> Case | None:
-        """Prepare a case for a memory; None where one waits already or nothing is new since it was decided."""
+        """Open a case for a memory; None where one is open, or too few uses are new since the last decision."""
         case_id = _case_id(kind, key)
         made: list[Case] = []
 

@@ -36,7 +36,7 @@ CONTEXT_SUCCESS, CONTEXT_USES = 0.8, 3
 NEAR_PERFECT = 0.98
 """Low→Ultra-Low: "near-perfect success rate" (the document's example has 0.99)."""
 MIN_ACCESSES = 5
-"""A plain chunk must also be read now and then before it becomes a low-tier entry."""
+"""A plain chunk must also have been read this often before it becomes a low-tier memory."""
 
 TEMPORARY_DAYS = 30
 DOWNGRADE_DAYS, DOWNGRADE_USES = 60, 5
@@ -82,7 +82,7 @@ def high_to_mid(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Fron
     """Successful execution, confidence ≥ 0.75, complete tool call sequence, success indicators, reproducible.
 
     Args:
-        siblings: the other logs with the same goal and the same tools: what happened when it was tried again.
+        siblings: the other logs with the same goal and tools, as evidence of further attempts.
     """
     rate = meta.rate
     checks = [
@@ -108,7 +108,7 @@ def _used_since(meta: Frontmatter) -> bool:
 
 
 def _complete(run: ExecutionRecord) -> Check:
-    """Every step from the first on, each naming its tool and call, none failed or open, none ahead of its needs."""
+    """Every step from 1 on, each with tool and call, none failed or open, none before a step that it depends on."""
     name = "complete tool call sequence"
     if not run.steps:
         return Check(name, False, "no steps are recorded")
@@ -125,7 +125,7 @@ def _complete(run: ExecutionRecord) -> Check:
 
 
 def _reproducible(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Frontmatter]) -> Check:
-    """It can be done again: what it needs is stated, and whenever it was tried, it mostly went well."""
+    """The work can be repeated: its needs are stated, and most attempts went well."""
     good = meta.successes + sum(other.successes for other in siblings)
     tried = meta.usage_count + sum(other.usage_count for other in siblings)
     if not (run.preconditions or all(step.call for step in run.steps)):
@@ -163,7 +163,7 @@ def mid_to_low(meta: Frontmatter) -> list[Check]:
 
 
 def chunk_to_low(meta: Frontmatter, accesses: int) -> list[Check]:
-    """What a plain chunk of type pattern or fact must show: the rule Mid→Low, and that it is read."""
+    """The rule for a plain chunk of type pattern or fact: Mid→Low, and a minimum of reads."""
     return [
         *mid_to_low(meta),
         Check("access_count", accesses >= MIN_ACCESSES, f"{accesses} of {MIN_ACCESSES}"),
@@ -188,7 +188,7 @@ def low_to_ultra(meta: Frontmatter) -> list[Check]:
 
 
 def prune_action(meta: Frontmatter, now: datetime) -> tuple[str, str] | None:
-    """What retention asks for: ``archive``, ``downgrade`` or ``flag_for_review``, with the reason; None to keep.
+    """The action of retention: ``archive``, ``downgrade`` or ``flag_for_review``, with the reason; None to keep.
 
     The rules of docs/spec/continuum.md, Retention. Ultra-low memories are never touched.
     """
@@ -231,7 +231,7 @@ def after_use(
 
     Args:
         context: ``project@fingerprint``; a success in another context than the first is a validation on new data.
-        validated: say so explicitly instead.
+        validated: whether the use is a validation; None: decided by the context.
     """
     contexts: dict[str, tuple[int, int]] = dict(meta.contexts)
     home = next(iter(contexts), context)

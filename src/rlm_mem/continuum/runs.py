@@ -1,4 +1,4 @@
-"""What an execution did, as Markdown that people read and rules check: goal, steps, conditions, success indicators."""
+"""Records of executions as Markdown: goal, steps, conditions, success indicators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ToolCall:
 
     Attributes:
         number: from 1.
-        call: what the tool was called with. ``validation``: how the result was checked. ``on_error``: what to do then.
+        call: arguments of the tool. ``validation``: how the result was checked. ``on_error``: what to do on an error.
         depends_on: numbers of earlier steps.
         status: ``ok``, or ``recovered`` after its error handling, or what went wrong.
     """
@@ -100,7 +100,7 @@ def write_run(run: ExecutionRecord) -> str:
     """The run as the body of a memory file."""
     lines = [f"# {' '.join(run.goal.split())}", ""]
     if run.notes.strip():
-        lines += [_unheaded(run.notes.strip()), ""]
+        lines += [_without_headings(run.notes.strip()), ""]
     if run.steps:
         lines += ["## Steps", ""]
     for step in run.steps:
@@ -123,7 +123,7 @@ def write_run(run: ExecutionRecord) -> str:
     ):
         lines += _listed(title, items)
     for title, body in run.sections.items():
-        lines += [f"## {title}", "", _unheaded(body.strip()), ""]
+        lines += [f"## {title}", "", _without_headings(body.strip()), ""]
     lines += _listed("Evidence", run.evidence)
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -133,17 +133,17 @@ def _listed(title: str, items: Sequence[str]) -> list[str]:
 
 
 def _one_line(value: str) -> str:
-    """Text with line breaks, or that looks quoted, is written as a JSON string: it comes back as it was."""
+    """A value on one line; text with line breaks or a leading quote becomes a JSON string."""
     plain = value == value.strip() and value.isprintable() and not value.startswith('"')
     return value if plain and value else json.dumps(value, ensure_ascii=True)
 
 
-def _unheaded(text: str) -> str:
-    """Free text whose lines cannot be taken for headings of ours."""
+def _without_headings(text: str) -> str:
+    """Free text without lines that look like headings."""
     return "\n".join(" " + line if line.startswith("#") else line for line in text.splitlines())
 
 
-def _back(value: str) -> str:
+def _parsed(value: str) -> str:
     value = value.strip()
     if value.startswith('"'):
         try:
@@ -155,7 +155,7 @@ def _back(value: str) -> str:
 
 
 def read_run(body: str) -> ExecutionRecord:
-    """The run in a body; what is not there stays empty, what is not understood goes to the notes."""
+    """Parse a body; missing parts stay empty, text before the first section becomes the notes."""
     goal, notes = "", []
     steps: list[dict[str, Any]] = []
     lists: dict[str, list[str]] = {name: [] for name in _LISTS.values()}
@@ -176,7 +176,7 @@ def read_run(body: str) -> ExecutionRecord:
         elif section.lower() in _LISTS:
             item = _ITEM.match(bare)
             if item:
-                lists[_LISTS[section.lower()]].append(_back(item[1]))
+                lists[_LISTS[section.lower()]].append(_parsed(item[1]))
         else:
             others[section].append(bare)
     return ExecutionRecord(
@@ -204,4 +204,4 @@ def _read_step_line(line: str, steps: list[dict[str, Any]]) -> None:
     if name == "depends_on":
         steps[-1][name] = tuple(int(number) for number in re.findall(r"\d+", value))
     else:
-        steps[-1][name] = _back(value)
+        steps[-1][name] = _parsed(value)

@@ -1,4 +1,4 @@
-"""The tiers as data, and the frontmatter of a memory: its fields, types, ranges and histories."""
+"""The tiers as data, and the front matter of a memory: its fields, types, ranges and histories."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Tier:
     """One row of the tier table (docs/spec/continuum.md, Tiers).
 
     Attributes:
-        threshold: confidence needed to leave this tier upwards, None where nothing is above.
+        threshold: confidence needed for promotion from this tier, None for the last one.
         weight: default weight in a multi-tier query before normalising; None: an always-included preamble.
     """
 
@@ -140,7 +140,7 @@ class Frontmatter(msgspec.Struct, kw_only=True):
 
     @property
     def threshold(self) -> float | None:
-        """Confidence needed to leave the present tier: the tier's own, or a higher one that the file asks for."""
+        """Confidence needed for promotion from the present tier: the tier's, or a higher one that the file sets."""
         rule = TIERS[self.memory_frequency].threshold
         if rule is None or self.consolidation_threshold is None:
             return rule
@@ -148,7 +148,7 @@ class Frontmatter(msgspec.Struct, kw_only=True):
 
     @property
     def since(self) -> str:
-        """When it came into its present tier."""
+        """When the memory entered its present tier."""
         if self.transition_timestamps:
             return self.transition_timestamps[-1]
         return self.created_at or ""
@@ -170,12 +170,12 @@ _TIMES = ("last_accessed", "last_used", "created_at")
 
 
 def stamp(moment: datetime) -> str:
-    """A time as frontmatter has it: to the second where it is a whole one."""
+    """A time in the form of front matter: without a fraction where that is zero."""
     return format_time(moment).replace(".000000Z", "Z")
 
 
 def tier_fields(name: str) -> dict[str, Any]:
-    """The fields that a tier prescribes for a memory that enters it."""
+    """The fields that a tier sets on a memory that enters it."""
     tier = TIERS[name]
     return {
         "memory_frequency": tier.name,
@@ -186,7 +186,7 @@ def tier_fields(name: str) -> dict[str, Any]:
 
 
 def validate(data: Mapping[str, Any], where: str, task_types: Sequence[str] = ()) -> Frontmatter:
-    """Check the frontmatter of one memory; unknown keys are none of its business.
+    """Check the front matter of one memory; unknown keys are ignored.
 
     Args:
         where: the file, for messages.

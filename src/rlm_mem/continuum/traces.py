@@ -1,4 +1,4 @@
-"""Recording what was done and how it went: short-term logs, traces, patterns, entries of many, and every use."""
+"""Recording of executions and their outcomes: short-term logs, traces, patterns, blocks of shared files, and uses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Traces", "chunk_meta", "context_key", "fingerprint", "goal_signature"]
 
-_RISEN = {
+_DERIVED_FIELDS = {
     "memory_frequency",
     "retention_policy",
     "frequency_history",
@@ -44,19 +44,19 @@ def goal_signature(goal: str, language: str = "english") -> str:
 
 
 def fingerprint(context: Mapping[str, Any]) -> str:
-    """A hash of the circumstances under which something worked: the same for the same facts in any order."""
+    """A hash of the circumstances of an execution: equal for equal facts in any order."""
     packed = msgspec.json.encode(sorted((str(name), str(value)) for name, value in context.items()))
     return hashlib.sha256(packed).hexdigest()[:12]
 
 
-def context_key(project: str | None, print_: str | None) -> str:
-    """How contexts are counted: by project and fingerprint."""
+def context_key(project: str | None, context_fingerprint: str | None) -> str:
+    """The key by which uses are counted: project and fingerprint."""
     project = " ".join((project or "").replace("@", " ").split())[:80]
-    return f"{project}@{print_}" if print_ else project
+    return f"{project}@{context_fingerprint}" if context_fingerprint else project
 
 
 class Traces:
-    """Writes logs, traces and entries, and counts their uses.
+    """Writes logs, patterns and blocks, and counts their uses.
 
     Args:
         store, memories, changes, mirror: of one namespace.
@@ -90,9 +90,9 @@ class Traces:
         """Write the log of one interaction, or (``session``) of one session into the day's file.
 
         Args:
-            success: how it went; None when that is not known yet (record it later with ``use``).
-            indicators: what showed that it went well; a single text is one of them, as in the other lists.
-            project, context_fingerprint: the context that uses are counted by.
+            success: the outcome; None when it is not known yet (record it later with ``use``).
+            indicators: signs of success; a single text is one of them, as in the other lists.
+            project, context_fingerprint: the context by which uses are counted.
             confidence: 0-1; by default from the execution: 0.8 for a success with indicators and no failed step,
                 0.7 without, 0.3 for a failure.
 
@@ -140,7 +140,7 @@ class Traces:
         return self._add_session(now, fields, body) if session else self._add_interaction(now, fields, body)
 
     def _clean(self, text: str, *, report: bool = False) -> str:
-        """The text after ``config.secrets`` was applied; ``report`` says in the log what was found."""
+        """The text after ``config.secrets`` was applied; with ``report``, findings are logged."""
         screened = screen(text, self._store.config.secrets)
         if screened.found and report:
             self._store.on_secret("a tiered memory", screened)
@@ -164,10 +164,10 @@ class Traces:
         return self._written(file)
 
     def free_interaction(self, at: datetime) -> str:
-        """The name of an interaction log at this second, or the next free one (the pattern knows no finer time)."""
+        """The name of an interaction log at this second, or the next free second (names have no finer time)."""
         while True:
             file = places.interaction_file(at)
-            # A name that the archive knows is taken too: its mirror may still be found below its successor.
+            # A name in the archive is taken too: its mirror may still be found below its successor.
             if not any(self._files.exists(name) for name in (file, archive_name(file))):
                 return file
             at += timedelta(seconds=1)
@@ -225,11 +225,11 @@ class Traces:
         )
 
     def _manual(self, tier: str, confidence: float, goal: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        taken = _RISEN & set(fields)
+        taken = _DERIVED_FIELDS & set(fields)
         if taken:
             raise InvalidMemory(
-                f"{', '.join(sorted(taken))} cannot be given by hand: a memory's tier follows from what it proves",
-                hint="write it where memories of its tier live, and record its uses",
+                f"{', '.join(sorted(taken))} cannot be set by hand: the tier of a memory follows from its uses",
+                hint="write the memory to a file of its tier, and record its uses",
             )
         now = stamp(self._store.clock())
         return {
@@ -310,7 +310,7 @@ class Traces:
         Args:
             key: a memory (``file`` or ``file#id``), its chunk, or a plain chunk of any type.
             validated: whether this was a test on new data; by default a success in another context than the first.
-            error, step: what went wrong, and at which step.
+            error, step: what failed, and at which step.
 
         Returns:
             The memory, or the chunk, as it is now.
@@ -318,7 +318,7 @@ class Traces:
         Raises:
             NotFoundError: there is none. InvalidMemory: working state has no uses.
         """
-        how: dict[str, Any] = {
+        use_fields: dict[str, Any] = {
             "context": context_key(project, context_fingerprint),
             "validated": validated,
             "error": None if error is None else self._clean(error, report=True),
@@ -327,7 +327,7 @@ class Traces:
         if key.startswith("chunk-"):
             chunk = self._store.get_chunk(key, track=False)
             if chunk is not None and chunk.metadata.source != SOURCE:
-                return self._use_chunk(key, success, how)
+                return self._use_chunk(key, success, use_fields)
         wanted = self.find(key).key
 
         def build() -> Change:
@@ -335,29 +335,29 @@ class Traces:
             if entry.kind == "state":
                 raise InvalidMemory(f"{entry.key} is working state: it has no uses")
             at = stamp(self._store.clock())
-            fields = after_use(entry.meta, success, at, **how) | self.accesses(entry)
-            reason = "went well" if success else f"failed: {how['error'] or 'no reason given'}"
+            fields = after_use(entry.meta, success, at, **use_fields) | self.accesses(entry)
+            reason = "went well" if success else f"failed: {use_fields['error'] or 'no reason given'}"
             edit = self._changes.replaced(entry, entry.changed(fields))
-            details = {"success": success, "context": how["context"], "tier": entry.meta.tier}
+            details = {"success": success, "context": use_fields["context"], "tier": entry.meta.tier}
             return self._changes.draft("use", entry.key, reason, [edit], details=details)
 
         self._changes.apply(build)
         return self.find(wanted)
 
     def accesses(self, entry: TieredMemory) -> dict[str, Any]:
-        """Reads of the mirror, to be folded into the memory's own frontmatter."""
+        """Fields that carry reads of the mirror over to the memory's own front matter."""
         known = self._store.summaries([entry.chunk_id])
         count = max([entry.meta.access_count, *(summary.access_count for summary in known)])
         if count == entry.meta.access_count:
             return {}
         return {"access_count": count, "last_accessed": stamp(self._store.clock())}
 
-    def _use_chunk(self, chunk_id: str, success: bool, how: dict[str, Any]) -> Chunk:
+    def _use_chunk(self, chunk_id: str, success: bool, use_fields: dict[str, Any]) -> Chunk:
         with self._changes.locked():
             chunk = self._store.get_chunk(chunk_id, track=False)
             if chunk is None:
                 raise NotFoundError(f"there is no chunk {chunk_id}")
-            changes = after_use(chunk_meta(chunk), success, stamp(self._store.clock()), **how)
+            changes = after_use(chunk_meta(chunk), success, stamp(self._store.clock()), **use_fields)
             uses = {**(chunk.metadata.extra.get("uses") or {}), **changes}
             confidence = uses.pop("confidence_score")
             updated = self._store.update_chunk(

@@ -1,7 +1,7 @@
-"""Working state: plan, context, variables, history and constraints of the execution that is going on.
+"""Working state: plan, context, variables, history and constraints of the current execution.
 
-Volatile by rule: updated after each tool call, cleared on boot or reset, never
-consolidated, and not mirrored as chunks, since nobody should rely on it later.
+Volatile by rule: updated after each tool call, cleared on boot or reset, never consolidated, and not mirrored as
+chunks, since it means nothing after the execution.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Workspace:
         self._changes = changes
 
     def start(self, plan: str, *, context: str = "", constraints: str = "") -> None:
-        """Begin an execution: what was there is cleared, then written anew."""
+        """Begin an execution: clear the former state and write the new one."""
         with self._changes.locked():
             self._clear()
             self._put_text("plan", plan)
@@ -90,7 +90,7 @@ class Workspace:
         return loaded if isinstance(loaded, dict) else {}
 
     def entries(self) -> list[TieredMemory]:
-        """The state files that are there, as memories."""
+        """The existing state files, as memories."""
         return [
             entry
             for name in places.STATE_FILES
@@ -98,7 +98,7 @@ class Workspace:
         ]
 
     def clear(self) -> list[str]:
-        """Boot or reset: remove the state files (and no other); returns which were there."""
+        """Boot or reset: remove the state files (and no other); returns the names of those removed."""
         with self._changes.locked():
             return self._clear()
 
@@ -115,7 +115,7 @@ class Workspace:
     def _fields(self, file: str) -> dict[str, Any]:
         try:
             entry = self._files.get(file)
-        except InvalidMemory:  # state is replaced whole: what broke it does not matter any more
+        except InvalidMemory:  # the state is replaced as a whole, so a broken file does not matter
             entry = None
         created = entry.meta.created_at if entry is not None else stamp(self._store.clock())
         return {
@@ -135,7 +135,7 @@ class Workspace:
     def _put_variables(self, variables: Mapping[str, Any]) -> None:
         file = f"{places.STATE}/variables.json"
         if "_memory" in variables:
-            raise InvalidMemory(f"{file}: _memory: this name is taken by the frontmatter")
+            raise InvalidMemory(f"{file}: _memory: this name is reserved for the front matter")
         variables, found = screen_data(variables, self._store.config.secrets, where=file)
         if found.found:
             self._store.on_secret(file, found)

@@ -1,6 +1,6 @@
 """Contract suites: tests that a package which extends RLM-MEM runs against its own backend, importer or model.
 
-A suite is a class of pytest tests. Subclass it in a test module, answer its fixture, and run pytest::
+A suite is a class of pytest tests. Subclass it in a test module, provide its fixtures, and run pytest::
 
     from rlm_mem.testing import BackendContract
 
@@ -9,8 +9,8 @@ A suite is a class of pytest tests. Subclass it in a test module, answer its fix
         def place(self, tmp_path):
             return f"mine://{tmp_path}"
 
-RLM-MEM's own backends, importers and models pass these very suites. docs/extending.md shows one of each kind. pytest
-is needed here, and nowhere else in the package.
+RLM-MEM's own backends, importers and models pass the same suites. docs/extending.md shows one of each kind. Only this
+package needs pytest.
 """
 
 from __future__ import annotations

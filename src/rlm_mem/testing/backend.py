@@ -1,4 +1,4 @@
-"""What every store backend promises, as tests: chunks, versions, links, namespaces, transactions, files, upkeep."""
+"""The contract of store backends as tests: chunks, versions, links, namespaces, transactions, files, maintenance."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _TEXTS = (
 )
 
 
-class _Setback(Exception):
+class _Rollback(Exception):
     """Raised inside a transaction on purpose."""
 
 
 class BackendContract(StoreFixtures):
-    """Tests of a store backend; a subclass answers the fixture ``place`` with a new, empty place.
+    """Tests of a store backend; a subclass provides the fixture ``place``: a new, empty place.
 
     The place is opened through ``ChunkStore``, as users open it, so the package has to be installed for its scheme to
     be found. Search over the backend has a suite of its own, ``CandidateSourceContract``.
 
     Attributes:
-        persistent: whether a store that is closed and opened again holds what was written.
+        persistent: whether a store that is closed and opened again has what was written.
         several_processes: whether several processes may have the same place open at once.
     """
 
@@ -88,7 +88,7 @@ class BackendContract(StoreFixtures):
         assert [chunk.content for chunk in store.iter_chunks()] == list(_TEXTS)
 
     def test_an_unknown_id_answers_nothing_and_a_bad_one_is_refused(self, store: ChunkStore) -> None:
-        """Nothing there is an answer; an id that no chunk can have is an error, and never reaches the backend."""
+        """An unknown id has an empty result; an invalid id is an error, and never reaches the backend."""
         unknown = "chunk-2026-01-01-00000000"
         assert store.get_chunk(unknown) is None
         assert store.update_chunk(unknown, content="x") is None
@@ -138,7 +138,7 @@ class BackendContract(StoreFixtures):
         assert (first.revision, first.content) == (4, "two")
 
     def test_a_stale_revision_is_refused(self, store: ChunkStore) -> None:
-        """Compare and set: who has not seen the present revision changes nothing."""
+        """Compare and set: a caller with an older revision changes nothing."""
         made = store.create_chunk("one")
         store.update_chunk(made.id, "two", expected_revision=1)
         with pytest.raises(ConflictError):
@@ -285,7 +285,7 @@ class BackendContract(StoreFixtures):
     def test_summaries_and_figures_come_from_the_index(
         self, store: ChunkStore, moved_clock: MovedClock
     ) -> None:
-        """Timeline, newest, tags, conversations, neighbours and counts say what the chunks say."""
+        """Timeline, newest, tags, conversations, neighbours and counts agree with the chunks."""
         made = []
         for number in range(6):
             moved_clock.advance(minutes=10)
@@ -315,26 +315,26 @@ class BackendContract(StoreFixtures):
     # --- namespaces and transactions ----------------------------------------------------------------------
 
     def test_namespaces_are_isolated(self, open_store: OpenStore) -> None:
-        """What one namespace holds does not exist for another: no read, list, count, link, file, event or hit."""
+        """Content of one namespace does not exist for another: no read, list, count, link, file, event or hit."""
         one, two = open_store(namespace="agent/one"), open_store(namespace="agent/two")
-        mine = one.create_chunk("the walnut secret", tags=["t"], conversation_id="c")
-        one.backend.files("agent/one").write("system/own.md", b"mine")
-        assert two.get_chunk(mine.id) is None
-        assert two.update_chunk(mine.id, "x") is None
-        assert not two.delete_chunk(mine.id, permanent=True)
-        assert not any((two.list_chunks(), two.list_chunks(tags=["t"]), two.timeline(), two.linked(mine.id)))
-        assert not any((two.tag_counts(), two.conversations(), two.history(mine.id)))
+        own = one.create_chunk("the walnut secret", tags=["t"], conversation_id="c")
+        one.backend.files("agent/one").write("system/own.md", b"own")
+        assert two.get_chunk(own.id) is None
+        assert two.update_chunk(own.id, "x") is None
+        assert not two.delete_chunk(own.id, permanent=True)
+        assert not any((two.list_chunks(), two.list_chunks(tags=["t"]), two.timeline(), two.linked(own.id)))
+        assert not any((two.tag_counts(), two.conversations(), two.history(own.id)))
         assert two.find_same("the walnut secret", "c") is None
         assert two.get_stats()["chunk_count"] == 0
         assert search(two, "walnut secret") == []
         assert list(two.events()) == []
         assert two.backend.files("agent/two").read("system/own.md") is None
-        theirs = two.create_chunk("of two")
-        for store, source, target in ((one, mine, theirs), (two, theirs, mine)):
+        other = two.create_chunk("of two")
+        for store, source, target in ((one, own, other), (two, other, own)):
             with pytest.raises(InvalidLink):
                 store.add_link(source.id, target.id, "supports")
         assert sorted(one.namespaces()) == [("agent/one", 1), ("agent/two", 1)]
-        assert one.list_chunks(namespace="agent/two") == [theirs.id]
+        assert one.list_chunks(namespace="agent/two") == [other.id]
         assert open_store().list_chunks() == []
         confined = open_store(namespace="agent/two", confined=True)
         assert confined.namespaces() == [("agent/two", 1)]
@@ -351,7 +351,7 @@ class BackendContract(StoreFixtures):
         store.add_link(kept.id, gone.id, "supports")
         before = _everything(store)
         version = store.backend.version(store.namespace)
-        with pytest.raises(_Setback), store.batch():
+        with pytest.raises(_Rollback), store.batch():
             made = store.create_chunk("made walnut")
             store.update_chunk(kept.id, "changed", tags=["u"])
             with store.batch():
@@ -359,7 +359,7 @@ class BackendContract(StoreFixtures):
             store.add_link(made.id, kept.id, "contradicts")
             assert store.backend.in_transaction
             assert store.exists(made.id)
-            raise _Setback
+            raise _Rollback
         assert not store.backend.in_transaction
         assert _everything(store) == before
         assert [hit.chunk_id for hit in search(store, "walnut")] == [kept.id]
@@ -374,7 +374,7 @@ class BackendContract(StoreFixtures):
     # --- the audit log ------------------------------------------------------------------------------------
 
     def test_the_audit_log_has_every_operation_in_order(self, store: ChunkStore) -> None:
-        """What was done, to which chunk, by whom; by operation, by chunk, the newest of them."""
+        """Every operation on a chunk in order; filtered by operation and by chunk, and the newest alone."""
         made = store.create_chunk("a")
         store.update_chunk(made.id, "b")
         store.delete_chunk(made.id)
@@ -420,7 +420,7 @@ class BackendContract(StoreFixtures):
         assert files.remove(name)
         assert not files.remove(name)
 
-    # --- upkeep -------------------------------------------------------------------------------------------
+    # --- maintenance -------------------------------------------------------------------------------------------
 
     def test_a_sound_store_has_no_findings_and_a_rebuilt_index_answers_as_before(
         self, store: ChunkStore
@@ -459,7 +459,7 @@ class BackendContract(StoreFixtures):
             for chunk_id in store.list_chunks():
                 store.delete_chunk(chunk_id, permanent=True)
             copy_namespace(restored, store, mirror=True)
-            # The audit log goes on: it holds what was erased above as well.
+            # The audit log continues: it has the erasures above as well.
             assert [one for one in compare(store, restored) if one.what != "audit log"] == []
 
     def test_a_read_only_store_writes_nothing(self, store: ChunkStore, open_store: OpenStore) -> None:
@@ -482,7 +482,7 @@ class BackendContract(StoreFixtures):
     # --- several writers ----------------------------------------------------------------------------------
 
     def test_threads_share_a_store_and_lose_no_update(self, store: ChunkStore) -> None:
-        """What is read and written inside a transaction is one step, whoever else writes."""
+        """Reads and writes inside a transaction are one step, whatever other threads write."""
         made = store.create_chunk("0", metadata={"count": 0})
 
         def work(who: int) -> None:

@@ -1,4 +1,4 @@
-"""What search asks of a backend, held against a plain count over the chunks, which uses no index."""
+"""The contract of candidate sources as tests: every result is compared with a plain count over the chunks."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _PEOPLE = ("Ann", "Bob", "Dóra")
 
 
 @dataclass
-class _Plain:
-    """A chunk as the count sees it."""
+class _CountedChunk:
+    """A chunk with its analysed segments, for counting without an index."""
 
     chunk: Chunk
     at: float
@@ -53,7 +53,7 @@ class _Plain:
 
 
 class CandidateSourceContract(StoreFixtures):
-    """Tests of ``Backend.candidate_source``; a subclass answers the fixture ``place`` with a new, empty place.
+    """Tests of ``Backend.candidate_source``; a subclass provides the fixture ``place``: a new, empty place.
 
     The source is exact: its figures are those of a recount of every chunk after any sequence of writes, and its order
     is that of the scores, equal ones newest first.
@@ -152,7 +152,7 @@ class CandidateSourceContract(StoreFixtures):
             assert [at[one] for one in period] == sorted(at[one] for one in period)
 
     def test_rows_and_segments_are_those_of_the_chunks(self, searched: ChunkStore) -> None:
-        """What the ranker reads of a chunk is what the chunk's own text gives."""
+        """Rows and segments for the ranker agree with the chunk's own text."""
         source = searched.candidate_source()
         plain = {one.chunk.id: one for one in _recounted(searched)}
         docs = source.newest(1000, Filters(include_superseded=True))
@@ -211,7 +211,7 @@ class CandidateSourceContract(StoreFixtures):
         assert source.successors(np.zeros(0, np.int64)).tolist() == []
 
     def test_an_empty_namespace_has_empty_answers(self, store: ChunkStore) -> None:
-        """Search on nothing finds nothing, and says so without an error."""
+        """Search in an empty namespace finds nothing, without an error."""
         source = store.candidate_source()
         assert source.statistics(source.term_ids(["walnut"])).chunks == 0
         assert source.newest(10, Filters()).tolist() == []
@@ -248,10 +248,10 @@ def _create(store: ChunkStore, rng: random.Random, clock: MovedClock) -> str:
     ).id
 
 
-def _recounted(store: ChunkStore) -> list[_Plain]:
+def _recounted(store: ChunkStore) -> list[_CountedChunk]:
     analyser = get_analyser(store.config.search.language)
     return [
-        _Plain(
+        _CountedChunk(
             chunk,
             parse_time(chunk.metadata.occurred_at or chunk.metadata.created_at).timestamp(),
             analyser.analyse_segments(chunk.content),
@@ -270,7 +270,7 @@ def _ids(source: CandidateSource) -> dict[int, str]:
     return dict(zip(rows.doc, rows.chunk_id, strict=True))
 
 
-def _conversations(plain: list[_Plain]) -> int:
+def _conversations(plain: list[_CountedChunk]) -> int:
     named = [one.chunk.metadata.conversation_id for one in plain]
     return len({name for name in named if name is not None}) + named.count(None)
 
@@ -291,7 +291,7 @@ def _filters() -> list[Filters]:
     ]
 
 
-def _passes(one: _Plain, filters: Filters) -> bool:
+def _passes(one: _CountedChunk, filters: Filters) -> bool:
     chunk, kinds = one.chunk, filters.chunk_type
     wanted = (kinds,) if isinstance(kinds, str) else kinds
     speakers = {segment.author.casefold() for segment in one.segments if segment.author}
@@ -308,7 +308,7 @@ def _passes(one: _Plain, filters: Filters) -> bool:
 
 
 def _scores(
-    plain: list[_Plain], terms: list[str], weights: list[float], filters: Filters
+    plain: list[_CountedChunk], terms: list[str], weights: list[float], filters: Filters
 ) -> dict[str, float]:
     average = sum(one.length for one in plain) / len(plain)
     scores: dict[str, float] = {}

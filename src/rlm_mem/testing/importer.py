@@ -1,4 +1,4 @@
-"""What every importer promises, as tests: it claims its own files only, and no file makes an import fall over."""
+"""The contract of importers as tests: an importer claims its own files only, and no file makes an import fail."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FOREIGN: Mapping[str, bytes] = {
 
 
 class ImporterContract:
-    """Tests of an importer; a subclass answers the fixtures ``importer`` and ``example``.
+    """Tests of an importer; a subclass provides the fixtures ``importer`` and ``example``.
 
     Attributes:
         foreign: further files, name to content, that are not of the format though they look like it.
@@ -58,12 +58,12 @@ class ImporterContract:
     @pytest.fixture
     def importer(self) -> Format:
         """The format that is tested; its package is installed, or it is built in."""
-        raise NotImplementedError("answer the fixture `importer` in the class that subclasses the suite")
+        raise NotImplementedError("provide the fixture `importer` in the class that subclasses the suite")
 
     @pytest.fixture
     def example(self) -> tuple[str, bytes]:
         """A file of the format as its program writes it: its name, and its bytes."""
-        raise NotImplementedError("answer the fixture `example` in the class that subclasses the suite")
+        raise NotImplementedError("provide the fixture `example` in the class that subclasses the suite")
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> ChunkStore:
@@ -94,7 +94,7 @@ class ImporterContract:
         assert report.formats == {importer.name: 1}, _problems(report)
 
     def test_it_claims_no_foreign_file(self, importer: Format, example: tuple[str, bytes]) -> None:
-        """Files of every other format, of none, and ones that only borrow the name are left to others."""
+        """The importer claims no file of another format, of none, or with only the ending of its own."""
         own = Path(example[0]).suffix
         for name, data in {**_FOREIGN, **self.foreign}.items():
             if (
@@ -102,11 +102,11 @@ class ImporterContract:
                 and importer.name in FORMATS
                 and _built_in(name, data) == importer.name
             ):
-                continue  # the format that is tested is the one that this file is of
+                continue  # this file is of the tested format
             claim = importer.sniff(FileHead(name, data[:HEAD_BYTES]))
             assert claim <= Claim.POSSIBLE, name
-        borrowed = importer.sniff(FileHead(f"picture{own}", _FOREIGN["picture.png"]))
-        assert borrowed <= Claim.POSSIBLE, f"a picture that is called picture{own}"
+        claim_by_ending = importer.sniff(FileHead(f"picture{own}", _FOREIGN["picture.png"]))
+        assert claim_by_ending <= Claim.POSSIBLE, f"a picture that is called picture{own}"
 
     def test_sniffing_takes_any_bytes(self, importer: Format, example: tuple[str, bytes]) -> None:
         """Half a file, no file, another encoding: the answer is a claim, never an error."""
@@ -128,7 +128,7 @@ class ImporterContract:
     def test_the_example_is_imported_without_a_problem_and_once(
         self, source: Path, store: ChunkStore
     ) -> None:
-        """What it holds is remembered with its origin; a second import, and one made anew, add nothing."""
+        """Its content is remembered with its origin; importing it again, with and without ``again``, adds nothing."""
         before = source.read_bytes()
         report = import_source(store, source)
         assert report.problems == []
@@ -158,7 +158,7 @@ class ImporterContract:
     def test_a_hostile_file_is_a_line_of_the_report(
         self, importer: Format, example: tuple[str, bytes], store: ChunkStore, tmp_path: Path, damage: str
     ) -> None:
-        """Whatever the file holds, the import ends, says why, and leaves a sound store without half a chunk."""
+        """Whatever the file contains, the import ends, reports the reason, and leaves a valid store."""
         name, data = example
         hostile = {
             "empty": b"",

@@ -1,4 +1,4 @@
-"""What every model promises, as tests: a completion with its usage, text as it comes, time-outs, errors."""
+"""The contract of models as tests: completions with their usage, streaming, time-outs, errors."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rlm_mem.models import LLM, Completion, Message, Usage, adapt
 __all__ = ["ModelContract"]
 
 _KEY = "contract-k3y-51f0a9c27d"
-"""Stands in the environment while a model is tested; no answer, name or error may repeat it."""
+"""Is in the environment while a model is tested; no answer, name or error may repeat it."""
 
 
 class ModelContract:
-    """Tests of a model; a subclass answers the fixture ``model``, and ``failing_model`` where it can.
+    """Tests of a model; a subclass provides the fixture ``model``, and ``failing_model`` where it can.
 
     Attributes:
-        time_limit: seconds within which a call with a small ``timeout`` has to be back, however slow the model is.
+        time_limit: seconds within which a call with a small ``timeout`` must return, however slow the model is.
     """
 
     time_limit = 10.0
@@ -30,7 +30,7 @@ class ModelContract:
     @pytest.fixture
     def model(self) -> LLM:
         """A model that answers any prompt with some text."""
-        raise NotImplementedError("answer the fixture `model` in the class that subclasses the suite")
+        raise NotImplementedError("provide the fixture `model` in the class that subclasses the suite")
 
     @pytest.fixture
     def failing_model(self) -> LLM | None:
@@ -39,19 +39,19 @@ class ModelContract:
 
     @pytest.fixture(autouse=True)
     def key_in_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """A key where keys are kept."""
+        """A key in the environment, where keys of providers are."""
         monkeypatch.setenv("CONTRACT_API_KEY", _KEY)
         yield
 
     def test_it_follows_the_protocol(self, model: LLM) -> None:
-        """It is used as it is, not wrapped, and has a name without a key in it."""
+        """It is used without a wrapper, and its name contains no key."""
         assert isinstance(model, LLM)
         assert adapt(model) is model
         assert model.name
         assert _KEY not in model.name + repr(model)
 
     def test_a_completion_has_text_usage_and_time(self, model: LLM) -> None:
-        """Figures are whole and not negative; parts are within their sum; a cost is known or None, never made up."""
+        """Token counts are not negative, parts are within their sum; a cost is known or None."""
         began = time.monotonic()
         made = model.complete("Say a word.")
         elapsed = time.monotonic() - began
@@ -73,7 +73,7 @@ class ModelContract:
         assert made.cost is None or made.cost >= 0
 
     def test_a_conversation_is_taken_as_well_as_a_text(self, model: LLM) -> None:
-        """Roles in any order, empty and odd texts; nothing, and what is no message, is refused before it is sent."""
+        """Roles in any order, empty and odd texts; an empty list and anything but messages are refused."""
         made = model.complete(
             [
                 Message("system", "Be brief."),
@@ -97,7 +97,7 @@ class ModelContract:
         assert isinstance(model.complete("x", **nothing), Completion)
 
     def test_text_arrives_by_on_text_whole_and_in_the_callers_thread(self, model: LLM) -> None:
-        """The pieces put together are the answer, but for space around; what the caller raises comes back."""
+        """The pieces joined are the answer, except for outer space; an exception of the callback is raised."""
         pieces: list[str] = []
         made = model.complete("Say a word.", on_text=pieces.append)
         assert "".join(pieces).strip() == made.text.strip()
@@ -120,7 +120,7 @@ class ModelContract:
         assert all(isinstance(one, Completion) for one in made)
 
     def test_a_timeout_is_kept(self, model: LLM) -> None:
-        """A call with next to no time is back soon: with an answer, or with an error of the tree."""
+        """A call with a tiny time-out returns soon: with an answer, or with an error of the tree."""
         began = time.monotonic()
         try:
             model.complete("Say a word.", timeout=0.001)

@@ -1,4 +1,4 @@
-"""What the suites of a backend share: stores opened at the place that is tested, with a clock that tests move."""
+"""Fixtures of the backend suites: stores opened at the tested place, with a clock that tests advance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OpenStore = Callable[..., ChunkStore]
 
 
 class MovedClock:
-    """A clock that starts at 2026-02-10 12:00 UTC, goes on by a millisecond a look, and by ``advance``."""
+    """A clock that starts at 2026-02-10 12:00 UTC and advances by a millisecond per call, and by ``advance``."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 2, 10, 12, tzinfo=UTC)
@@ -35,12 +35,12 @@ class MovedClock:
 
 
 class StoreFixtures:
-    """Fixtures of a suite about a place where chunks are kept; a subclass answers ``place``."""
+    """Fixtures of a suite for a place with chunks; a subclass provides ``place``."""
 
     @pytest.fixture
     def place(self) -> Path | str:
         """An empty place of the test alone, as ``ChunkStore`` takes it: a folder, or ``SCHEME://…``."""
-        raise NotImplementedError("answer the fixture `place` in the class that subclasses the suite")
+        raise NotImplementedError("provide the fixture `place` in the class that subclasses the suite")
 
     @pytest.fixture
     def moved_clock(self) -> MovedClock:
