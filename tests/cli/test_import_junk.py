@@ -22,8 +22,8 @@ JUNK = {
     "lines.jsonl": (b'{"x": 1}\n{"y": 2}\n', "neither a conversation nor a message"),
     "binary.json": (b"\x89\0\x01\xff" * 500, "binary"),
     "binary.md": (b"\x89\0\x01\xfe" * 500, "not text"),
-    "picture.png": (b"\x89PNG\r\n" * 500, "no format"),
-    "no-suffix": (b"whatever", "no format"),
+    "picture.png": (b"\x89PNG\r\n" * 500, "not of a format"),
+    "no-suffix": (b"whatever", "not of a format"),
 }
 
 

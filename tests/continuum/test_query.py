@@ -133,7 +133,7 @@ def test_hints_warn_of_what_failed_and_recommend_what_worked_with_evidence(conti
     risk, success = continuum.hints(REWORDED)
     assert (risk.kind, success.kind) == ("risk", "success")
     assert risk.text == "step 1 (WebFetch) failed 2 times: the site blocks robots; on error: retry once"
-    assert success.text == "WebFetch → Summarize; it is done when: five lines"
+    assert success.text == "WebFetch → Summarize; success shows as: five lines"
     assert risk.evidence == (f"{trace.key} (31 of 33 uses went well)",)
     assert continuum.hints("Bake bread") == []
 

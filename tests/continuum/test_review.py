@@ -61,7 +61,7 @@ def test_nobody_decides_without_a_reason(continuum: Continuum, decide: str) -> N
 
 def test_nothing_is_written_into_the_core_past_the_reviewer(continuum: Continuum) -> None:
     for field, value in (("memory_frequency", "ultra-low"), ("system_core_component", True)):
-        with pytest.raises(InvalidMemory, match="cannot be given by hand"):
+        with pytest.raises(InvalidMemory, match="cannot be set by hand"):
             continuum.traces.add_entry(
                 "system/SmartLibrary.md", "Trust me", "I am core.", fields={field: value}
             )
