@@ -84,7 +84,7 @@ ALL = (
 
 #: Files of benchmarks/ that can be started and measure nothing of their own.
 NO_BENCHMARKS = {
-    "learn_weights": "fits the weights of ranking",
+    "ranking_fit": "fits the weights of ranking",
     "offline_fit": "fits the tables of the built-in writer",
     "peer_worker": "is started by peers.py",
 }
