@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.offline.candidates import candidates
-from rlm_mem.offline.features import passage_signs, settled, signals
+from rlm_mem.offline.features import passage_signs, signals, with_unspoken_names
+from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import READ_FULLY, examine
-from rlm_mem.offline.said import Passage
 from rlm_mem.offline.weights import Weights
 
 Floats = npt.NDArray[np.float64]
@@ -115,7 +115,7 @@ def collect(examples: Sequence[Example], seed: int = 0) -> Rows:
         if item.answer is None:
             continue
         passages = [p for p in item.passages if p.sentences]
-        question = settled(analyse_question(item.question), passages)
+        question = with_unspoken_names(analyse_question(item.question), passages)
         found = [
             (candidate, sign)
             for passage, sign in zip(passages, passage_signs(question, passages), strict=True)
@@ -260,7 +260,13 @@ def _bar(held: Sequence[float], holds: Sequence[bool], gains: Sequence[float]) -
 
 def write(weights: Weights, path: Path, **extra: Any) -> None:
     """Write the tables where the package reads them."""
-    data = {"bar": weights.bar, "held": weights.held, "right": weights.right, "span": weights.span, **extra}
+    data = {
+        "bar": weights.bar,
+        "held": weights.answerable,
+        "right": weights.correct,
+        "span": weights.span,
+        **extra,
+    }
     path.write_text(json.dumps(data, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -9,9 +9,9 @@ import pytest
 from rlm_mem.models.base import Message
 from rlm_mem.offline import OfflineLLM
 from rlm_mem.offline.language import language_of
+from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
-from rlm_mem.offline.said import Passage
 from rlm_mem.recall.recall import RecallOperation, RecallResult
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.store.core.chunk_store import ChunkStore

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from rlm_mem.models.base import LLM, Message
 from rlm_mem.models.opening import get_llm
 from rlm_mem.offline import OfflineLLM
+from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
-from rlm_mem.offline.said import Passage
 from rlm_mem.recall.recall import RecallOperation, RecallResult
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -230,7 +230,7 @@ def test_a_reading_copes_with_any_text(question: str, texts: list[str], author: 
         f"How many {question}",
     ):
         reading = read(analyse_question(asked), passages)
-        assert 0.0 <= reading.confidence <= reading.held <= 1.0
+        assert 0.0 <= reading.confidence <= reading.answerable <= 1.0
         assert {passage.chunk_id for passage in reading.passages} <= {
             passage.chunk_id for passage in passages
         }

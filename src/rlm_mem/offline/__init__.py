@@ -1,6 +1,6 @@
 """The offline model: answers in place of a language model, by rules and learned weights.
 
-`question` takes the question apart, `program` writes what runs in the sandbox, `reader` (with `candidates`,
+`question` analyses the question, `program` writes what runs in the sandbox, `reader` (with `candidates`,
 `features` and the tables of `weights`) answers from the passages that the program found. Nothing here
 reads a store or the network.
 """

@@ -1,8 +1,7 @@
-"""Possible answers: the pieces of the passages found that could stand as an answer to the question.
+"""Possible answers: the parts of the passages that could answer the question.
 
-A candidate is always words that stand in the memory, or a date counted from them, or "Yes" and "No". Which one is
-best is decided by `features` and `reader`; comparisons ("which is cheaper?") are settled here, by the numbers beside
-each option.
+A candidate consists of words of the memory, or is a date computed from them, "Yes" or "No". `features` and `reader`
+choose the best one; comparisons ("which is cheaper?") are decided here, by the numbers next to each option.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rlm_mem.offline.passages import Passage, Sentence
 from rlm_mem.offline.phrases import (
     AUXILIARIES,
     CONJUNCTIONS,
@@ -20,7 +20,6 @@ from rlm_mem.offline.phrases import (
     word_set,
 )
 from rlm_mem.offline.question import Question
-from rlm_mem.offline.said import Passage, Sentence
 from rlm_mem.offline.times import day_words, moments
 from rlm_mem.text.analysis import get_analyser
 
@@ -45,9 +44,9 @@ _BARE = frozenset(
 
 
 def compared(question: str, options: Sequence[str], text: str) -> str | None:
-    """The option that the figures in ``text`` favour, or None where they do not settle it.
+    """The option that the figures in ``text`` favour, or None where they do not decide.
 
-    Each option takes the figure that stands nearest to it; where a price is asked for, only sums of money and
+    Each option is paired with the nearest figure; where a price is asked for, only sums of money and
     numbers without a unit count.
     """
     wants_less = bool(_LESS.search(question))
@@ -82,7 +81,7 @@ def _figures(text: str, money: bool) -> list[tuple[int, float]]:
         if money and unit not in _MONEY and unit not in _BARE and match.group()[0] not in "$€£":
             continue
         number = match[1].replace(",", "")
-        if number.count(".") < 2:  # "1.4.2" is a version, no figure
+        if number.count(".") < 2:  # "1.4.2" is a version
             found.append((match.start(), float(number)))
     return found
 
@@ -95,7 +94,7 @@ def _places(option: str, text: str) -> list[int]:
 MAX_WORDS = 14
 """Longest free span, in words; longer ones must be a clause or a sentence."""
 
-# Articles are cut off: a span is put back behind its article only when it is shown.
+# Spans have no article: it is added again when the answer is shown.
 _NO_START = CONJUNCTIONS | AUXILIARIES | {'"', "“", "”", "of", "than", "n't", "a", "an", "the"}
 _NO_END = (
     CONJUNCTIONS
@@ -143,12 +142,12 @@ class Candidate:
 def candidates(question: Question, passage: Passage) -> Iterator[Candidate]:
     """All candidates of one passage for ``question``, bounded by its length; none merely repeats the question."""
     for candidate in _all(question, passage):
-        if candidate.first < 0 or candidate.form == "date" or _says_more(question, candidate):
+        if candidate.first < 0 or candidate.form == "date" or _adds_content(question, candidate):
             yield candidate
 
 
-def _says_more(question: Question, candidate: Candidate) -> bool:
-    """Whether a span holds a word of content that the question does not."""
+def _adds_content(question: Question, candidate: Candidate) -> bool:
+    """Whether a span has a content word that the question has not."""
     names = {name.lower() for name in question.names}
     return any(
         word.stem not in question.terms
@@ -168,9 +167,9 @@ def _all(question: Question, passage: Passage) -> Iterator[Candidate]:
         elif question.kind == "choice":
             for option in question.options:
                 yield Candidate(option, passage, sentence, -1, -1, "option")
-            settled = compared(question.text, question.options, sentence.text)
-            if settled is not None:
-                yield Candidate(settled, passage, sentence, -1, -1, "compared")
+            favoured = compared(question.text, question.options, sentence.text)
+            if favoured is not None:
+                yield Candidate(favoured, passage, sentence, -1, -1, "compared")
         elif question.kind == "how_long":
             yield from _matches(passage, sentence, _DURATION, "duration")
             yield from _dates(passage, sentence)
@@ -178,7 +177,7 @@ def _all(question: Question, passage: Passage) -> Iterator[Candidate]:
         elif question.kind == "how_many":
             yield from _matches(passage, sentence, _NUMBER, "number")
         elif question.kind == "who":
-            yield from (c for c in _spans(passage, sentence, 8) if _somebody(c))
+            yield from (c for c in _spans(passage, sentence, 8) if _names_person(c))
         else:
             yield from _spans(passage, sentence, MAX_WORDS)
             for match in _QUOTED.finditer(sentence.text):
@@ -257,8 +256,8 @@ _PEOPLE = word_set(
 )
 
 
-def _somebody(candidate: Candidate) -> bool:
-    """Whether a span names somebody: a capitalised word that does not merely open the sentence, or "friend"."""
+def _names_person(candidate: Candidate) -> bool:
+    """Whether a span names a person: a capitalised word inside the sentence, or a word such as "friend"."""
     inside = candidate.sentence.words[candidate.first : candidate.last + 1]
     return any(
         word.low in _PEOPLE

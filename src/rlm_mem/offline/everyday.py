@@ -1,7 +1,7 @@
-"""What everybody knows about everyday words: which ones ask for the same thing, and what a value looks like.
+"""Tables of everyday words: synonyms, members of classes, and patterns of values.
 
-Small tables of general English for plain notes, written by hand and fitted to nothing. A word of the question is met by
-a sentence that holds it, a word of the same line here, or a member of the class that it names.
+General English for plain notes, written by hand. A word of the question matches a sentence that has it, a word of the
+same line here, or a member of the class that it names.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = [
     "RELATIONS",
     "Relation",
     "degree",
-    "known_class",
+    "has_known_members",
     "same_words",
     "stem_of",
     "value_pattern",
 ]
 
-# Words that ask for and tell the same thing.
+# Words of a question, each with the words that answer it.
 _SAME = """
 choose pick select decide decision settle opt adopt agree
 use run rely choose adopt switch settle host
@@ -104,7 +104,7 @@ expire renew
 often every daily weekly monthly
 near beside next
 """
-# What the noun of a question covers.
+# Nouns of questions with the members of their class.
 _KINDS = """
 travel commute ride: train plane car bike bicycle bus ferry fly drive walk tram boat cycle rail flight taxi metro
 database: postgresql postgres mysql sqlite mariadb redis mongodb duckdb oracle dynamodb cassandra
@@ -138,7 +138,7 @@ _MANY = (
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|eighteen|"
     r"twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen)"
 )
-# What the value of an attribute looks like; a sentence without one cannot tell it.
+# Patterns of the values of attributes; a sentence without a match does not have the value.
 _VALUES: dict[str, re.Pattern[str]] = {
     noun: re.compile(pattern, re.IGNORECASE)
     for nouns, pattern in (
@@ -153,7 +153,7 @@ _VALUES: dict[str, re.Pattern[str]] = {
     )
     for noun in nouns.split()
 }  # fmt: skip
-_ENOUGH_ALONE = frozenset(
+_RECOGNISABLE = frozenset(
     {
         "phone",
         "telephone",
@@ -169,7 +169,7 @@ _ENOUGH_ALONE = frozenset(
         "employer",
     }
 )
-"""Attributes that need not be named beside their value: who has a number is named, the number shows itself."""
+"""Attributes whose values are recognisable without the name of the attribute."""
 
 NUMBER = re.compile(
     rf"(?<![\w.])(?:[$€£]\s?)?(?:{_UNIT}\s?%?|{_MANY}(?:[\s-]{_MANY})*)(?![\w])", re.IGNORECASE
@@ -197,11 +197,11 @@ def _tables() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An everyday relation: how a question asks for it, how a sentence tells it, and the question's words for it."""
+    """An everyday relation: patterns of questions and of statements about it, and the question's words for it."""
 
     name: str
-    asked: re.Pattern[str]
-    told: re.Pattern[str]
+    asked_by: re.Pattern[str]
+    stated_by: re.Pattern[str]
     words: frozenset[str]
 
 
@@ -238,22 +238,22 @@ RELATIONS = (
 
 
 def same_words(term: str) -> frozenset[str]:
-    """Stems that tell the same as this one, without the members of its class."""
+    """Stems of the same meaning as this one, without the members of its class."""
     return _tables()[0].get(term, frozenset())
 
 
-def known_class(term: str) -> bool:
-    """Whether members of the class that this word names are known: then one of them must be told."""
+def has_known_members(term: str) -> bool:
+    """Whether this word names a class with known members, one of which a sentence must then have."""
     return term in _tables()[1] or bool(related_terms(term, get_analyser("english")))
 
 
 def value_pattern(term: str) -> re.Pattern[str] | None:
-    """What the value of this attribute (a stem) looks like, where that is known."""
+    """The pattern of the values of this attribute (a stem), where there is one."""
     return next((pattern for noun, pattern in _VALUES.items() if stem_of(noun) == term), None)
 
 
 def degree(term: str, stems: frozenset[str], text: str) -> float:
-    """How far a sentence with these stems meets one word of a question, 0 to 1."""
+    """How well a sentence with these stems matches one word of a question, 0 to 1."""
     if term in stems:
         return 1.0
     if same_words(term) & stems:
@@ -261,6 +261,6 @@ def degree(term: str, stems: frozenset[str], text: str) -> float:
     if _tables()[1].get(term, frozenset()) & stems:
         return 0.9
     pattern = value_pattern(term)
-    if pattern is not None and any(stem_of(one) == term for one in _ENOUGH_ALONE) and pattern.search(text):
+    if pattern is not None and any(stem_of(one) == term for one in _RECOGNISABLE) and pattern.search(text):
         return 0.8
     return 0.6 if stems.intersection(related_terms(term, get_analyser("english"))) else 0.0

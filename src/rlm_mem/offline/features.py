@@ -1,6 +1,6 @@
-"""What speaks for a candidate: named signals, each a number, that `weights` turns into one score.
+"""Signals of a candidate, each a number by name, that `weights` turns into one score.
 
-Nothing here knows where a text comes from; the signals are about words, order, people and dates only.
+The signals are about words, order, people and dates only, never about the format of a source.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from datetime import timedelta
 from functools import lru_cache
 
 from rlm_mem.offline.candidates import Candidate
+from rlm_mem.offline.passages import Passage, Sentence
 from rlm_mem.offline.phrases import (
     AUXILIARIES,
     DETERMINERS,
@@ -23,12 +24,11 @@ from rlm_mem.offline.phrases import (
     word_set,
 )
 from rlm_mem.offline.question import Question
-from rlm_mem.offline.said import Passage, Sentence
 from rlm_mem.search.relations import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
 
-__all__ = ["PassageSigns", "mentions", "passage_signs", "settled", "signals"]
+__all__ = ["PassageSigns", "mentions", "passage_signs", "with_unspoken_names", "signals"]
 
 _FIRST_PERSON = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
 _SECOND_PERSON = frozenset({"you", "your", "yours", "yourself", "you're", "you've"})
@@ -85,7 +85,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     best_said = max(
         (_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0
     )
-    # Which passages are worth reading: the search's score, and a little for words of the question said in one place.
+    # The order of reading: the score of search, and a little for words of the question close together.
     promise = [
         passage.score
         + _share(weights, passage.stems)
@@ -126,8 +126,8 @@ def _period(dates: list[DateMention], passage: Passage) -> int:
     return 1 if any(d.first <= day <= d.last + timedelta(days=7) for d in dates) else -1
 
 
-def settled(question: Question, passages: Sequence[Passage]) -> Question:
-    """The question as these passages show it: a name that nobody here speaks under is a word to look for."""
+def with_unspoken_names(question: Question, passages: Sequence[Passage]) -> Question:
+    """The question with the names that are no author of these passages among its terms."""
     authors = {passage.author for passage in passages if passage.author}
     named = [name for name in question.names if not any(_same_person(author, name) for author in authors)]
     stems = tuple(stem for name in named for stem in _stems(name) if stem not in question.terms)
@@ -142,9 +142,9 @@ def mentions(passage: Passage, name: str) -> bool:
 
 
 def term_weights(question: Question, passages: list[Passage]) -> dict[str, float]:
-    """A weight for each term of the question: the rarer among the passages found, the more it tells them apart.
+    """A weight for each term of the question: the rarer it is among the passages, the larger.
 
-    Everyday words count a third, and so does a word that stands in no passage: it tells nothing about any of them.
+    Everyday words count a third, and so does a word in no passage: it does not distinguish them.
     """
     count = max(1, len(passages))
     found = {}
@@ -238,7 +238,7 @@ _WHAT_IS = re.compile(r"\bwhat\s+(?:is|are|was|were)\b", re.IGNORECASE)
 
 
 def _sub_kind(question: Question) -> str:
-    """ "what" in three: a noun follows ("what gift"), a form of "be", or another verb."""
+    """ "what" in three kinds: a noun follows ("what gift"), a form of "be", or another verb."""
     if question.kind != "what":
         return question.kind
     if _WHAT_NOUN.search(question.text):

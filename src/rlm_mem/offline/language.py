@@ -1,7 +1,7 @@
 """Questions in other languages than English: the words that carry them, and the sentence to quote.
 
-Nothing is extracted here: what a time, a person or a reason looks like is known for English only. A sentence that
-tells most of the question is quoted as it stands; where none does, or two do alike, there is no answer.
+Nothing is extracted here: patterns of times, persons and reasons exist for English only. The sentence that matches most
+of the question is quoted as it is; where none does, or two do equally, there is no answer.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.phrases import word_set
-from rlm_mem.offline.said import Passage
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.stopwords import stop_words
 
-__all__ = ["Quoted", "foreign_terms", "is_foreign", "language_of", "quote"]
+__all__ = ["foreign_terms", "is_foreign", "language_of", "quote"]
 
 _LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
 _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
@@ -26,8 +25,8 @@ _WORD = re.compile(r"\w+")
 _LONGEST = 400  # characters of a question, and of a sentence, that are looked at
 _SENTENCE = re.compile(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
 
-_ENOUGH = (0.7, 0.5)
-"""How much of the question a sentence must tell: in words, and in pairs of characters."""
+_MIN_SHARE = (0.7, 0.5)
+"""The least share of the question that a sentence must match: in words, and in pairs of characters."""
 
 _COUNTING = re.compile(
     r"\b(?:wie ?viele?|wie (?:alt|hoch|teuer|lange|oft|groß)|combien|quel âge|cuánt[oa]s?|quant[oaie]s?|quanti|hoeveel"
@@ -36,7 +35,7 @@ _COUNTING = re.compile(
 )
 _NUMERALS = "一二三四五六七八九十百千万两"
 
-# Words that ask, in languages that write blanks: they are told by no answer.
+# Question words of languages with spaces: no answer contains them.
 _ASKING = word_set(
     """
     wer wem wen wessen was wann wo wohin woher warum wieso weshalb wie welche welcher welches welchem welchen wieviel
@@ -49,23 +48,13 @@ _ASKING = word_set(
     में को का की के से ने पर
     """
 )
-# The same for scripts without blanks, where they are cut out of the question before it is split.
+# The same for scripts without spaces, removed from the question before it is split.
 _ASKING_SPACELESS = re.compile(
     r"什么时候|什麼時候|什么|什麼|哪里|哪裡|哪儿|哪个|哪|谁|誰|为什么|為什麼|怎么|怎麼|怎样|如何|多少|几点|几|是不是|吗|嗎|呢"
     r"|いつ|どこ|だれ|なぜ|どうして|どう|なに|何時|何|いくつ|いくら|どの|どれ|ですか|ますか|でしょうか|ありますか|います"
     r"|です|ます|あります|언제|어디|누가|누구|무엇|왜|어떻게|얼마|몇"
 )
 _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
-
-
-@dataclass(frozen=True, slots=True)
-class Quoted:
-    """A sentence that answers, with what it rests on; ``held`` and ``confidence`` as in `reader.Reading`."""
-
-    answer: str | None
-    passages: tuple[Passage, ...]
-    held: float
-    confidence: float
 
 
 @lru_cache(maxsize=256)
@@ -94,15 +83,15 @@ def is_foreign(text: str) -> bool:
 
 
 def foreign_terms(text: str, language: str = "") -> frozenset[str]:
-    """The telling words of a text by stem, pairs of characters where a script has no blanks."""
+    """The content words of a text by stem; pairs of characters where a script has no spaces."""
     named = language or language_of(text)
     plain = _ASKING_SPACELESS.sub(" ", text) if named == "none" else text
     kept = " ".join(word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in _ASKING)
     return frozenset(get_analyser(named).terms(kept))
 
 
-def quote(question: str, passages: Sequence[Passage]) -> Quoted:
-    """The sentence of the passages that tells most of a question, if it tells enough and no other does as well."""
+def quote(question: str, passages: Sequence[Passage]) -> Reading:
+    """The sentence that matches most of a question, if it matches enough and no other does equally."""
     language = language_of(question)
     asked = foreign_terms(question[:_LONGEST], language)
     lines = [
@@ -111,10 +100,10 @@ def quote(question: str, passages: Sequence[Passage]) -> Quoted:
         for text in _sentences(passage.text)
     ]
     if not asked or not lines:
-        return Quoted(None, (), 0.05, 0.0)
-    holding = Counter(term for _, _, terms in lines for term in set(terms) & asked)
-    # A word that is nowhere counts as one that is in a single line; one that is everywhere tells little.
-    worth = {term: 1 / (1 + 0.5 * max(0, holding[term] - 1)) for term in asked}
+        return Reading(None, (), 0.05, 0.0)
+    lines_with = Counter(term for _, _, terms in lines for term in set(terms) & asked)
+    # A word in no line weighs as much as one in a single line; one in many lines weighs little.
+    worth = {term: 1 / (1 + 0.5 * max(0, lines_with[term] - 1)) for term in asked}
     total = sum(worth.values())
     scored = sorted(
         (
@@ -123,21 +112,21 @@ def quote(question: str, passages: Sequence[Passage]) -> Quoted:
         ),
         reverse=True,
     )
-    told, place = scored[0]
+    matched, place = scored[0]
     text, passage, terms = lines[-place]
-    rival = next((score for score, other in scored[1:] if lines[-other][0] != text), 0.0)
+    runner_up = next((score for score, other in scored[1:] if lines[-other][0] != text), 0.0)
     news = len(set(terms) - asked)
-    enough = told >= _ENOUGH[language == "none"] and told - rival > 0.1 and news > 0
+    enough = matched >= _MIN_SHARE[language == "none"] and matched - runner_up > 0.1 and news > 0
     if _COUNTING.search(question) and not any(char.isdigit() or char in _NUMERALS for char in text):
         enough = False
-    held = min(0.9, 0.5 + 0.4 * told) if enough else 0.45 * max(0.0, told)
-    confidence = min(held, 0.35 + 0.4 * told - 0.3 * max(0.0, rival - 0.3)) if enough else 0.0
-    return Quoted(
-        text if enough else None, (passage,) if enough else (), round(held, 3), round(confidence, 3)
+    answerable = min(0.9, 0.5 + 0.4 * matched) if enough else 0.45 * max(0.0, matched)
+    confidence = min(answerable, 0.35 + 0.4 * matched - 0.3 * max(0.0, runner_up - 0.3)) if enough else 0.0
+    return Reading(
+        text if enough else None, (passage,) if enough else (), round(answerable, 3), round(confidence, 3)
     )
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences of a text, by the stops of any of these scripts; questions tell nothing."""
+    """The sentences of a text, by the full stops of any of these scripts, without questions."""
     found = (match.group().strip() for match in _SENTENCE.finditer(text))
     return [one[:_LONGEST] for one in found if one and not one.endswith(("?", "？", "؟"))]

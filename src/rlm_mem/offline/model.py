@@ -1,6 +1,6 @@
 """`OfflineLLM`: writes the programs of a recall and reads passages, without a model, a key or a network.
 
-It is extractive and says so: an answer is made of words that stand in the memory, or of a date counted from them.
+It is extractive: an answer consists of words of the memory, or is a date computed from them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Unpack
 from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages
 from rlm_mem.offline.everyday import degree, stem_of
 from rlm_mem.offline.language import foreign_terms, is_foreign
+from rlm_mem.offline.passages import Passage, Sentence, unwrapped
 from rlm_mem.offline.program import (
     READ_PROMPT,
     describe,
@@ -26,28 +27,27 @@ from rlm_mem.offline.program import (
 )
 from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read
-from rlm_mem.offline.said import Passage, Sentence, unwrapped
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.text.delimiters import unbroken
 from rlm_mem.text.segments import split_segments
 
 __all__ = ["OfflineLLM", "closest", "given_passages"]
 
-_MOST = 5
-"""The closest memories that are handed out where no passage plainly answers."""
+_MAX_CLOSEST = 5
+"""The closest memories that are returned where no passage clearly answers."""
 
 
 def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
-    """Up to five passages of different chunks that bear on ``question``, in their order; none where nothing does."""
+    """Up to five passages of different chunks that are related to ``question``, in their order."""
     found: dict[str, Passage] = {}
     for passage in sorted(passages, key=lambda one: not one.current):
-        if len(found) < _MOST and passage.chunk_id not in found and _bears_on(question, passage):
+        if len(found) < _MAX_CLOSEST and passage.chunk_id not in found and _is_related(question, passage):
             found[passage.chunk_id] = passage
     return list(found.values())
 
 
-def _bears_on(question: Question, passage: Passage) -> bool:
-    """Whether a passage shares a name or a telling word with the question, or names the same thing."""
+def _is_related(question: Question, passage: Passage) -> bool:
+    """Whether a passage shares a name, a content word or a synonym with the question."""
     if is_foreign(question.text):
         return bool(foreign_terms(question.text) & foreign_terms(passage.text))
     stems = (
@@ -59,10 +59,8 @@ def _bears_on(question: Question, passage: Passage) -> bool:
 
 _LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
 
-_LONGEST = (
-    2000  # characters read of one passage; segments are shorter, this bounds what a program may hand over
-)
-_NOT_HELD = "The text does not say."
+_LONGEST = 2000  # characters read of one passage; segments are shorter, but a program may pass any text
+_NO_ANSWER = "The text does not say."
 
 
 class OfflineLLM:
@@ -70,7 +68,7 @@ class OfflineLLM:
 
     Asked with a ``<question>`` it answers with a program in a ```` ```repl ```` block, and goes on from the
     program's ``<output>``; asked anything else (a sub-call such as ``llm_query(prompt, context)``) it answers from
-    the text given, in its words. Safe for several threads: it keeps no state.
+    the text given, in its words. Safe for several threads: it has no state.
 
     Args:
         weights: tables of the reader; None: those of the package.
@@ -82,7 +80,7 @@ class OfflineLLM:
         self._weights = weights
 
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
-        """Answer ``messages``; the options are accepted and have no effect but ``on_text``.
+        """Answer ``messages``; of the options only ``on_text`` has an effect.
 
         Raises:
             InputError: an empty prompt, or one that is not made of messages.
@@ -94,7 +92,7 @@ class OfflineLLM:
         if on_text is not None:
             on_text(text)
         size = sum(len(message.content) for message in asked)
-        # Free of charge, so a rough count does: four characters a token.
+        # Free of charge, so a rough count is enough: four characters a token.
         usage = Usage(size // 4 + 1, len(text) // 4 + 1, estimated=True)
         return Completion(
             text,
@@ -110,18 +108,18 @@ class OfflineLLM:
 def given_passages(text: str) -> list[Passage] | None:
     """The passages of a reading that a program asked for, or None for any other message."""
     context = _tagged(text, "context", last=True)
-    data = _data(_plain(context)) if context is not None and text.startswith(READ_PROMPT) else None
+    data = _data(unbroken(context)) if context is not None and text.startswith(READ_PROMPT) else None
     if not isinstance(data, dict) or not isinstance(data.get("passages"), list):
         return None
     passages = [_passage(one) for one in data["passages"] if isinstance(one, dict)]
     found: dict[tuple[str, str], Passage] = {}
-    for one in passages:  # the first of each stretch is the one that was found for the question itself
+    for one in passages:  # of equal passages the first one was found for the question itself
         found.setdefault((one.chunk_id, one.text), one)
     return list(found.values())
 
 
 def _tagged(text: str, tag: str, *, last: bool = False) -> str | None:
-    """What stands between the first opening tag and the first (or last) closing one behind it."""
+    """The text between the first opening tag and the first (or last) closing one after it."""
     begin = text.find(f"<{tag}>")
     if begin < 0:
         return None
@@ -136,7 +134,7 @@ def _reply(asked: Sequence[Message], weights: Weights) -> str:
     opening = next((found for found in questions if found is not None), None)
     if opening is None or (context is not None and len(asked) == 1):
         return _read_for(asked[-1].content, context, weights)
-    return _program(_plain(opening), asked)
+    return _program(unbroken(opening), asked)
 
 
 def _program(text: str, asked: Sequence[Message]) -> str:
@@ -144,46 +142,41 @@ def _program(text: str, asked: Sequence[Message]) -> str:
     last = asked[-1].content
     programs = sum(1 for message in asked if message.role == "assistant")
     if programs and _tagged(last, "error") is not None:
-        said, code = "The program failed; a plainer one.", fallback_program(question)
+        comment, code = "The program failed; a simpler one.", fallback_program(question)
     elif programs and _tagged(last, "output") is not None and " held: " in last:
-        said, code = (
+        comment, code = (
             "Not sure yet, so I look again in other words.",
             second_program(other_words(question)),
         )
     elif programs > 2:
-        said, code = "The plainest way.", fallback_program(question)
+        comment, code = "The simplest program.", fallback_program(question)
     else:
-        said, code = describe(question), first_program(question)
-    return f"{said}\n```repl\n{code}```"
+        comment, code = describe(question), first_program(question)
+    return f"{comment}\n```repl\n{code}```"
 
 
 def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
     """A sub-call: answer from the context (or from the prompt itself), as JSON where the program asked for that."""
-    data = _data(_plain(context)) if context is not None else None
+    data = _data(unbroken(context)) if context is not None else None
     passages = given_passages(prompt)
     if passages is not None and isinstance(data, dict):
         question = analyse_question(str(data.get("question", "")))
         found = read(question, passages, weights)
-        answered = found.answer is not None and found.held >= weights.bar
-        told = found.passages if answered else closest(question, passages)
+        answered = found.answer is not None and found.answerable >= weights.bar
+        cited = found.passages if answered else closest(question, passages)
         reply = {
             "answer": found.answer if answered else None,
-            "held": round(found.held, 2),
+            "held": round(found.answerable, 2),
             # Without an answer: how sure it is that there is none.
-            "confidence": round(found.confidence if answered else 1 - found.held, 2),
-            "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in told)),
+            "confidence": round(found.confidence if answered else 1 - found.answerable, 2),
+            "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in cited)),
         }
         return json.dumps(reply, ensure_ascii=False)
-    held = context is not None
-    given = prompt.partition("<context>")[0].strip() if held else prompt.strip()
-    asked, text = (given, _texts(data)) if held else _question_and_text(given)
+    has_context = context is not None
+    given = prompt.partition("<context>")[0].strip() if has_context else prompt.strip()
+    asked, text = (given, _texts(data)) if has_context else _question_and_text(given)
     found = read(analyse_question(asked), _passages_of(text), weights)
-    return found.answer if found.answer and found.held >= weights.bar / 2 else _NOT_HELD
-
-
-def _plain(text: str) -> str:
-    """Undo the breaking of tags, which keeps stored text from closing them."""
-    return unbroken(text)
+    return found.answer if found.answer and found.answerable >= weights.bar / 2 else _NO_ANSWER
 
 
 def _data(text: str) -> Any:
@@ -214,7 +207,7 @@ def _question_and_text(prompt: str) -> tuple[str, str]:
 
 
 def _passages_of(text: str) -> list[Passage]:
-    """The segments of a plain text as passages, scored by nothing: the reader weighs their words itself."""
+    """The segments of a plain text as passages without scores."""
     found: list[Passage] = []
     for segment in split_segments(text)[:200]:
         body = text[segment.body_start : segment.end]
@@ -251,7 +244,7 @@ def _passage(data: dict[str, Any]) -> Passage:
 
 
 def _is_name(label: str) -> bool:
-    """Whether what stands before a colon may be somebody who speaks: no "long meetings: anything above …"."""
+    """Whether the text before a colon may be a speaker, unlike "long meetings: anything above …"."""
     words = label.split()
     return len(words) == 1 or (len(words) <= 3 and all(word[0].isupper() for word in words))
 

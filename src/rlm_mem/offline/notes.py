@@ -1,7 +1,7 @@
-"""Reading plain notes: which sentence tells what is asked, and whether any does.
+"""Read answers from plain notes: the sentence that answers, if any does.
 
-Conversations are read with fitted tables (`reader`); these say little about notes in the third person, where nobody
-speaks. Here a few rules do it, and the default is honest: the whole sentence, unless a part is plainly the answer.
+Conversations are read with fitted tables (`reader`), which do not suit notes in the third person. Here a few rules
+apply, and the answer is the whole sentence unless a part of it clearly fits the question.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from rlm_mem.offline.everyday import RELATIONS, Relation, degree, known_class, stem_of, value_pattern
+from rlm_mem.offline.everyday import RELATIONS, Relation, degree, has_known_members, stem_of, value_pattern
+from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
 from rlm_mem.offline.pieces import Piece, piece, reason_after
 from rlm_mem.offline.question import Question
-from rlm_mem.offline.said import Passage, Sentence, Word
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["Noted", "is_notes", "read_notes", "told_share"]
+__all__ = ["is_notes", "read_notes", "matched_share"]
 
 _LABELS = word_set(
     """
@@ -26,18 +26,18 @@ _LABELS = word_set(
     idea question answer result status why reason what how when where who fix bug cause action owner
     """
 )
-"""Words before a colon that look like a speaker and are a heading."""
+"""Words before a colon that are a heading, although they look like a speaker."""
 
-_ENOUGH = 0.68
-"""How much of the question a sentence must tell: below it there is no answer."""
+_MIN_SHARE = 0.68
+"""The least share of the question that a sentence must match to answer it."""
 
-_ENOUGH_WHOLE = 0.8
-"""The same for a sentence that is quoted whole, of which no part plainly is what is asked for."""
+_MIN_SHARE_WHOLE = 0.8
+"""The same for a sentence that is quoted whole, since no part of it clearly fits the question."""
 
-_OWN = 0.55
-"""How much of the question a sentence that is quoted whole must tell itself, without its heading and surroundings."""
+_MIN_OWN_SHARE = 0.55
+"""The share that a sentence quoted whole must match itself, without its heading and surroundings."""
 
-_PLAINLY = 0.5
+_MIN_FIT = 0.5
 _WHAT_IS = re.compile(
     r"\W*what(?:['’]s|\s+(?:is|are|was|were))\s+(?:(?:the|a|an|our|my|your|their|his|her)\s+)?"
     r"(?P<thing>[\w'’.-]+(?:\s+(?!(?:of|in|for|on|at|to|from|that|which|used|called|by|with|when|if)\b)[\w'’.-]+){0,4})",
@@ -48,11 +48,11 @@ _SAYS_WHAT = re.compile(
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+|\b[A-Za-z]\w*_\w+|\b[A-Z]?[a-z]+[A-Z]\w*")
-_LISTED = 3
-_SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
-_THIRD = word_set("he she they it his her hers their theirs its him them this that these")
-# Words that shape a question and need not be told by the answer.
-_SHAPE = word_set(
+_MAX_LISTED = 3
+_MAX_SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
+_THIRD_PERSON = word_set("he she they it his her hers their theirs its him them this that these")
+# Words that frame a question and need not be in the answer.
+_FRAME_WORDS = word_set(
     """
     name call title kind type sort thing way time day date year month week number use like love prefer favourite
     favorite enjoy hate dislike take get do have go make need want much many long often far old people person
@@ -66,29 +66,19 @@ _WHICH = word_set(
     many much kind type sort number default same whole entire first last next new old only other current own main
     """
 )
-_TALK = re.compile(r"\b(?:i|me|my|we|us|our|you|your)\b|['’]m\b|[?!]", re.IGNORECASE)
-"""What somebody who speaks says sooner or later, and a heading ("Architecture: …") hardly ever."""
+_CONVERSATIONAL = re.compile(r"\b(?:i|me|my|we|us|our|you|your)\b|['’]m\b|[?!]", re.IGNORECASE)
+"""Words that are usual in speech and rare after a heading ("Architecture: …")."""
 
 _NEGATED = re.compile(
     r"\b(?:not|never|no longer|cannot|without|none|nobody|nothing|no)\b|n't\b", re.IGNORECASE
 )
-_LESSER = re.compile(
+_REJECTED = re.compile(
     r"\b(?:prefers?|preferred|chose|choose|picked|rather)\b.{0,150}?\b(?:to|over|than|instead of)\s+(.+)",
     re.IGNORECASE,
 )
 _FORBIDDEN = re.compile(
     r"\b(?:forbidden|banned|disallowed|prohibited|dislikes?|hates?|avoids?|stopped|quit)\b", re.IGNORECASE
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """What the notes say: the answer (None: nothing), what it rests on, and two chances as in `reader.Reading`."""
-
-    answer: str | None
-    passages: tuple[Passage, ...]
-    held: float
-    confidence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,72 +93,82 @@ class _Line:
 @dataclass(frozen=True, slots=True)
 class _Found:
     line: _Line
-    told: float
+    matched: float
     score: float
     piece: Piece
 
 
 def is_notes(passages: Sequence[Passage]) -> bool:
-    """Whether most of these passages are notes in which nobody speaks."""
+    """Whether most of these passages are notes rather than parts of a conversation."""
     speakers = {one.author for one in passages if one.author and not _is_label(one.author)}
-    talking = {a for a in speakers if any(_TALK.search(one.text) for one in passages if one.author == a)}
+    talking = {
+        a for a in speakers if any(_CONVERSATIONAL.search(one.text) for one in passages if one.author == a)
+    }
     return bool(passages) and 2 * sum(1 for one in passages if one.author in talking) < len(passages)
 
 
 def _is_label(author: str) -> bool:
-    """Whether what stands before a colon is a heading ("Decision", "Next book") and nobody's name."""
+    """Whether the text before a colon is a heading ("Decision", "Next book") and not a name."""
     words = author.split()
     return words[0].lower() in _LABELS or any(word[0].islower() for word in words[1:])
 
 
-def read_notes(question: Question, passages: Sequence[Passage]) -> Noted:
+def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     """Answer ``question`` from notes. Deterministic; confidence is that of rules, measured on small stores."""
     wanted = _wanted(question)
     lines = [line for passage in passages for line in _lines(passage)]
     everything = frozenset().union(*(line.stems for line in lines)) if lines else frozenset()
     if not wanted or not lines or not all(_named(name, everything) for name in _name_stems(question)):
-        return Noted(None, (), 0.05, 0.0)
+        return Reading(None, (), 0.05, 0.0)
     newest = max((p.at.timestamp() for p in passages if p.at), default=0.0)
     best_score = max(p.score for p in passages)
     found = []
     most = 0.0
     for line in lines:
-        told = _told(question, wanted, line)
-        most = max(most, told)
-        if told < _ENOUGH:
+        matched = _matched_share(question, wanted, line)
+        most = max(most, matched)
+        if matched < _MIN_SHARE:
             continue
         part = _answer(question, line, wanted)
-        if part is None or (part.fit < _PLAINLY and not _quotable(question, wanted, line, told, everything)):
+        if part is None or (
+            part.fit < _MIN_FIT and not _quotable(question, wanted, line, matched, everything)
+        ):
             continue
         lag = min(1.0, (best_score - line.passage.score) / 10)
         recent = 0.02 * (line.passage.at is not None and line.passage.at.timestamp() >= newest)
-        score = told + 0.3 * part.fit - 0.1 * lag + recent - 0.6 * (not line.passage.current)
-        found.append(_Found(line, told, score, part))
+        score = matched + 0.3 * part.fit - 0.1 * lag + recent - 0.6 * (not line.passage.current)
+        found.append(_Found(line, matched, score, part))
     if not found:
-        return Noted(None, (), round(min(0.45, 0.5 * most), 3), 0.0)
+        return Reading(None, (), round(min(0.45, 0.5 * most), 3), 0.0)
     found.sort(key=lambda one: -one.score)
     best = found[0]
     answer, used = best.piece.text, [best.line.passage]
     if question.many and question.kind in ("what", "who", "where", "name", "kind"):
         for other in found[1:]:
-            if len(used) < _LISTED and other.line.passage not in used and other.score >= best.score - 0.1:
+            if len(used) < _MAX_LISTED and other.line.passage not in used and other.score >= best.score - 0.1:
                 answer = f"{answer.rstrip('.')}; {other.piece.text}"
                 used.append(other.line.passage)
-    certain = (best.told - _ENOUGH) / (1 - _ENOUGH)
-    rival = any(o.line.passage is not best.line.passage and o.score > best.score - 0.05 for o in found[1:])
-    held = 0.72 + 0.22 * certain
-    if best.piece.fit >= _PLAINLY:
+    certain = (best.matched - _MIN_SHARE) / (1 - _MIN_SHARE)
+    runner_up = any(
+        o.line.passage is not best.line.passage and o.score > best.score - 0.05 for o in found[1:]
+    )
+    answerable = 0.72 + 0.22 * certain
+    if best.piece.fit >= _MIN_FIT:
         confidence = (0.55 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit)
     else:
         confidence = (0.35 if best.line.passage.heading else 0.47) + 0.25 * certain
-    confidence -= 0.12 * (rival and not question.many)
-    return Noted(answer, tuple(used), round(held, 3), round(min(held, confidence), 3))
+    confidence -= 0.12 * (runner_up and not question.many)
+    return Reading(answer, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3))
 
 
-def told_share(question: Question, passage: Passage) -> float:
-    """The share of a question that the plainest sentence of a passage tells, 0 to 1."""
+def matched_share(question: Question, passage: Passage) -> float:
+    """The share of a question that the best sentence of a passage matches, 0 to 1."""
     wanted = _wanted(question)
-    return max((_told(question, wanted, line) for line in _lines(passage)), default=0.0) if wanted else 0.0
+    return (
+        max((_matched_share(question, wanted, line) for line in _lines(passage)), default=0.0)
+        if wanted
+        else 0.0
+    )
 
 
 def _name_stems(question: Question) -> list[str]:
@@ -184,8 +184,8 @@ def _named(name: str, stems: frozenset[str]) -> bool:
 
 
 def _wanted(question: Question) -> dict[str, float]:
-    """The words of the question that an answer must tell, by stem: names most, words that only shape it little."""
-    shape = {stem_of(word) for word in _SHAPE}
+    """Weights of the question's words by stem: names count most, words that only frame it little."""
+    shape = {stem_of(word) for word in _FRAME_WORDS}
     found = dict.fromkeys(_name_stems(question), 1.2)
     parts = {part for name in question.names for part in get_analyser("english").terms(name)}
     taken = {stem_of(word) for relation in _relations(question) for word in relation.words}
@@ -204,7 +204,7 @@ def _wanted(question: Question) -> dict[str, float]:
 
 
 def _everyday_verbs(question: Question) -> list[str]:
-    """Verbs too common to search for, which still tell one sentence from another ("need", "want", "use")."""
+    """Verbs too common to search for, which still distinguish sentences ("need", "want", "use")."""
     taken = {word for relation in _relations(question) for word in relation.words}
     low = [word.low for word in Sentence(question.text, 0).words]
     return [stem_of(word) for word in low if word in _EVERYDAY and word not in taken]
@@ -212,37 +212,36 @@ def _everyday_verbs(question: Question) -> list[str]:
 
 def _relations(question: Question) -> list[Relation]:
     """The everyday relation that the question asks for, if any."""
-    return [relation for relation in RELATIONS if relation.asked.search(question.text)][:1]
+    return [relation for relation in RELATIONS if relation.asked_by.search(question.text)][:1]
 
 
 def _lines(passage: Passage) -> list[_Line]:
-    """The sentences of a note; a pronoun brings in what stood before it."""
+    """The sentences of a note; a pronoun adds the names before it."""
     found = []
     opening = Sentence(passage.text, 0).words[:1]
-    told_before = (
-        opening and opening[0].low in _THIRD
-    )  # "Their contact is …": it goes on from what stood before
-    before = _capitals(passage.before) if told_before else frozenset()
-    told: frozenset[str] = frozenset()
+    # "Their contact is …": the passage continues the one before it.
+    continues = opening and opening[0].low in _THIRD_PERSON
+    before = _capitals(passage.before) if continues else frozenset()
+    names: frozenset[str] = frozenset()
     heading = _parts(passage.heading)
     for number, whole in enumerate(passage.sentences):
-        sentence, earlier = whole, told
-        told |= _capitals_of(whole)
+        sentence, earlier = whole, names
+        names |= _capitals_of(whole)
         if sentence.asks:
             continue
-        if len(sentence.text) > _SENTENCE:
-            sentence = Sentence(sentence.text[:_SENTENCE], sentence.start)
-        pronoun = any(word.low in _THIRD for word in sentence.words)
+        if len(sentence.text) > _MAX_SENTENCE:
+            sentence = Sentence(sentence.text[:_MAX_SENTENCE], sentence.start)
+        pronoun = any(word.low in _THIRD_PERSON for word in sentence.words)
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
-        carried = before if pronoun else earlier if nameless else frozenset()
-        stems = _joined(sentence) | carried | Sentence(passage.author, 0).stems
+        antecedents = before if pronoun else earlier if nameless else frozenset()
+        stems = _joined(sentence) | antecedents | Sentence(passage.author, 0).stems
         found.append(_Line(passage, number, sentence, stems, passage.stems | heading))
         before |= _capitals(sentence.text) if not pronoun else sentence.stems
     return found
 
 
 def _parts(heading: str) -> frozenset[str]:
-    """Stems of a heading and of the parts of its names: "shlex.split" and "npm-prune" tell each of their words."""
+    """Stems of a heading and of the parts of its names: "shlex.split" and "npm-prune" match each of their words."""
     return Sentence(heading, 0).stems | Sentence(_JOINED.sub(" ", heading), 0).stems
 
 
@@ -262,7 +261,7 @@ def _capitals_of(sentence: Sentence) -> frozenset[str]:
 
 
 def _joined(sentence: Sentence) -> frozenset[str]:
-    """Stems of a sentence, with compounds apart and together ("roll back" and "rollback")."""
+    """Stems of a sentence, with compounds as one word and as two ("roll back" and "rollback")."""
     words = sentence.words
     pairs = {stem_of(a.low + b.low) for a, b in itertools.pairwise(words) if not a.closes}
     verbs = {
@@ -271,14 +270,18 @@ def _joined(sentence: Sentence) -> frozenset[str]:
     return sentence.stems | pairs | verbs
 
 
-def _told(question: Question, wanted: dict[str, float], line: _Line) -> float:
-    """The share of the question that a sentence tells, 0 to 1; 0 where it is about somebody else."""
+def _matched_share(question: Question, wanted: dict[str, float], line: _Line) -> float:
+    """The share of the question that a sentence matches, 0 to 1; 0 where it is about another subject."""
     names = set(_name_stems(question))
-    if _somebody_elses(question, line) or _another_one(question, line) or _another_section(question, line):
+    if (
+        _about_possession(question, line)
+        or _about_variant(question, line)
+        or _in_other_section(question, line)
+    ):
         return 0.0
-    told = total = 0.0
+    matched = total = 0.0
     topic, compounds = _topic(question), _compounds(question)
-    # "Package manager": where the head is told by a member of its class, the words before it need not be.
+    # "Package manager": where a member of its class matches the head, the words before it need no match.
     head = question.focus.split()[-1:]
     member = any(
         stem_of(one) not in line.stems and degree(stem_of(one), line.stems, "") >= 0.9 for one in head
@@ -296,25 +299,25 @@ def _told(question: Question, wanted: dict[str, float], line: _Line) -> float:
                 return 0.0
         elif not met and term in line.around:
             met = 0.3 if term in topic else 0.55
-        if term in topic and not met and not known_class(term) and _likes_a_name(question, line):
+        if term in topic and not met and not has_known_members(term) and _states_liking(question, line):
             met = 0.6
         if term in topic and not met:
             pattern = value_pattern(term)
             if pattern is None or not pattern.search(line.sentence.text):
-                weight *= 2.2  # the very thing asked for is not there
-        told += weight * met
+                weight *= 2.2  # the thing asked for is missing
+        matched += weight * met
         total += weight
     for relation in _relations(question):
         weight = 0.5 if any(term not in names for term in wanted) else 1.0
-        told += weight * bool(relation.told.search(line.sentence.text))
+        matched += weight * bool(relation.stated_by.search(line.sentence.text))
         total += weight
-    return told / total if total else 0.0
+    return matched / total if total else 0.0
 
 
-def _likes_a_name(question: Question, line: _Line) -> bool:
-    """Whether a sentence tells that somebody likes something with a name, when that is asked ("Ruth loves Chopin")."""
+def _states_liking(question: Question, line: _Line) -> bool:
+    """Whether a sentence answers a question about likes with a name ("Ruth loves Chopin")."""
     likes = [
-        one for one in _relations(question) if one.name == "like" and one.told.search(line.sentence.text)
+        one for one in _relations(question) if one.name == "like" and one.stated_by.search(line.sentence.text)
     ]
     named = (w for n, w in enumerate(line.sentence.words) if n and w.text[:1].isupper())
     return bool(likes) and any(word.stem not in _name_stems(question) for word in named)
@@ -332,7 +335,7 @@ def _compounds(question: Question) -> dict[str, set[str]]:
 
 def _topic(question: Question) -> frozenset[str]:
     """Stems of the head noun asked for: "cat" in "the name of Dana's cat", "database" in "which database do we"."""
-    shape = {stem_of(word) for word in _SHAPE}
+    shape = {stem_of(word) for word in _FRAME_WORDS}
     nouns = []
     if question.focus:
         nouns.append(question.focus.split()[-1])
@@ -356,8 +359,8 @@ _POSSESSED = re.compile(
 )
 
 
-def _somebody_elses(question: Question, line: _Line) -> bool:
-    """Whether the sentence speaks of what belongs to the one named ("Marco's sister lives …"), unasked."""
+def _about_possession(question: Question, line: _Line) -> bool:
+    """Whether the sentence is about a possession of the one named ("Marco's sister lives …"), unasked."""
     for stem in (*_name_stems(question), *question.terms):
         places = [w for w in line.sentence.words if w.stem == stem]
         owned = [m for m in _POSSESSED.finditer(line.sentence.text) if stem_of(m["owner"]) == stem]
@@ -365,15 +368,15 @@ def _somebody_elses(question: Question, line: _Line) -> bool:
             continue
         nearby = frozenset(stem_of(m[part]) for m in owned for part in ("noun", "next") if m[part])
         behind = " ".join(line.sentence.text[m.start("noun") : m.end()] for m in owned)
-        if any(relation.told.search(behind) for relation in _relations(question)):
+        if any(relation.stated_by.search(behind) for relation in _relations(question)):
             continue
         if not any(degree(term, nearby, "") for term in question.terms if term != stem):
             return True
     return False
 
 
-def _another_one(question: Question, line: _Line) -> bool:
-    """Whether a sentence speaks of another one of the kind asked about ("staging database" for "production")."""
+def _about_variant(question: Question, line: _Line) -> bool:
+    """Whether a sentence is about another variant of the thing asked about ("staging database" for "production")."""
     for kind, head in itertools.pairwise(Sentence(question.text, 0).words):
         if (
             kind.closes
@@ -392,19 +395,19 @@ def _another_one(question: Question, line: _Line) -> bool:
 
 
 def _quotable(
-    question: Question, wanted: dict[str, float], line: _Line, told: float, elsewhere: frozenset[str]
+    question: Question, wanted: dict[str, float], line: _Line, matched: float, elsewhere: frozenset[str]
 ) -> bool:
-    """Whether a sentence may be quoted whole: it tells most of the question itself, and something that is not in it."""
-    if told < _ENOUGH_WHOLE or not _tells_more(question, line) or not _defines(question, line):
+    """Whether a sentence may be quoted whole: it matches most of the question itself, and adds something."""
+    if matched < _MIN_SHARE_WHOLE or not _adds_content(question, line) or not _defines(question, line):
         return False
     stems, names = _joined(line.sentence), _name_stems(question)
     own = {term: degree(term, line.stems if term in names else stems, line.sentence.text) for term in wanted}
-    # What this sentence leaves out and another one tells is told there.
+    # A word that only another sentence matches speaks for that one.
     left = [
         term for term, weight in wanted.items() if weight >= 1 and not own[term] and term not in line.around
     ]
     return not elsewhere.intersection(left) and (
-        sum(weight * own[term] for term, weight in wanted.items()) >= _OWN * sum(wanted.values())
+        sum(weight * own[term] for term, weight in wanted.items()) >= _MIN_OWN_SHARE * sum(wanted.values())
     )
 
 
@@ -420,15 +423,15 @@ def _defines(question: Question, line: _Line) -> bool:
     )
 
 
-def _tells_more(question: Question, line: _Line) -> bool:
-    """Whether a sentence tells anything that the question does not say itself."""
+def _adds_content(question: Question, line: _Line) -> bool:
+    """Whether a sentence has a content word that the question has not."""
     asked = {*question.terms, *_name_stems(question)}
     words = [word for word in line.sentence.words if word.low not in FUNCTION_WORDS and word.low[0].isalnum()]
     return any(word.stem not in asked for word in words)
 
 
-def _another_section(question: Question, line: _Line) -> bool:
-    """Whether a sentence stands in the section of another name than the question's ("a.load" for "a.dump")."""
+def _in_other_section(question: Question, line: _Line) -> bool:
+    """Whether a sentence is in the section of another identifier than the question's ("a.load" for "a.dump")."""
     heading = _IDENTIFIER.findall(line.passage.heading)
     asked = [name.rpartition(".")[2].lower() for name in _IDENTIFIER.findall(question.text)]
     sections = [name.rpartition(".")[2].lower() for name in heading]
@@ -437,12 +440,12 @@ def _another_section(question: Question, line: _Line) -> bool:
 
 
 def _is_modifier(word: Word) -> bool:
-    """Whether a word may tell which one of a kind is meant: no function word, number or verb form of asking."""
+    """Whether a word may distinguish variants of a thing: not a function word, number or word of asking."""
     return word.low not in FUNCTION_WORDS and word.low not in _WHICH and not word.low[0].isdigit()
 
 
 def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
-    """The part of the sentence that answers, or None where it cannot (a time is asked for and it tells none)."""
+    """The part of the sentence that answers, or None where it cannot (a time is asked for and it has none)."""
     if question.kind == "yes_no":
         return _yes_or_no(question, line, wanted)
     if question.kind == "why":
@@ -450,16 +453,13 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
         return reason_after(
             question, line.sentence, [one.text for one in following], before_text(line.passage, line.number)
         )
-    found = piece(question, line.sentence, line.passage.at)
-    if found is not None and question.kind == "choice":
-        return replace(found, fit=found.fit)
-    return found
+    return piece(question, line.sentence, line.passage.at)
 
 
 def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
-    """ "Yes" or "No", with the sentence that says so; None unless it tells every word of the question."""
+    """ "Yes" or "No", with the sentence that says so; None unless it matches every word of the question."""
     text = line.sentence.text
-    shape = {stem_of(word) for word in _SHAPE}
+    shape = {stem_of(word) for word in _FRAME_WORDS}
     heavy = [term for term in wanted if term not in shape]
     if not all(degree(term, line.stems, text) for term in heavy):
         return None
@@ -468,9 +468,9 @@ def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Pie
     clauses = [one for one in re.split(r"[,;:]\s|\s(?:and|but)\s", text) if one.strip()]
     clause = max(clauses, key=lambda one: sum(degree(t, Sentence(one, 0).stems, one) for t in about))
     negative = bool(_NEGATED.search(clause)) or bool(_FORBIDDEN.search(clause))
-    lesser = _LESSER.search(text)
-    if lesser is not None:
-        late = Sentence(lesser[1], 0).stems
+    rejected = _REJECTED.search(text)
+    if rejected is not None:
+        late = Sentence(rejected[1], 0).stems
         negative = negative or any(term in late for term in about)
     asks_not = bool(_NEGATED.search(question.text)) or bool(_FORBIDDEN.search(question.text))
     word = "No" if negative != asks_not else "Yes"

@@ -33,7 +33,7 @@ __all__ = [
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text as a set: lists of words stay readable that way."""
+    """The words of a text as a set."""
     return frozenset(text.split())
 
 
@@ -160,7 +160,7 @@ BECAUSE = tuple(
 """Reasons, the plainest first."""
 
 SO = _compiled(
-    # That the text is one line is looked at once, at its start.
+    # The lookahead checks once, at the start, that the text is one line.
     r"^(?=.+$)(.{8,}?)[,;]?(?<!\s)\s++(?:so|therefore|hence|which is why|that is why)\s++(?!that\b)(.+)"
 )
 THATS_WHY = _compiled(r"\b(?:that is|that's|this is|which is) why\b|^(?:so|therefore|hence)\b")

@@ -1,4 +1,4 @@
-"""Which part of a sentence of a note answers: a time, place, person, figure, reason, object, or all of it."""
+"""Find the part of a sentence that answers: a time, place, person, figure, reason, object, or all of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rlm_mem.offline.everyday import NUMBER, degree, same_words, stem_of, value_pattern
+from rlm_mem.offline.passages import Sentence
 from rlm_mem.offline.phrases import (
     AGED,
     BECAUSE,
@@ -31,7 +32,6 @@ from rlm_mem.offline.phrases import (
     word_set,
 )  # fmt: skip
 from rlm_mem.offline.question import Question
-from rlm_mem.offline.said import Sentence
 from rlm_mem.offline.times import moments
 
 __all__ = ["Piece", "piece", "reason_after", "trimmed"]
@@ -59,14 +59,14 @@ _PLACES = 12  # phrases of place looked at in one sentence: bounds the work on o
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An answer, and how plainly it is one: 1 for a part that fits what is asked, 0 for a sentence as a whole."""
+    """An answer and its fit: 1 for a part of exactly the kind asked for, 0 for a whole sentence."""
 
     text: str
     fit: float
 
 
 def trimmed(text: str) -> str:
-    """A sentence as an answer: without marks of a list, its full stop, and what makes it too long."""
+    """A sentence as an answer: without list marks and full stop, cut to a bounded length."""
     plain = re.sub(r"^[\s*•>#-]+", "", text).strip()
     if len(plain.split()) > LONGEST:
         head = " ".join(plain.split()[:LONGEST])
@@ -162,8 +162,8 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
         else:
             spans.append((start, end))
     relative = [m for m in moments(text, said) if m.shape.startswith("relative")] if said else []
-    held = [m for m in relative if not any(s <= m.start and m.end <= e for s, e in spans)]
-    phrases = [(s, text[s:e]) for s, e in spans] + [(m.start, m.words) for m in held]
+    outside = [m for m in relative if not any(s <= m.start and m.end <= e for s, e in spans)]
+    phrases = [(s, text[s:e]) for s, e in spans] + [(m.start, m.words) for m in outside]
     phrases = [one for one in phrases if not _echo(question, one[1])]
     found = _nearest(question, sentence, phrases)
     if found is None:
@@ -188,9 +188,9 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
         if money and word in word_set("years year months days hours minutes weeks"):
             continue
         if measured and not _MEASURE.match(text, match.end()):
-            continue  # how large: a number without a unit measures nothing
+            continue  # "how large" needs a number with a unit
         if re.fullmatch(r"(?:19|20)\d\d", match.group()) and not counted:
-            continue  # a year counts nothing
+            continue  # a year is not a count
         found.append((not counted, match.start(), whole.strip()))
     if not found:
         return None
@@ -206,7 +206,7 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
     ):
         named = re.escape(question.names[0])
         is_it = re.search(rf"\b(?:is|was|are)\s+{named}\b|\b{named}\s+(?:is|was|are)\b|\b{named},", text)
-        return Piece(trimmed(text), 0.9 if is_it else 0.5)  # asked about somebody: all that is said
+        return Piece(trimmed(text), 0.9 if is_it else 0.5)  # "who is X": the whole sentence
     asked = {stem_of(name) for name in question.names}
     found = []
     for match in TITLED.finditer(text):
@@ -230,7 +230,7 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
     active = re.match(
         r"\W*who(?:se)?\s+(?!is\b|are\b|was\b|were\b|did\b|do\b|does\b)", question.text, re.IGNORECASE
     )
-    if active:  # who does something does not stand behind "in"
+    if active:  # the subject of an action does not follow "in"
         found = [one for one in found if not _BEHIND.search(_before(text, one[0]))]
     by = [one for one in found if _DONE_BY.search(_before(text, one[0]))]
     return _nearest(question, sentence, by if active and by else found)
@@ -286,7 +286,7 @@ def _place(question: Question, sentence: Sentence) -> Piece | None:
 
 
 def _option(question: Question, text: str) -> Piece | None:
-    """The option that stands first and is not the one put behind ("prefers X to Y")."""
+    """The first option, or the other one where the first is rejected ("prefers X to Y")."""
     low = text.lower()
     places = []
     for option in question.options:
@@ -307,7 +307,7 @@ def _option(question: Question, text: str) -> Piece | None:
 
 
 def _object(question: Question, sentence: Sentence) -> Piece | None:
-    """The noun asked for with its number ("gate B12"); any other part of a sentence is shown with all of it."""
+    """The noun asked for with its number ("gate B12"); None: the whole sentence is shown."""
     text = sentence.text
     for noun in question.focus.split()[-1:]:
         for one, after in itertools.pairwise(sentence.words):

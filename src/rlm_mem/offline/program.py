@@ -1,4 +1,4 @@
-"""The programs that the offline model writes: find passages, hand them to the reader, FINAL.
+"""The programs that the offline model writes: find passages, pass them to the reader, FINAL.
 
 They are shown with ``--explain`` and kept in trajectories, so they are written to be read: a dozen short lines of
 the same shape each time. The second one searches in other words.
@@ -15,7 +15,7 @@ from rlm_mem.text.analysis import get_analyser
 __all__ = ["READ_PROMPT", "describe", "fallback_program", "first_program", "other_words", "second_program"]
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
-"""What a program asks of the reader; its context holds ``question`` and ``passages``."""
+"""The prompt with which a program calls the reader; its context has ``question`` and ``passages``."""
 
 _KIND_WORDS = {
     "when": "a time",
@@ -82,24 +82,24 @@ def first_program(question: Question) -> str:
     )
     queries = "question"
     if question.names and nameless != question.text:
-        # What somebody else said of themselves shows that it is not the one named who did.
+        # A statement of another person about themselves shows that it does not hold for the one named.
         queries = f"[question, {nameless!r}]"
     aim = textwrap.fill(describe(question), 76, initial_indent="# ", subsequent_indent="# ")
     return _FIRST.format(aim=aim, question=question.text, prompt=READ_PROMPT, queries=queries)
 
 
 def second_program(queries: list[str]) -> str:
-    """The second look, in other words, with what the first one left behind; it ends the run either way."""
+    """The second look, in other words, with the variables of the first one; it ends the run either way."""
     shown = "[\n" + "".join(f"    {query!r},\n" for query in queries) + "]"
     return _SECOND.format(queries=shown if queries else "[]")
 
 
 def fallback_program(question: Question) -> str:
-    """When a program failed: the closest memories, no answer."""
+    """The program after a failure: the closest memories, no answer."""
     return _FALLBACK.format(question=question.text)
 
 
-_MOST = 4
+_MAX_QUERIES = 4
 
 
 def other_words(question: Question) -> list[str]:
@@ -118,4 +118,6 @@ def other_words(question: Question) -> list[str]:
             found.append(f"{people} {' '.join(members[:8])}".strip())
     if people and plain:
         found.append(" ".join(plain))
-    return list(dict.fromkeys(query for query in found if query.strip() and query != question.text))[:_MOST]
+    return list(dict.fromkeys(query for query in found if query.strip() and query != question.text))[
+        :_MAX_QUERIES
+    ]

@@ -1,4 +1,4 @@
-"""What a question asks for: its kind, the people it names, its content words, the thing wanted, one or many."""
+"""Analysis of a question: its kind, the people it names, its content words, the noun asked for, one or many."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _CALENDAR = word_set(
     wednesday thursday friday saturday sunday
     """
 )  # fmt: skip
-# Words that a question shares with nearly every memory: they say little about which one is meant.
+# Words that a question shares with nearly every memory.
 _WEAK = word_set(
     """
     do does did make get go have take like say said tell think thing things want kind type sort many much
@@ -99,7 +99,7 @@ _PLURAL_WHAT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question taken apart.
+    """An analysed question.
 
     Attributes:
         kind: ``when``, ``who``, ``where``, ``how_long``, ``how_many``, ``why``, ``how``, ``name``, ``kind``, ``do``,
@@ -125,7 +125,7 @@ class Question:
 
 
 def analyse_question(text: str) -> Question:
-    """Take ``text`` apart; any text gives a question, one that is none is of kind ``what``.
+    """Analyse ``text``; any text is accepted, one that is not a question is of kind ``what``.
 
     Only its first ``MAX_CHARACTERS`` are read: a prompt of a program may be of any length.
     """
@@ -164,7 +164,7 @@ def _kind(text: str) -> str:
     ]
     if not found:
         return "what"
-    # A word that asks counts where it stands first; among patterns of one place the more particular one wins.
+    # The first question word counts; among patterns at the same place the more specific one wins.
     ranked = {kind: order for _, order, kind in found}
     for special in ("how_long", "how_many"):
         if special in ranked:
@@ -175,10 +175,7 @@ def _kind(text: str) -> str:
         else 0
     )
     near = [(order, kind) for start, order, kind in found if start <= opening + 1 or kind in ("name", "kind")]
-    kinds = [kind for _, kind in sorted(near)]
-    if kinds[0] in ("what", "do") or "name" not in kinds:
-        return kinds[0]
-    return kinds[0]
+    return min(near)[1]
 
 
 def _names(text: str) -> tuple[str, ...]:

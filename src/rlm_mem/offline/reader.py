@@ -1,4 +1,4 @@
-"""Reading: from passages to an answer in their words, how likely the memory holds it, and how likely it is right."""
+"""Read an answer from passages, with the probabilities that they contain one and that this one is right."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlm_mem.offline.candidates import Candidate, candidates
-from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, settled, signals
+from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, signals, with_unspoken_names
 from rlm_mem.offline.language import is_foreign, quote
-from rlm_mem.offline.notes import is_notes, read_notes, told_share
+from rlm_mem.offline.notes import is_notes, matched_share, read_notes
+from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.question import Question
-from rlm_mem.offline.said import Passage
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 
-__all__ = ["READ_FULLY", "Examined", "Reading", "examine", "read"]
+__all__ = ["READ_FULLY", "Examined", "examine", "read"]
 
 READ_FULLY = 6
-"""How many of the best passages are read word by word; the others only tell who said what."""
+"""How many of the best passages are read word by word; of the others only authors and words count."""
 
-_TOLD, _TOLD_LEAST, _TOLD_MOST = 0.8, 0.4, 0.6
-"""An answer of just the kind asked for, in a passage of which a sentence tells this much of the question, is at least
-as likely right as the other two say: questions about long conversations teach the tables too low a chance for it."""
+_MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
+"""Where a sentence of the passage matches this share of the question, an answer of exactly the kind asked for has at
+least the other two probabilities of being right: the tables, fitted on long conversations, give it too low a one."""
 _COMPARED = 50
 _LISTED = 3
 _LIST_SHARE = 0.3
@@ -35,25 +35,8 @@ _ARTICLES = frozenset({"a", "an", "the", "and"})
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What the reader found.
-
-    Attributes:
-        answer: words of the passages, a date counted from them, "Yes" or "No"; None if there is nothing to read.
-        passages: the passages it rests on, most important first.
-        held: 0–1, how likely the passages hold an answer at all.
-        confidence: 0–1, how likely this answer is right.
-    """
-
-    answer: str | None
-    passages: tuple[Passage, ...]
-    held: float
-    confidence: float
-
-
-@dataclass(frozen=True, slots=True)
 class Examined:
-    """What `examine` saw: the answer, the passages it rests on, and the figures that tell how far to trust it."""
+    """What `examine` found: the answer, its passages, and the figures from which its probabilities are computed."""
 
     answer: str
     passages: tuple[Passage, ...]
@@ -61,7 +44,7 @@ class Examined:
 
     @property
     def exact(self) -> bool:
-        """Whether the answer is a date, a number, a name … of just the kind that is asked for."""
+        """Whether the answer is a date, a number, a name … of exactly the kind asked for."""
         return self.figures["exact"] == 1.0
 
 
@@ -69,27 +52,25 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic."""
     table = weights or load_weights()
     if is_foreign(question.text):
-        quoted = quote(question.text, passages)
-        return Reading(quoted.answer, quoted.passages, quoted.held, quoted.confidence)
+        return quote(question.text, passages)
     if is_notes(passages):
-        noted = read_notes(question, passages)
-        return Reading(noted.answer, noted.passages, noted.held, noted.confidence)
+        return read_notes(question, passages)
     seen = examine(question, passages, table)
     if seen is None:
         return Reading(None, (), 0.0, 0.0)
-    held = answerable_probability(seen.figures, table)
-    confidence = correct_probability(seen.figures, held, table)
-    if (seen.exact or question.kind == "yes_no") and held >= table.bar:
-        told = told_share(question, seen.passages[0])
-        plain = _TOLD_LEAST + (_TOLD_MOST - _TOLD_LEAST) * (told - _TOLD) / (1 - _TOLD)
-        confidence = max(confidence, min(held, round(plain, 4))) if told >= _TOLD else confidence
-    return Reading(seen.answer, seen.passages, held, confidence)
+    answerable = answerable_probability(seen.figures, table)
+    confidence = correct_probability(seen.figures, answerable, table)
+    if (seen.exact or question.kind == "yes_no") and answerable >= table.bar:
+        matched = matched_share(question, seen.passages[0])
+        plain = _MATCHED_LEAST + (_MATCHED_MOST - _MATCHED_LEAST) * (matched - _MATCHED) / (1 - _MATCHED)
+        confidence = max(confidence, min(answerable, round(plain, 4))) if matched >= _MATCHED else confidence
+    return Reading(seen.answer, seen.passages, answerable, confidence)
 
 
 def examine(question: Question, passages: Sequence[Passage], table: Weights) -> Examined | None:
     """Find the best answer; None where nothing could be one."""
     passages = [passage for passage in passages if passage.sentences]
-    question = settled(question, passages)
+    question = with_unspoken_names(question, passages)
     signs = passage_signs(question, passages)
     scored = score_candidates(question, passages, signs, table)
     if not scored:
@@ -133,7 +114,7 @@ def score_candidates(
 
 
 def shares_of(scores: Sequence[float]) -> list[float]:
-    """Softmax: each candidate's share of all chances."""
+    """Softmax: the probability of each candidate."""
     best = max(scores)
     raised = [math.exp(score - best) for score in scores]
     total = sum(raised)
@@ -143,8 +124,8 @@ def shares_of(scores: Sequence[float]) -> list[float]:
 def choose(question: Question, scored: Sequence[Scored], shares: Sequence[float]) -> tuple[int, float]:
     """Number of the best candidate, and how far the others agree with it (0–1).
 
-    For spans that is the one whose words overlap most with all likely ones: where several neighbouring spans share
-    the chances, their common core wins. For dates, numbers and names it is the likeliest one.
+    For spans that is the one whose words overlap most with all likely ones: of several neighbouring spans with
+    similar probabilities, the common core wins. For dates, numbers and names it is the likeliest one.
     """
     likely = sorted(range(len(scored)), key=lambda i: -shares[i])[:_COMPARED]
     bags = [_bag(scored[i][0].text) for i in likely]
@@ -169,7 +150,7 @@ def overlap(one: Counter[str], other: Counter[str]) -> float:
 def _listed(
     scored: Sequence[Scored], shares: Sequence[float], mass: dict[int, float], order: list[int], answer: str
 ) -> tuple[str, list[int]]:
-    """For a question after several things: the answers of up to three passages that share the chances."""
+    """For a question about several things: the answers of up to three passages of similar probability."""
     parts, used = [answer], [order[0]]
     for index in order[1:]:
         if len(parts) >= _LISTED or mass[index] < _LIST_SHARE * mass[order[0]]:
@@ -183,7 +164,7 @@ def _listed(
 
 
 def _shown(candidate: Candidate) -> str:
-    """A candidate as shown: its article put back, loose punctuation cut off."""
+    """The text of a candidate with its article and without loose punctuation."""
     text = candidate.text.strip(" \t\n,;:-–—*")
     if candidate.first > 0 and candidate.form in ("span", "clause"):
         before = candidate.sentence.words[candidate.first - 1]
@@ -201,7 +182,7 @@ def evidence_figures(
     chosen: int,
     agreement: float,
 ) -> dict[str, float]:
-    """What tells whether the passages hold the answer: who says it, how much they share, how clear it is."""
+    """Evidence that the passages contain the answer: who says it, how many words match, how clear the choice is."""
     weights = signs[0].weights
     total = sum(weights.values()) or 1.0
     named = [(s, p) for s, p in zip(signs, passages, strict=True) if s.speaker == 1]

@@ -1,4 +1,4 @@
-"""When something happened: the dates that a sentence mentions, counted from the day it was said."""
+"""The dates that a sentence mentions, resolved against the day it was said."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBER = {
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A date mention of a sentence: where it stands, the days meant, and how to say it."""
+    """A date mention in a sentence: its place, the days it means, and its text."""
 
     start: int
     end: int
@@ -59,14 +59,16 @@ def _month(day: date) -> str:
 
 def moments(text: str, said: datetime | None) -> list[Moment]:
     """The dates in ``text``, resolved against the day it was said; without that day only absolute ones."""
-    return [Moment(m.start, m.end, _say(m, said), m.first, m.last, _shape(m)) for m in find_dates(text, said)]
+    return [
+        Moment(m.start, m.end, _in_words(m, said), m.first, m.last, _shape(m)) for m in find_dates(text, said)
+    ]
 
 
 def _shape(mention: DateMention) -> str:
     return ("relative_" if mention.relative else "") + mention.precision
 
 
-def _say(mention: DateMention, said: datetime | None) -> str:
+def _in_words(mention: DateMention, said: datetime | None) -> str:
     """A mention in absolute words. Weeks keep their anchor ("the week before 9 June 2023"): no day is known."""
     low = mention.text.lower()
     if mention.precision == "day" and mention.first == mention.last:

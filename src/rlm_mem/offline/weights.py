@@ -1,7 +1,6 @@
 """The learned tables, and the probabilities made from them: that there is an answer, and that the one found is right.
 
-They were fitted on conversations by `benchmarks/offline_answers.py --fit` and hold nothing but numbers by name of
-signal.
+They were fitted on conversations by `benchmarks/offline_answers.py --fit` and contain only numbers by name of signal.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ __all__ = ["Weights", "correct_probability", "answerable_probability", "load_wei
 
 @dataclass(frozen=True)
 class Weights:
-    """``span``: for candidates; ``held``: that there is an answer; ``right``: that the one chosen is right.
+    """``span``: for candidates; ``answerable``: that there is an answer; ``correct``: that the chosen one is right.
 
-    Below ``bar`` as the chance that there is an answer the model abstains.
+    Where the probability of an answer is below ``bar``, the model abstains.
     """
 
     span: dict[str, float]
-    held: dict[str, float]
-    right: dict[str, float]
+    answerable: dict[str, float]
+    correct: dict[str, float]
     bar: float = 0.5
 
 
@@ -37,13 +36,13 @@ def load_weights() -> Weights:
 
 
 def answerable_probability(figures: Mapping[str, float], table: Weights) -> float:
-    """How likely the passages hold an answer, from the figures of `reader.evidence_figures`."""
-    return _logistic(figures, table.held)
+    """How likely the passages contain an answer, from the figures of `reader.evidence_figures`."""
+    return _logistic(figures, table.answerable)
 
 
-def correct_probability(figures: Mapping[str, float], held: float, table: Weights) -> float:
-    """How likely the answer is right; never above the chance that there is one."""
-    return min(held, _logistic({**figures, "held": held}, table.right))
+def correct_probability(figures: Mapping[str, float], answerable: float, table: Weights) -> float:
+    """How likely the answer is right; never above the probability that there is one."""
+    return min(answerable, _logistic({**figures, "held": answerable}, table.correct))
 
 
 def _logistic(figures: Mapping[str, float], weights: Mapping[str, float]) -> float:

@@ -1,4 +1,4 @@
-"""What the memory said, as the reader sees it: passages, their sentences and words."""
+"""Passages of the memory with their sentences and words, and the answer that is read from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["Passage", "Sentence", "Word", "split_sentences", "unwrapped"]
+__all__ = ["Passage", "Reading", "Sentence", "Word", "split_sentences", "unwrapped"]
 
 
 _WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
@@ -18,7 +18,7 @@ _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\w)[^.!?\n]*)*(?:[.!?]+[\"”')\]]*
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a sentence; ``opens`` and ``closes`` tell that a stop stands before or after it."""
+    """One word of a sentence; ``opens`` and ``closes``: a stop precedes or follows it."""
 
     text: str
     low: str
@@ -106,11 +106,28 @@ class Passage:
         return Sentence(self.before, 0).stems
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An answer read from passages.
+
+    Attributes:
+        answer: words of the passages, a date computed from them, "Yes" or "No"; None: no answer.
+        passages: the passages it rests on, most important first.
+        answerable: 0-1, how likely the passages contain an answer at all.
+        confidence: 0-1, how likely this answer is right.
+    """
+
+    answer: str | None
+    passages: tuple[Passage, ...]
+    answerable: float
+    confidence: float
+
+
 _WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?=[^\W_]|[`\"'(])(?!\d+[.)] )")
 
 
 def unwrapped(text: str) -> str:
-    """A text with the lines of its paragraphs joined: a long line that ends without a stop goes on in the next."""
+    """A text with the lines of its paragraphs joined: a long line that ends without a stop continues in the next."""
     return _WRAPPED.sub(" ", text)
 
 
