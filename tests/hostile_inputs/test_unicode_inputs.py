@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_mem.chunk.fields import normalise_unicode, normalised_hash
-from rlm_mem.persona.boxes import steady
+from rlm_mem.persona.boxes import fixed_width
 from rlm_mem.text.analysis import fold
 
 MARKS = "\u0316\u0301" * 50_000
 """Two marks of different classes in the order that sorting by insertion takes longest for."""
 
 
-@pytest.mark.parametrize("function", [fold, normalised_hash, steady])
+@pytest.mark.parametrize("function", [fold, normalised_hash, fixed_width])
 @pytest.mark.parametrize("text", ["x" + MARKS, "x" + MARKS[::-1], "\u0344" * 60_000, "\ufdfa" * 30_000])
 def test_a_run_of_marks_takes_linear_time(function: Callable[[str], str], text: str) -> None:
     quarter = text[: len(text) // 4]
