@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk, ChunkLinks, ChunkMetadata
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.models.base import Usage
     from rlm_mem.models.budget import Limits, ModelSpending
-    from rlm_mem.recall.costs import CostLine
+    from rlm_mem.recall.costing import CostLine
     from rlm_mem.recall.host_session import Execution, RecallSession
     from rlm_mem.recall.outcome import OutcomeWord
     from rlm_mem.recall.reason import ReasoningResult, ReasoningStep
@@ -136,38 +137,64 @@ __all__ = [
     "__version__",
 ]
 
-_HOMES = {
-    **dict.fromkeys(("Memory",), "memory"),
-    **dict.fromkeys(("Config", "SecretAction"), "config"),
-    **dict.fromkeys(("Chunk", "ChunkLinks", "ChunkMetadata"), "chunk"),
-    **dict.fromkeys(("Limits", "ModelSpending"), "models.budget"),
-    **dict.fromkeys(("Usage",), "models.base"),
-    **dict.fromkeys(("Hit",), "search.api"),
-    **dict.fromkeys(("Filters",), "store.core.lookup"),
-    **dict.fromkeys(("RememberResult",), "ingest.remember"),
-    **dict.fromkeys(("SecretsFound",), "text.secrets"),
-    **dict.fromkeys(("RecallResult", "Source", "Standing"), "recall.recall"),
-    **dict.fromkeys(("ReasoningResult", "ReasoningStep"), "recall.reason"),
-    **dict.fromkeys(("OutcomeWord",), "recall.outcome"),
-    **dict.fromkeys(("RecallSession", "Execution"), "recall.host_session"),
-    **dict.fromkeys(("REPLSession",), "recall.repl_session"),
-    **dict.fromkeys(("Trajectory", "TrajectoryInfo", "Outcome", "SubCall"), "recall.trajectory"),
-    **dict.fromkeys(("CostLine",), "recall.costs"),
-    **dict.fromkeys(
-        ("ConversationInfo", "LinkedChunk", "Summary", "Version", "SyncReport"), "store.core.answers"
-    ),
-    **dict.fromkeys(("Finding", "Repair"), "store.core.integrity"),
-    **dict.fromkeys(("Checkpoint", "Event", "Hud", "Stats"), "results"),
-}
-
-
-def __getattr__(name: str) -> object:
-    """Load a public name when it is first used: importing the package alone must cost nothing (PEP 562)."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loader(
+    __name__,
+    {
+        "memory": ("Memory",),
+        "config": ("Config", "SecretAction"),
+        "chunk": ("Chunk", "ChunkLinks", "ChunkMetadata"),
+        "models.budget": ("Limits", "ModelSpending"),
+        "models.base": ("Usage",),
+        "search.api": ("Hit",),
+        "store.core.lookup": ("Filters",),
+        "ingest.remember": ("RememberResult",),
+        "text.secrets": ("SecretsFound",),
+        "recall.recall": ("RecallResult", "Source", "Standing"),
+        "recall.reason": ("ReasoningResult", "ReasoningStep"),
+        "recall.outcome": ("OutcomeWord",),
+        "recall.host_session": ("RecallSession", "Execution"),
+        "recall.repl_session": ("REPLSession",),
+        "recall.trajectory": ("Trajectory", "TrajectoryInfo", "Outcome", "SubCall"),
+        "recall.costing": ("CostLine",),
+        "store.core.answers": ("ConversationInfo", "LinkedChunk", "Summary", "Version", "SyncReport"),
+        "store.core.integrity": ("Finding", "Repair"),
+        "results": ("Checkpoint", "Event", "Hud", "Stats"),
+        "errors": (
+            "BudgetError",
+            "ConflictError",
+            "CorruptStore",
+            "InputError",
+            "InvalidChunk",
+            "InvalidChunkId",
+            "InvalidConfig",
+            "InvalidLink",
+            "InvalidMemory",
+            "InvalidQuery",
+            "MaxIterationsError",
+            "ModelError",
+            "ModelOverloaded",
+            "ModelRefused",
+            "ModelTimeout",
+            "ModelUnavailable",
+            "NamespaceError",
+            "NotFoundError",
+            "ProgramError",
+            "RlmMemError",
+            "SandboxCrashed",
+            "SandboxError",
+            "SandboxViolation",
+            "SessionBusy",
+            "SessionCancelled",
+            "SessionComplete",
+            "StorageError",
+            "StoreClosed",
+            "StoreFull",
+            "StoreLocked",
+            "StoreReadOnly",
+            "TimeoutError",
+        ),
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rlm_mem.models.base import LLM
     from rlm_mem.models.budget import Limits
     from rlm_mem.persona import Persona
-    from rlm_mem.recall.costs import CostLine
+    from rlm_mem.recall.costing import CostLine
     from rlm_mem.recall.host_session import RecallSession
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
@@ -603,7 +603,7 @@ class Memory:
 
     def costs(self, *, since: str | None = None, until: str | None = None) -> list[CostLine]:
         """What recalls cost, by day, model and operation, the oldest day first."""
-        from rlm_mem.recall.costs import costs
+        from rlm_mem.recall.costing import costs
 
         return costs(self.store, since=since, until=until)
 

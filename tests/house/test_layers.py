@@ -25,7 +25,7 @@ LAYERS = (
     ("store",),
     ("text",),
     ("telemetry",),
-    ("chunk", "errors", "config", "dsn", "extensions", "results"),
+    ("chunk", "errors", "config", "dsn", "extensions", "results", "lazy"),
 )
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 TOP = len(LAYERS)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
+from types import ModuleType
+
+from tests.house.sources import MODULES, SOURCE, listed, text
 
 HEAVY = (
     "numpy",
@@ -48,3 +52,19 @@ def test_a_command_loads_no_other_commands() -> None:
 
 def test_the_help_of_a_subcommand_loads_nothing_heavy() -> None:
     assert loaded_by("from rlm_mem.cli import main\nassert main(['recall', '--help']) == 0").isdisjoint(HEAVY)
+
+
+def test_every_name_of_a_package_that_loads_late_is_there_and_no_module_takes_its_place() -> None:
+    places = [
+        path for path in MODULES if path.name == "__init__.py" and "__getattr__ = loader(" in text(path)
+    ]
+    assert len(places) > 5
+    wrong = []
+    for path in places:
+        package = import_module(".".join(path.parent.relative_to(SOURCE).parts))
+        for name in package.__all__:
+            if (path.parent / f"{name}.py").exists() or (path.parent / name).is_dir():
+                wrong.append(f"{package.__name__}.{name} is also the name of a module")
+            elif isinstance(getattr(package, name, None), ModuleType | None):
+                wrong.append(f"{package.__name__}.{name} is not there")
+    assert not wrong, listed(wrong)

@@ -72,13 +72,22 @@ def test_initialize_is_answered_before_any_memory_is_opened(tmp_path: Path) -> N
     assert not brain.exists()
 
 
-def test_the_server_loads_neither_numpy_nor_a_sandbox_before_the_first_call() -> None:
+def test_the_server_loads_only_what_describes_its_operations_before_the_first_call() -> None:
     code = "import sys, rlm_mem.serving.run; print(' '.join(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     loaded = set(ran.stdout.split())
     assert "mcp.server.lowlevel" in loaded
     assert loaded.isdisjoint(
-        {"numpy", "pydantic_monty", "toktok_rs", "snowballstemmer", "rlm_mem.store.core.chunk_store"}
+        {
+            "numpy",
+            "pydantic_monty",
+            "toktok_rs",
+            "snowballstemmer",
+            "rlm_mem.interchange.importing",
+            "rlm_mem.recall.run",
+            "rlm_mem.sandbox.session",
+            "rlm_mem.store.core.chunk_store",
+        }
     )
 
 

@@ -30,11 +30,11 @@ from rlm_mem.cli.terminal import (
     text,
 )
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.recall.costs import CostLine
+from rlm_mem.recall.costing import CostLine
 from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id, load_trajectory
 
 if TYPE_CHECKING:
-    from rlm_mem.recall.replay import Replay
+    from rlm_mem.recall.replaying import Replay
 
 
 TrajectoryId = Annotated[
@@ -180,7 +180,7 @@ def trajectories_replay(
 ) -> None:
     """Run the recorded programs again on the memory as it is now, with no model, and compare the answers."""
     with call.open() as memory:
-        from rlm_mem.recall.replay import replay  # with the sandbox, 150 ms of CPU that only this takes
+        from rlm_mem.recall.replaying import replay  # with the sandbox, 150 ms of CPU that only this takes
 
         result = replay(memory.store, _full(memory, trajectory_id), functions=memory.continuum.functions())
     if call.json:

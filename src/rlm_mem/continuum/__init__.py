@@ -9,16 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlm_mem.lazy import loader
+
 if TYPE_CHECKING:
     from rlm_mem.continuum.system import Continuum
 
 __all__ = ["Continuum"]
 
-
-def __getattr__(name: str) -> object:
-    # Loaded on first use: importing the package must stay cheap.
-    if name == "Continuum":
-        from rlm_mem.continuum.system import Continuum
-
-        return Continuum
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = loader(__name__, {"system": ("Continuum",)})

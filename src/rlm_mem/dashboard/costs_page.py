@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.dashboard.visits import Visit
-    from rlm_mem.recall.costs import CostLine
+    from rlm_mem.recall.costing import CostLine
 
 __all__ = ["costs_page"]
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup, escape
 
+from rlm_mem import recall
 from rlm_mem.chunk import parse_time
 from rlm_mem.dashboard.memories import figures
 from rlm_mem.dashboard.words import address, first_line, visible, without_marks
 from rlm_mem.errors import InputError, RlmMemError
-from rlm_mem.recall.run import check_query
-from rlm_mem.recall.trajectory import load_trajectory
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -75,7 +74,7 @@ def recalls_page(visit: Visit) -> Response:
 def recall_page(visit: Visit) -> Response:
     """One run."""
     memory = visit.memory
-    run = load_trajectory(memory.store, visit.part("run"))
+    run = recall.load_trajectory(memory.store, visit.part("run"))
     outcome = run.outcome
     state = _state(memory, outcome.word if outcome else None, run.started_at)
     wanted = [
@@ -114,7 +113,7 @@ def recall_page(visit: Visit) -> Response:
 
 def ask(visit: Visit) -> Response:
     """Start a recall or a reasoning in this process, and go to where it can be watched."""
-    question = check_query(visit.text("question", 0))
+    question = recall.check_query(visit.text("question", 0))
     operation: RunKind = "reason" if visit.text("operation", 20) == "reason" else "recall"
     if visit.state.read_only and visit.memory.store.backend.read_only:
         raise InputError(
@@ -135,7 +134,7 @@ def ask(visit: Visit) -> Response:
 
 def cancel(visit: Visit) -> Response:
     """Ask a run of this process to stop at its next turn."""
-    run = load_trajectory(visit.memory.store, visit.part("run"))
+    run = recall.load_trajectory(visit.memory.store, visit.part("run"))
     live = _live(visit, run)
     if live is None:
         raise InputError("this run is not one of this server, or has ended")

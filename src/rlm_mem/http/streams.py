@@ -15,10 +15,10 @@ from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, Response, StreamingResponse
 
+from rlm_mem import interchange
 from rlm_mem.http.encoding import encode
 from rlm_mem.http.limits import body_parts
 from rlm_mem.http.openapi import document
-from rlm_mem.interchange import export_store
 from rlm_mem.operations.asking import AskRequest, RecallRequest, RunEventOut, RunEvents, limits_of, run_out
 from rlm_mem.operations.changes import kept_alive
 from rlm_mem.operations.fitting import fitted
@@ -205,7 +205,7 @@ async def _export(exchange: Exchange) -> Response:
 
     try:
         await exchange.state.work(
-            lambda memory: export_store(
+            lambda memory: interchange.export_store(
                 memory.store,
                 Path(folder) / name,
                 format=query.format,

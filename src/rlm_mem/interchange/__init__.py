@@ -9,8 +9,9 @@ a package needs are exported here.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
     from rlm_mem.interchange.export import ExportReport, export_store, export_to_markdown
@@ -64,35 +65,42 @@ __all__ = [
     "text_lines",
 ]
 
-_MODULES = {
-    "Claim": "format",
-    "Dialogue": "records",
-    "ExportReport": "export",
-    "FileHead": "format",
-    "Format": "format",
-    "ImportReport": "report",
-    "ImportedChunk": "records",
-    "ChatMessage": "records",
-    "Note": "records",
-    "ImportProblem": "records",
-    "SourceFile": "reading",
-    "Unreadable": "places",
-    "clean": "reading",
-    "export_store": "export",
-    "export_to_markdown": "export",
-    "import_from_markdown": "importing",
-    "import_source": "importing",
-    "json_entries": "reading",
-    "json_lines": "reading",
-    "mapped_id": "records",
-    "moment": "reading",
-    "plain_tags": "reading",
-    "read_text": "reading",
-    "text_lines": "reading",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = loader(
+    __name__,
+    {
+        "format": (
+            "Claim",
+            "FileHead",
+            "Format",
+        ),
+        "records": (
+            "Dialogue",
+            "ImportedChunk",
+            "ChatMessage",
+            "Note",
+            "ImportProblem",
+            "mapped_id",
+        ),
+        "export": (
+            "ExportReport",
+            "export_store",
+            "export_to_markdown",
+        ),
+        "report": ("ImportReport",),
+        "reading": (
+            "SourceFile",
+            "clean",
+            "json_entries",
+            "json_lines",
+            "moment",
+            "plain_tags",
+            "read_text",
+            "text_lines",
+        ),
+        "places": ("Unreadable",),
+        "importing": (
+            "import_from_markdown",
+            "import_source",
+        ),
+    },
+)

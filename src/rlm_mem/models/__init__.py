@@ -9,18 +9,23 @@ What to ask and what to do with an answer belongs to ``sandbox`` and ``recall``.
 
 from __future__ import annotations
 
-from rlm_mem.models.base import (
-    LLM,
-    Completion,
-    Message,
-    Options,
-    Prompt,
-    Usage,
-    as_messages,
-    estimate_usage,
-    render_prompt,
-)
-from rlm_mem.models.opening import adapt, get_llm
+from typing import TYPE_CHECKING
+
+from rlm_mem.lazy import loader
+
+if TYPE_CHECKING:
+    from rlm_mem.models.base import (
+        LLM,
+        Completion,
+        Message,
+        Options,
+        Prompt,
+        Usage,
+        as_messages,
+        estimate_usage,
+        render_prompt,
+    )
+    from rlm_mem.models.opening import adapt, get_llm
 
 __all__ = [
     "LLM",
@@ -35,3 +40,24 @@ __all__ = [
     "get_llm",
     "render_prompt",
 ]
+
+__getattr__ = loader(
+    __name__,
+    {
+        "base": (
+            "LLM",
+            "Completion",
+            "Message",
+            "Options",
+            "Prompt",
+            "Usage",
+            "as_messages",
+            "estimate_usage",
+            "render_prompt",
+        ),
+        "opening": (
+            "adapt",
+            "get_llm",
+        ),
+    },
+)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, to_builtins
 
+from rlm_mem import recall
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.problems import Problem
@@ -36,7 +37,6 @@ from rlm_mem.operations.types import (
     Time,
     TypeFilter,
 )
-from rlm_mem.recall.run import limits_from
 from rlm_mem.search import Filters
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ def _hit(hit: Hit) -> HitOut:
 def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
     """The configured budgets with those that were given in their places; None: as configured."""
     given = {name: value for name, value in to_builtins(wanted).items() if value is not None}
-    return replace(limits_from(memory.config.recall), **given) if given else None
+    return replace(recall.limits_from(memory.config.recall), **given) if given else None
 
 
 def run_out(run: LiveRun) -> RunOut:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from rlm_mem.interchange import export_to_markdown, import_source
+from rlm_mem import interchange
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.types import Content, Request
@@ -87,7 +87,7 @@ def import_file(
     Raises:
         InputError: it is no sound archive, or the format is unknown.
     """
-    report = import_source(
+    report = interchange.import_source(
         memory.store,
         path,
         format=format,
@@ -182,7 +182,7 @@ class ImportArguments(Bounded, kw_only=True):
 
 def _markdown(context: Context, _: object) -> MarkdownOut:
     chunk_id = context.path["chunk_id"]
-    return MarkdownOut(f"{chunk_id}.md", export_to_markdown(chunk_id, store=context.memory.store))
+    return MarkdownOut(f"{chunk_id}.md", interchange.export_to_markdown(chunk_id, store=context.memory.store))
 
 
 def _import_text(context: Context, request: ImportArguments) -> Imported:

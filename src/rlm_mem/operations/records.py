@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
+from rlm_mem import recall
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Time, utc
 from rlm_mem.recall.outcome import OutcomeWord
-from rlm_mem.recall.trajectory import load_trajectory
 
 __all__ = ["OPERATIONS"]
 
@@ -183,7 +183,7 @@ def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
 
 
 def _trajectory(context: Context, _: object) -> TrajectoryOut:
-    found = load_trajectory(context.memory.store, context.path["trajectory_id"])
+    found = recall.load_trajectory(context.memory.store, context.path["trajectory_id"])
     plain = to_builtins(asdict(found), enc_hook=str)
     if found.outcome is not None:
         plain["outcome"]["word"] = found.outcome.word

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
 
+from rlm_mem import recall
 from rlm_mem.chunk import Chunk, format_time
 from rlm_mem.operations.fitting import MayBeCut
 from rlm_mem.recall.outcome import Method, OutcomeWord
-from rlm_mem.recall.recall import RecallResult
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -250,7 +250,7 @@ def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusi
     """The result of a run as it goes out."""
     used = result.usage
     tokens = TokenUsage(used.input_tokens, used.output_tokens, used.cached_tokens, used.reasoning_tokens)
-    if isinstance(result, RecallResult):
+    if isinstance(result, recall.RecallResult):
         return RecallAnswer(
             answer=result.content,
             chunk_ids=list(result.chunk_ids),

@@ -116,7 +116,7 @@ class RecordedRun(Protocol):
 
 
 class Spending(Protocol):
-    """The attributes of a line of costs that are used (``recall.costs.CostLine`` has them)."""
+    """The attributes of a line of costs that are used (``recall.costing.CostLine`` has them)."""
 
     @property
     def runs(self) -> int: ...

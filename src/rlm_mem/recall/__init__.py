@@ -7,22 +7,28 @@ run in ``sandbox``, who writes them lives in ``models``.
 
 from __future__ import annotations
 
-from rlm_mem.recall.costs import CostLine, costs
-from rlm_mem.recall.host_session import Execution, RecallSession, recall_session
-from rlm_mem.recall.outcome import OUTCOMES, OutcomeWord
-from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
-from rlm_mem.recall.recall import RecallOperation, RecallResult
-from rlm_mem.recall.repl_session import REPLSession
-from rlm_mem.recall.replay import Replay, ReplayStep, replay
-from rlm_mem.recall.trajectory import (
-    Outcome,
-    SubCall,
-    Trajectory,
-    TrajectoryInfo,
-    list_trajectories,
-    load_trajectory,
-    prune_trajectories,
-)
+from typing import TYPE_CHECKING
+
+from rlm_mem.lazy import loader
+
+if TYPE_CHECKING:
+    from rlm_mem.recall.costing import CostLine, costs
+    from rlm_mem.recall.host_session import Execution, RecallSession, recall_session
+    from rlm_mem.recall.outcome import OUTCOMES, OutcomeWord
+    from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
+    from rlm_mem.recall.recall import RecallOperation, RecallResult
+    from rlm_mem.recall.repl_session import REPLSession
+    from rlm_mem.recall.replaying import Replay, ReplayStep, replay
+    from rlm_mem.recall.run import check_query, limits_from
+    from rlm_mem.recall.trajectory import (
+        Outcome,
+        SubCall,
+        Trajectory,
+        TrajectoryInfo,
+        list_trajectories,
+        load_trajectory,
+        prune_trajectories,
+    )
 
 __all__ = [
     "RecallOperation",
@@ -48,4 +54,50 @@ __all__ = [
     "replay",
     "CostLine",
     "costs",
+    "check_query",
+    "limits_from",
 ]
+
+__getattr__ = loader(
+    __name__,
+    {
+        "costing": (
+            "CostLine",
+            "costs",
+        ),
+        "host_session": (
+            "Execution",
+            "RecallSession",
+            "recall_session",
+        ),
+        "outcome": (
+            "OUTCOMES",
+            "OutcomeWord",
+        ),
+        "reason": (
+            "ReasoningResult",
+            "ReasoningStep",
+            "ReasonOperation",
+        ),
+        "recall": (
+            "RecallOperation",
+            "RecallResult",
+        ),
+        "repl_session": ("REPLSession",),
+        "run": ("check_query", "limits_from"),
+        "replaying": (
+            "Replay",
+            "ReplayStep",
+            "replay",
+        ),
+        "trajectory": (
+            "Outcome",
+            "SubCall",
+            "Trajectory",
+            "TrajectoryInfo",
+            "list_trajectories",
+            "load_trajectory",
+            "prune_trajectories",
+        ),
+    },
+)

@@ -6,10 +6,15 @@ a receipt run in the sandbox only, as those of a model do.
 
 from __future__ import annotations
 
-from rlm_mem.receipts.format import Bundle, Receipt, check_new
-from rlm_mem.receipts.making import make_receipt
-from rlm_mem.receipts.signing import check_key
-from rlm_mem.receipts.verifying import PartCheck, Verification, verify
+from typing import TYPE_CHECKING
+
+from rlm_mem.lazy import loader
+
+if TYPE_CHECKING:
+    from rlm_mem.receipts.format import Bundle, Receipt, check_new
+    from rlm_mem.receipts.making import make_receipt
+    from rlm_mem.receipts.signing import check_key
+    from rlm_mem.receipts.verifying import PartCheck, Verification, verify
 
 __all__ = [
     "Bundle",
@@ -21,3 +26,21 @@ __all__ = [
     "make_receipt",
     "verify",
 ]
+
+__getattr__ = loader(
+    __name__,
+    {
+        "format": (
+            "Bundle",
+            "Receipt",
+            "check_new",
+        ),
+        "making": ("make_receipt",),
+        "signing": ("check_key",),
+        "verifying": (
+            "PartCheck",
+            "Verification",
+            "verify",
+        ),
+    },
+)

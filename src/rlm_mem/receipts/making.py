@@ -42,7 +42,7 @@ from rlm_mem.receipts.tape import CallRecorder, args_hash, pinned, result_hash
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.recall.replay import ReplayStep
+    from rlm_mem.recall.replaying import ReplayStep
     from rlm_mem.recall.turn import LoopStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 

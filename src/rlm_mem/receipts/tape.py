@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from rlm_mem.errors import BudgetError
-from rlm_mem.recall.replay import Replayer
+from rlm_mem.recall.replaying import Replayer
 from rlm_mem.receipts.canonical import digest, plain_json, steady
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS

@@ -28,7 +28,7 @@ from rlm_mem.receipts.signing import fingerprint, public_key, signed_by
 from rlm_mem.receipts.tape import DIVERGED, CallPlayer, CallRecorder, args_hash, pinned, result_hash
 
 if TYPE_CHECKING:
-    from rlm_mem.recall.replay import ReplayStep
+    from rlm_mem.recall.replaying import ReplayStep
     from rlm_mem.sandbox.steps import Final
     from rlm_mem.store.core.chunk_store import ChunkStore
 

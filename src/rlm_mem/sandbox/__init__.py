@@ -8,7 +8,24 @@ Monty; ``stopping`` ends what runs. Nothing here writes to a store or knows a mo
 
 from __future__ import annotations
 
-from rlm_mem.sandbox.session import SandboxSession
-from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
+from typing import TYPE_CHECKING
+
+from rlm_mem.lazy import loader
+
+if TYPE_CHECKING:
+    from rlm_mem.sandbox.session import SandboxSession
+    from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
 
 __all__ = ["Final", "HostCall", "SandboxSession", "StepOutput"]
+
+__getattr__ = loader(
+    __name__,
+    {
+        "session": ("SandboxSession",),
+        "steps": (
+            "Final",
+            "HostCall",
+            "StepOutput",
+        ),
+    },
+)
