@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import RELATED, Query
+from rlm_mem.store.core.arrays import distinct
 from rlm_mem.text import analysis
 from rlm_mem.text.dates import DateMention
 
@@ -168,7 +169,7 @@ class Scene:
         worth = np.minimum(self.idf[self.related], self.idf[heads]) * weights
         values = tf * (K1 + 1) / (tf + self.norm[:, None]) * worth
         total = np.zeros(self.size)
-        for head in np.unique(heads):
+        for head in distinct(heads):
             best = values[:, heads == head].max(axis=1)
             total += np.where(self.candidates.tf[:, head] > 0, 0.0, best)
         return total

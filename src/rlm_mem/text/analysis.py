@@ -17,7 +17,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from rlm_mem.chunk.fields import normalise_unicode
 from rlm_mem.errors import InvalidConfig
@@ -81,7 +82,7 @@ _MONTHS = (
 _NUMBER_WORDS = (
     "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|couple|few|several|hundred|thousand"
 )
-_TIME = re.compile(
+_TIME = (
     r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|nowadays|weekend|monday|tuesday|wednesday|"
     r"thursday|friday|saturday|sunday|(?:last|next|this|past|each|every|coming|previous|following)\s+(?:\w+\s+)?"
     r"(?:day|night|morning|afternoon|evening|week|weekend|month|year|summer|winter|spring|fall|autumn|monday|tuesday|"
@@ -90,17 +91,15 @@ _TIME = re.compile(
     r"(?:in|since|by|early|late|mid|of|on)\s+(?:march|may)|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d\d(?:-\d\d-\d\d)?|"
     r"the other (?:day|night|week)|just now|a while (?:back|ago)|"
     r"\d{1,2}(?::\d\d)?\s?(?:am|pm)|christmas|thanksgiving|"
-    r"halloween|new year'?s?|easter|birthday)\b",
-    re.IGNORECASE,
+    r"halloween|new year'?s?|easter|birthday)\b"
 )
-_DURATION = re.compile(
+_DURATION = (
     r"\b(?:(?:\d+|an?|one|" + _NUMBER_WORDS + r"|half an?|many|some|couple of|over a)(?:\s+\w+)?[\s-]+"
     r"(?:second|minute|hour|day|night|week|month|year|decade)s?|since\s+\w+|"
     r"for\s+(?:\w+\s+)?(?:years|months|weeks|days|"
-    r"hours|ages|a while|a long time)|all (?:day|week|month|year)|so far)\b",
-    re.IGNORECASE,
+    r"hours|ages|a while|a long time)|all (?:day|week|month|year)|so far)\b"
 )
-_PLACE = re.compile(
+_PLACE = (
     r"\b(?:in|at|to|from|near|around|across|through|visit(?:ed|ing)?|outside|inside|"
     r"of)\s+(?:the\s+|a\s+|an\s+|my\s+|our\s+)?"
     r"(?:[A-Z][\w'’]+|(?:\w+\s+)?(?:beach|park|city|town|country|home|school|office|"
@@ -108,71 +107,55 @@ _PLACE = re.compile(
     r"restaurant|gym|studio|store|shop|library|hospital|shelter|center|centre|island|"
     r"village|coast|state|woods|trail)\b)"
 )
-_QUOTED = re.compile(r"[\"“”«»„][^\"“”«»„]{2,}[\"“”«»]|(?<!\w)'[A-Z][^']{2,}'(?!\w)|`[^`]+`|\*[^*\s][^*]*\*")
-_CAPITAL = re.compile(r"(?<![.!?:\n])(?<![.!?:]\s)(?<=\s)[\"“'‘(]?(?!I\b|I['’])[A-Z][\w'’&-]+")
-_NUMERAL = re.compile(
-    r"\d|\b(?:one|once|twice|both|first|second|third|" + _NUMBER_WORDS + r")\b", re.IGNORECASE
-)
-_FIRST = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]ur|[Uu]s|I'm|I've|I'd)\b")
-_SECOND = re.compile(r"\b(?:you|your|yours|you're|you've|ya|u)\b", re.IGNORECASE)
-_REASON = re.compile(
+_QUOTED = r"[\"“”«»„][^\"“”«»„]{2,}[\"“”«»]|(?<!\w)'[A-Z][^']{2,}'(?!\w)|`[^`]+`|\*[^*\s][^*]*\*"
+_CAPITAL = r"(?<![.!?:\n])(?<![.!?:]\s)(?<=\s)[\"“'‘(]?(?!I\b|I['’])[A-Z][\w'’&-]+"
+_NUMERAL = r"\d|\b(?:one|once|twice|both|first|second|third|" + _NUMBER_WORDS + r")\b"
+_FIRST = r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]ur|[Uu]s|I'm|I've|I'd)\b"
+_SECOND = r"\b(?:you|your|yours|you're|you've|ya|u)\b"
+_REASON = (
     r"\b(?:because|'?cause|cuz|since|so that|in order to|that's why|reason|inspir\w+|motivat\w+|due to|thanks to|"
-    r"led to|made me|makes me|wanted to|to help|therefore|hence|reminds?|as a result|why)\b",
-    re.IGNORECASE,
+    r"led to|made me|makes me|wanted to|to help|therefore|hence|reminds?|as a result|why)\b"
 )
-_FEELING = re.compile(
+_FEELING = (
     r"\b(?:feel\w*|felt|happy|happier|sad|glad|proud|grateful|thankful|excited|"
     r"exciting|nervous|anxious|scared|afraid|"
     r"angry|upset|amazing|awesome|great|incredible|inspired|inspiring|relieved|worried|stress\w*|overwhelm\w+|joy|"
     r"peace\w*|calm\w*|lov(?:e|ed|ing)|hurt|lonely|tired|exhausted|free|awe|blast|"
-    r"disappoint\w+|frustrat\w+|reward\w+)\b",
-    re.IGNORECASE,
+    r"disappoint\w+|frustrat\w+|reward\w+)\b"
 )
-_PERSON = re.compile(
+_PERSON = (
     r"\b(?:mom|mum|mother|dad|father|parents?|brother|sister|siblings?|son|daughter|"
     r"kids?|children|husband|wife|partner|"
     r"boyfriend|girlfriend|fianc[eé]e?|friends?|buddy|buddies|cousin|aunt|uncle|"
     r"grandma|grandpa|grandmother|grandfather|"
     r"granny|niece|nephew|boss|colleagues?|coworkers?|teammates?|team|coach|teacher|"
     r"mentor|neighbou?rs?|roommate|doctor|"
-    r"manager|client|customer|maintainer|author|owner)\b",
-    re.IGNORECASE,
+    r"manager|client|customer|maintainer|author|owner)\b"
 )
-_PLAN = re.compile(
+_PLAN = (
     r"\b(?:going to|gonna|plan\w*|thinking (?:about|of)|will|'ll|can't wait|"
     r"look(?:ing)? forward|hop(?:e|ing) to|want to|"
-    r"next|upcoming|soon|tomorrow|schedul\w+|goals?|dream\w*|aim\w*|consider\w*|intend\w*|decided)\b",
-    re.IGNORECASE,
+    r"next|upcoming|soon|tomorrow|schedul\w+|goals?|dream\w*|aim\w*|consider\w*|intend\w*|decided)\b"
 )
-_PREFERENCE = re.compile(
+_PREFERENCE = (
     r"\b(?:lov(?:e|es|ed|ing)|like[sd]?|enjoy\w*|favou?rites?|fave|prefer\w*|fan of|"
     r"into|passion\w*|obsess\w*|hat(?:e|es|ed)|"
-    r"adore\w*|best|interest\w*|hobb\w+|always)\b",
-    re.IGNORECASE,
+    r"adore\w*|best|interest\w*|hobb\w+|always)\b"
 )
-_ATTACHMENT = re.compile(
+_ATTACHMENT = (
     r"\b(?:photos?|pictures?|pics?|images?|snap(?:shot)?|screenshot|attached|"
     r"attachment|here's|check (?:this|it) out|look at|"
-    r"take a look|shared?)\b",
-    re.IGNORECASE,
+    r"take a look|shared?)\b"
 )
-_OPINION = re.compile(
+_OPINION = (
     r"\b(?:think|thought|believe|should|recommend\w*|suggest\w*|advice|advise|opinion|guess|agree|important|matters?|"
-    r"better|try|tip|tips|mean[st]?|represent\w*|symboli\w+|remind\w*)\b",
-    re.IGNORECASE,
+    r"better|try|tip|tips|mean[st]?|represent\w*|symboli\w+|remind\w*)\b"
 )
-_NEGATION = re.compile(
-    r"\b(?:not|never|no|none|nothing|n't|without|cannot|can't|don't|didn't|won't|isn't|wasn't)\b",
-    re.IGNORECASE,
-)
+_NEGATION = r"\b(?:not|never|no|none|nothing|n't|without|cannot|can't|don't|didn't|won't|isn't|wasn't)\b"
 
-_CUES: tuple[tuple[re.Pattern[str], int], ...] = (
+_CASELESS_CUES = (
     (_DURATION, DURATION),
-    (_PLACE, PLACE_CUE),
-    (_QUOTED, QUOTES),
-    (_CAPITAL, CAPITALS),
     (_NUMERAL, NUMBER),
-    (_FIRST, FIRST_PERSON),
     (_SECOND, SECOND_PERSON),
     (_REASON, REASON),
     (_FEELING, FEELING),
@@ -183,20 +166,36 @@ _CUES: tuple[tuple[re.Pattern[str], int], ...] = (
     (_OPINION, OPINION),
     (_NEGATION, NEGATION),
 )
+_CASED_CUES = (
+    (_PLACE, PLACE_CUE),
+    (_QUOTED, QUOTES),
+    (_CAPITAL, CAPITALS),
+    (_FIRST, FIRST_PERSON),
+)
 _KINDS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
 
 
-def _in_ascii(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    """The pattern that finds in lowered ASCII text what `pattern` finds in it: comparing case costs several times more.
+class _Cues(NamedTuple):
+    """The patterns of `segment_flags`: times, cues of any case with their bits, and cues that tell capitals apart."""
 
-    A pattern that tells capitals apart stays as it is, and is searched in the text as given.
+    time: re.Pattern[str]
+    caseless: tuple[tuple[re.Pattern[str], int], ...]
+    cased: tuple[tuple[re.Pattern[str], int], ...]
+
+
+@cache
+def _cues(ascii_only: bool) -> _Cues:
+    """The patterns, compiled when first used: a search without changes to index needs none of them.
+
+    Those for ASCII search in lowered text, because comparing case costs several times more.
     """
-    return re.compile(pattern.pattern, re.ASCII) if pattern.flags & re.IGNORECASE else pattern
+    flags = re.ASCII if ascii_only else re.IGNORECASE
+    return _Cues(
+        re.compile(_TIME, flags),
+        tuple((re.compile(pattern, flags), bit) for pattern, bit in _CASELESS_CUES),
+        tuple((re.compile(pattern), bit) for pattern, bit in _CASED_CUES),
+    )
 
-
-_CASELESS = tuple((_in_ascii(pattern), bit) for pattern, bit in _CUES if pattern.flags & re.IGNORECASE)
-_CASED = tuple((pattern, bit) for pattern, bit in _CUES if not pattern.flags & re.IGNORECASE)
-_ASCII_TIME = _in_ascii(_TIME)
 
 #: Words and stems kept per language: names and hashes are unbounded; the everyday words come back at once.
 _MOST_KNOWN = 100_000
@@ -236,19 +235,16 @@ def segment_flags(text: str) -> int:
         flags |= IS_QUESTION
     if "?" in window or "？" in window or "؟" in window:
         flags |= HAS_QUESTION
-    if window.isascii():
-        lowered = window.lower()
-        times = len(_ASCII_TIME.findall(lowered))
-        for pattern, bit in _CASELESS:
-            if pattern.search(lowered):
-                flags |= bit
-        cues = _CASED
-    else:
-        times = len(_TIME.findall(window))
-        cues = _CUES
-    for pattern, bit in cues:
+    ascii_only = window.isascii()
+    time, caseless, cased = _cues(ascii_only)
+    uncased = window.lower() if ascii_only else window
+    for pattern, bit in caseless:
+        if pattern.search(uncased):
+            flags |= bit
+    for pattern, bit in cased:
         if pattern.search(window):
             flags |= bit
+    times = len(time.findall(uncased))
     return flags | min(3, times) << _TIME_SHIFT
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 __all__ = ["KEY", "KEY_RULES", "PII", "PII_RULES", "PRIVATE_KEY_EDGE", "SecretRule"]
 
@@ -18,13 +19,22 @@ PII = "pii"
 
 @dataclass(frozen=True)
 class SecretRule:
-    """One recognisable format; ``title`` is what a person is told."""
+    """One recognisable format; ``title`` is what a person is told.
+
+    The pattern is compiled when an anchor is first found: most processes meet no secret.
+    """
 
     name: str
     title: str
     anchors: tuple[str, ...]
-    pattern: re.Pattern[str]
+    expression: str
+    flags: int = 0
     kind: str = KEY
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The expression, compiled."""
+        return re.compile(self.expression, self.flags)
 
 
 _BEFORE = r"(?<![A-Za-z0-9])"
@@ -33,7 +43,7 @@ _DIGIT = r"(?=[A-Za-z_-]{0,100}+[0-9])"  # words joined by hyphens are no key; b
 
 
 def _rule(name: str, title: str, anchors: str, pattern: str, flags: int = 0) -> SecretRule:
-    return SecretRule(name, title, tuple(anchors.split()), re.compile(pattern, flags))
+    return SecretRule(name, title, tuple(anchors.split()), pattern, flags)
 
 
 def _token(name: str, title: str, anchors: str, body: str) -> SecretRule:
@@ -244,14 +254,14 @@ KEY_RULES: tuple[SecretRule, ...] = (
         "assigned-secret",
         "what is assigned to a password, key or token",
         _NAMED,
-        re.compile(
+        (
             r"(?:api_?key|access_?key(?:_?id)?|secret_?key|private_?key|auth_?key|auth_?token|access_?token|refresh_?token"
             r"|client_?secret|secret|token|password|passwd|passwort|pwd|credentials?)"
             r"[\"']?[ \t]{0,8}(?:=|:=|:|=>)[ \t]{0,8}[\"']?"
             r"(?=[^\s\"',;`\[\]]{0,100}[0-9])(?=[^\s\"',;`\[\]]{0,100}[A-Za-z])"
-            r"(?P<secret>[A-Za-z0-9+/_.~!@#$%^&*=-]{10,200})",
-            re.IGNORECASE,
+            r"(?P<secret>[A-Za-z0-9+/_.~!@#$%^&*=-]{10,200})"
         ),
+        re.IGNORECASE,
     ),
 )
 """Keys, tokens and passwords."""
@@ -264,17 +274,17 @@ PII_RULES: tuple[SecretRule, ...] = (
         "e-mail-address",
         "an e-mail address",
         ("@",),
-        re.compile(
+        (
             r"(?<![A-Za-z0-9._%+/@-])(?!git@)[A-Za-z0-9_%+-][A-Za-z0-9._%+-]{0,63}@"
             r"(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])"
         ),
-        PII,
+        kind=PII,
     ),
     SecretRule(
         "telephone-number",
         "a telephone number",
         tuple("0123456789"),
-        re.compile(
+        (
             # Beginning with a set of characters, so that the search skips to them at the speed of C.
             r"[+(1-9](?<![\w+.-].)(?:"
             # +44 20 7946 0958 and the like: a country code, then 7 to 12 digits in groups.
@@ -285,7 +295,7 @@ PII_RULES: tuple[SecretRule, ...] = (
             r"|(?<=[2-9])\d{2}[.-][2-9]\d{2}[ .-]\d{4}"
             r")(?![\w-])"
         ),
-        PII,
+        kind=PII,
     ),
 )
 """What tells who somebody is and how to reach them."""

@@ -30,7 +30,7 @@ REDACTED = "[redacted]"
 _DEEPEST = 40  # levels; the store refuses what is nested deeper than 32
 _PRIVATE_KEY = "private-key"
 _TITLES = {rule.name: rule.title for rule in (*KEY_RULES, *PII_RULES)} | {_PRIVATE_KEY: "a private key"}
-_CASELESS = frozenset(rule.name for rule in (*KEY_RULES, *PII_RULES) if rule.pattern.flags & re.IGNORECASE)
+_CASELESS = frozenset(rule.name for rule in (*KEY_RULES, *PII_RULES) if rule.flags & re.IGNORECASE)
 _logger = logging.getLogger("rlm_mem.secrets")
 
 
