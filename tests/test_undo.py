@@ -212,6 +212,8 @@ def test_a_redo_record_that_leads_out_of_the_brain_is_ignored(tmp_path: Path) ->
             [[".tmp/x.1.tmp", "../../mine.txt"]],
             [["../../mine.txt", ".tmp/y.gone"]],
             {"namings": [], "appendings": [[str(outside), 4, "IQ=="]]},
+            {"id": "1", "redo": {"namings": [["../../mine.txt", ".tmp/y.gone"]]}},
+            {"id": "1", "redo": {"change_record": "../../mine.txt"}},
         )
     ):
         (unfinished / f"{number}.redo").write_bytes(msgspec.json.encode(record))
@@ -219,6 +221,23 @@ def test_a_redo_record_that_leads_out_of_the_brain_is_ignored(tmp_path: Path) ->
             memory.remember(f"further {number}")
         assert outside.read_text() == "mine"
         assert not (unfinished / f"{number}.redo").exists()
+
+
+def test_a_change_of_one_tiered_memory_waits_for_the_disk_six_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory, mirror and redo record, and the folder of each; the redo record becomes the change record."""
+    synced: list[int] = []
+    with Memory.open(tmp_path / "brain") as memory:
+        for number in range(3):
+            synced.clear()
+            with monkeypatch.context() as patched:
+                patched.setattr(os, "fsync", synced.append)
+                memory.continuum.traces.record(f"Fetch page {number}", STEPS, success=True)
+        assert len(synced) == 6
+        assert memory.check() == []
+        assert len(memory.store.files.names("archive/undo")) == 3
+        assert memory.undo() is not None
 
 
 def test_a_line_is_added_once_however_often_it_is_carried_out(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE, format_time
 from rlm_mem.errors import InputError
-from rlm_mem.store.core.changes import UNDO, ChangeNotes, ChangeRecord, Edit, WriteTransaction
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeNotes, ChangeRecord, Edit, WriteTransaction
 from rlm_mem.store.core.files import Signature
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "LEDGER",
     "OF_BRAIN",
     "OF_STORE",
+    "RECORDS",
     "BrainFiles",
     "checked_name",
     "name_at",
@@ -54,11 +55,12 @@ APART = ("trajectories/", "index/")
 _KNOWN = frozenset((*_OF_NAMESPACE, *OF_BRAIN, *OF_STORE, "archive"))
 
 
-_KEPT = 100
-"""Records in ``UNDO``; older ones are dropped."""
+_KEPT, _SPARE = 100, 20
+"""Records in ``UNDO``: so many, and a few more, so that not every change has to remove one."""
 _NOT_UNDONE = frozenset((*OF_STORE, "workspace"))
 """Recordings, logs, what is derived, and the volatile working state."""
-_RECORDS = ("archive/transitions/", "archive/undo/", "archive/pending/")
+RECORDS = (f"{TRANSITIONS}/", f"{UNDO}/")
+"""Change records, which are not recorded themselves."""
 
 
 class BrainFiles(Protocol):
@@ -168,7 +170,7 @@ def note_former(transaction: WriteTransaction, files: BrainFiles, name: str) -> 
     key = (files.namespace, name)
     if former is None or key in former:
         return
-    if name.partition("/")[0] not in _NOT_UNDONE and not name.startswith(_RECORDS):
+    if name.partition("/")[0] not in _NOT_UNDONE and not name.startswith((*RECORDS, "archive/pending/")):
         former[key] = files.read(name)
 
 
@@ -208,7 +210,7 @@ def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecor
     files.write(record.file, msgspec.json.format(msgspec.json.encode(record), indent=1))
     if not record.keep:
         kept = sorted(files.names(UNDO))
-        for name in kept[: max(0, len(kept) - _KEPT)]:
+        for name in kept[:-_KEPT] if len(kept) > _KEPT + _SPARE else ():
             files.remove(name)
     names = sorted({edit.file for edit in record.edits})
     line = {

@@ -17,6 +17,7 @@ from rlm_mem.store.core.brain_files import (
     JOURNAL,
     LEDGER,
     OF_STORE,
+    RECORDS,
     checked_name,
     namespace_in,
     note_former,
@@ -266,7 +267,10 @@ class LocalBrainFiles:
         target = self._writable(name)
         transaction = self._joined(name)
         if transaction is not None:
-            transaction.write_file(target, data)
+            if name.startswith(RECORDS):
+                transaction.write_change_record(target, data)
+            else:
+                transaction.write_file(target, data)
             return
         durable = durable and self._durable
         if self._of_machine(name):

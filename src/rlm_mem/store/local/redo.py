@@ -53,16 +53,35 @@ class Appending(msgspec.Struct, array_like=True):
     data: bytes
 
 
-class RedoRecord(msgspec.Struct):
-    """Every file operation of one write, in order. Records of earlier versions are the list of namings alone."""
+class RedoRecord(msgspec.Struct, omit_defaults=True):
+    """Every file operation of one write, in order. Records of earlier versions are the list of namings alone.
+
+    Attributes:
+        change_record: where the record goes when the write is done: a change record is its own redo record.
+        redo: of such a file, the record proper, beside the keys of the change.
+    """
 
     namings: list[Naming] = []
     appendings: list[Appending] = []
+    change_record: str | None = None
+    redo: RedoRecord | None = None
+
+    def repeatable(self, layout: Layout) -> bool:
+        """Whether it does nothing where it was carried out before, whatever was written since.
+
+        Temporary files are gone once they have their names, nobody makes one of the same name, and what was added is
+        not added twice. But where a file was moved away, another one may stand since.
+        """
+        return all(layout.absolute(one.source).parent == layout.unfinished for one in self.namings)
 
 
-def write(layout: Layout, record: RedoRecord, *, durable: bool) -> Path:
-    """Record what is about to be done."""
-    data = msgspec.json.encode(record if record.appendings else record.namings)
+def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, durable: bool) -> Path:
+    """Record what is about to be done; ``change``: in the change record of the write, a JSON object."""
+    if change is None:
+        data = msgspec.json.encode(record if record.appendings else record.namings)
+    else:
+        whole = {**msgspec.json.decode(change), "redo": record}
+        data = msgspec.json.format(msgspec.json.encode(whole), indent=1)
     temp = files.write_temp(layout.unfinished, "write", data)
     try:
         if durable:
@@ -77,11 +96,18 @@ def write(layout: Layout, record: RedoRecord, *, durable: bool) -> Path:
     return path
 
 
-def forget(record: Path, *, durable: bool) -> None:
-    """Remove the record of a finished write; a power cut must not bring it back."""
-    files.remove(record)
-    if durable:
-        files.sync_folder(record.parent)
+def forget(layout: Layout, path: Path, record: RedoRecord, *, durable: bool) -> None:
+    """Remove the record of a finished write, or give it its place as a change record."""
+    folders = [path.parent]
+    if record.change_record is None:
+        files.remove(path)
+    else:
+        target = layout.absolute(record.change_record)
+        files.publish(path, target)
+        folders.insert(0, target.parent)
+    if durable and not record.repeatable(layout):  # else a power cut may bring it back
+        for folder in folders:
+            files.sync_folder(folder)
 
 
 def abandon(record: Path) -> Path:
@@ -140,7 +166,7 @@ def finish(layout: Layout) -> list[str]:
             for folder in touched:
                 if layout.absolute(folder).is_dir():
                     files.sync_folder(layout.absolute(folder))
-            forget(path, durable=True)
+            forget(layout, path, record, durable=True)
         except OSError as error:
             files.translate(error, "the rest of an interrupted write")
         _logger.info("finished an interrupted write of %d files", len(record.namings))
@@ -154,7 +180,7 @@ def _read(layout: Layout, path: Path) -> RedoRecord | None:
         # Torn only without syncing, by a power cut; then no file was touched, or each is adopted by itself.
         _logger.warning("a record of an interrupted write cannot be read: %s", error)
         return None
-    record = found if isinstance(found, RedoRecord) else RedoRecord(found)
+    record = found.redo or found if isinstance(found, RedoRecord) else RedoRecord(found)
     outside = [name for name in _names(record) if not _is_inside(layout, name)]
     if outside:
         _logger.warning(
@@ -168,7 +194,8 @@ def _names(record: RedoRecord) -> list[str]:
     names = [
         name for one in record.namings for name in (one.source, one.target, one.kept) if name is not None
     ]
-    return names + [one.target for one in record.appendings]
+    names += [one.target for one in record.appendings]
+    return names if record.change_record is None else [*names, record.change_record]
 
 
 def _is_inside(layout: Layout, name: str) -> bool:

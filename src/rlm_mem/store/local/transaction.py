@@ -15,6 +15,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ class Transaction:
         self._gone: list[Path] = []
         self._emptied: list[Path] = []
         self._undo: list[Callable[[], None]] = []
+        self._change_record: Path | None = None
         self._record: Path | None = None
         self._folders: dict[Path, int] = {}
         self.recorded_folders: dict[str, int] = {}
@@ -187,6 +189,12 @@ class Transaction:
         self._forget_file(path)
         self._files[path] = temp
 
+    def write_change_record(self, path: Path, data: bytes) -> None:
+        """Write the change record, a JSON object, which becomes the redo record of this transaction."""
+        self.write_file(path, data)
+        if not path.exists():
+            self._change_record = path
+
     def remove_file(self, path: Path) -> None:
         """Remove a file."""
         self._forget_file(path)
@@ -204,6 +212,8 @@ class Transaction:
         temp = self._files.pop(path, None)
         if temp is not None:
             files.remove(temp)
+        if path == self._change_record:
+            self._change_record = None
         self._appended.pop(path, None)
 
     # --- ending ----------------------------------------------------------------------------------------
@@ -211,7 +221,11 @@ class Transaction:
     def commit(self) -> None:
         """Make everything visible and durable; on any failure everything is as before."""
         publishes = list(self._pending.values())
-        publishes += [_Publish(temp, path, None) for path, temp in self._files.items() if temp is not None]
+        publishes += [
+            _Publish(temp, path, None)
+            for path, temp in self._files.items()
+            if temp is not None and path != self._change_record
+        ]
         for path, temp in self._files.items():
             if temp is None and path.exists():
                 self._drop_file(path)
@@ -219,25 +233,21 @@ class Transaction:
             if self._durable and publishes:
                 files.sync_files([item.temp for item in publishes])
             self._remember_folders(publishes)
-            appendings = self._appendings() if self._appended else []
-            # One file alone is whole, or not there, by itself; a line that is added is not.
-            if len(publishes) + len(self._moves) > 1 or appendings:
-                self._moves = [(source, redo.erased(target)) for source, target in self._moves]
-                self._gone = [redo.erased(path) for path in self._gone]
-                record = redo.RedoRecord(self._namings(publishes), appendings)
-                self._record = redo.write(self._layout, record, durable=self._durable)
+            record = self._redo_record(publishes)
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
             for source, target in self._moves:
                 self._move(source, target)
             for item in publishes:
                 self._publish(item)
-            for one in appendings:
+            for one in record.appendings:
                 self._append(one)
             if self._durable:
                 for folder in self._folders:
                     files.sync_folder(folder)
             if self._record is not None:
-                redo.forget(self._record, durable=self._durable)
+                if self._change_record is not None:
+                    self._undo.append(partial(files.remove, self._change_record))
+                redo.forget(self._layout, self._record, record, durable=self._durable)
                 self._record = None
             self._record_folders()
             self._check_index()
@@ -297,6 +307,23 @@ class Transaction:
                 f"{self._layout.database} was replaced or cut short by another program: nothing was changed",
                 hint="repeat the change",
             )
+
+    def _redo_record(self, publishes: list[_Publish]) -> redo.RedoRecord:
+        """Write the redo record; one file alone is whole, or not there, by itself and needs none."""
+        change = self._change_record
+        temp = None if change is None else self._files[change]
+        if len(publishes) + len(self._moves) <= 1 and not self._appended and temp is None:
+            return redo.RedoRecord()
+        self._moves = [(source, redo.erased(target)) for source, target in self._moves]
+        self._gone = [redo.erased(path) for path in self._gone]
+        record = redo.RedoRecord(self._namings(publishes), self._appendings())
+        data = None
+        if change is not None and temp is not None:
+            record.change_record = self._layout.relative(change)
+            data = temp.read_bytes()
+            files.remove(temp)
+        self._record = redo.write(self._layout, record, data, durable=self._durable)
+        return record
 
     def _namings(self, publishes: list[_Publish]) -> list[redo.Naming]:
         def name(path: Path) -> str:
