@@ -17,6 +17,7 @@ LAYERS = (
     ("serving",),
     ("mcp", "http", "dashboard"),
     ("operations",),
+    ("capture",),
     ("memory",),
     ("receipts",),
     ("recall", "continuum", "persona", "interchange"),

@@ -218,10 +218,7 @@ def test_the_plugin_and_the_registry_file_name_what_is_there() -> None:
     from rlm_mem import __version__
 
     root = Path(__file__).parents[2]
-    plugin = root / "plugins" / "claude-code"
-    hooks = json.loads((plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
-    commands = [hook["command"] for groups in hooks.values() for group in groups for hook in group["hooks"]]
-    assert commands == ["rlm-mem hook session-start", "rlm-mem hook pre-compact"]
+    plugin = root / "src" / "rlm_mem" / "plugins" / "claude-code"
     assert json.loads((plugin / ".mcp.json").read_text(encoding="utf-8"))["mcpServers"]["rlm-mem"]
     described = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
     registry = json.loads((root / "server.json").read_text(encoding="utf-8"))

@@ -31,4 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0 if given and given[-1].startswith("-") else 2
     from rlm_mem.cli.app import main as run  # Typer: 100 ms of CPU that the help does without
 
-    return run(given)
+    code = run(given)
+    # To the agents that run hooks 2 means that the user's prompt is to be refused.
+    return 1 if code == 2 and given[:1] == ["hook"] else code

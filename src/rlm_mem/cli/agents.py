@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,19 +13,21 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, Where, shown_place
-from rlm_mem.cli.sources import piped
-from rlm_mem.cli.terminal import amount, note, print_json, screen, table, text
+from rlm_mem.cli.terminal import note, print_json, screen, table, text
 from rlm_mem.config import locate
 from rlm_mem.dsn import shown_dsn
-from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.errors import InputError
 from rlm_mem.mcp import clients
 from rlm_mem.mcp.clients import write_with_backup
 from rlm_mem.mcp.doctor import FAIL, OK, examine
-from rlm_mem.mcp.hooks import event_from, save_transcript, session_context
+from rlm_mem.mcp.hook_clients import HookClient, hook_client_named, hooks_of, with_hooks
 
 
 def install(
     call: Call,
+    client_name: Annotated[
+        str | None, typer.Argument(metavar="CLIENT", help="The same as --client NAME.", show_default=False)
+    ] = None,
     client: Annotated[
         str | None,
         typer.Option(
@@ -43,6 +43,12 @@ def install(
             "--project", help="In the settings of the project here, for all who use it, not in the user's."
         ),
     ] = False,
+    hooks: Annotated[
+        bool,
+        options.flag(
+            "--hooks", help="Its hooks, by which the agent remembers by itself, not the MCP server."
+        ),
+    ] = False,
     remove: Annotated[bool, options.flag("--remove", help="Take the entry out again.")] = False,
     show: Annotated[
         bool, options.flag("--print", help="Print the entry and its place; write nothing.")
@@ -51,6 +57,14 @@ def install(
     read_only: options.ReadOnly = False,
 ) -> None:
     """Bring the memory into an MCP client: writes its configuration, keeping a copy of what was there."""
+    client = client or client_name
+    if hooks:
+        if client is None:
+            raise InputError(
+                "the hooks of which client?", hint="Name one: rlm-mem install claude-code --hooks."
+            )
+        _install_hooks(call, hook_client_named(client), project, remove, show)
+        return
     known = clients.client_named(client) if client is not None else _chosen_client(call.json)
     if project and known.project is None:
         raise InputError(f"{known.name} has no settings of a project", hint="Leave --project out.")
@@ -90,6 +104,55 @@ def install(
                 f"{launcher[0]} is not on the PATH here: whoever uses the project installs it, for example with "
                 "pipx install 'rlm-mem[server]'"
             )
+
+
+def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, show: bool) -> None:
+    """Write the hooks of a client into its settings, or take them out; what others entered there stays."""
+    if project:
+        path, launcher = Path.cwd() / client.project, clients.shared_launcher()
+        # A committed file may not name a folder of this machine, and a hook starts in any folder of the project.
+        if call.named_brain is not None:
+            raise InputError(
+                "the hooks of a project name no brain, since everybody who uses it has their own",
+                hint="Leave --brain or --project out.",
+            )
+        named: list[str] = []
+    else:
+        path, launcher = client.user(Path.home(), os.environ), clients.launcher()
+        named = ["--brain", _own_brain(call)] if call.named_brain is not None else []
+    if call.namespace:
+        named += ["--namespace", call.namespace]
+    ours = hooks_of(client, launcher, named)
+    if show:
+        if call.json:
+            print_json({"file": str(path), "hooks": ours})
+        else:
+            note(f"for {path}:")
+            screen().print(
+                text((with_hooks("", client, ours, where=str(path)) or "").rstrip()), soft_wrap=True
+            )
+        return
+    made = with_hooks(clients.read_text(path), client, None if remove else ours, where=str(path))
+    backup = None
+    if made == "":
+        backup = write_with_backup(path, made, datetime.now())
+        path.unlink()
+    elif made is not None:
+        backup = write_with_backup(path, made, datetime.now())
+    if call.json:
+        print_json({"file": str(path), "changed": made is not None, "backup": backup})
+        return
+    console = screen()
+    if made is None:
+        console.print(text(f"nothing to change in {path}"), soft_wrap=True)
+        return
+    console.print(text(f"hooks {'removed from' if remove else 'written to'} {path}"), soft_wrap=True)
+    if backup is not None:
+        console.print(text(f"what was there before: {backup}", "dim"), soft_wrap=True)
+    if not remove:
+        console.print(text("They work in new sessions. rlm-mem hook rules shows what of a session is kept."))
+        if client.name == "codex":
+            console.print(text("Codex asks once whether it may run them: /hooks."))
 
 
 def _chosen_client(as_json: bool) -> clients.Client:
@@ -176,40 +239,3 @@ def doctor(
         print_json({"ok": not wrong, "findings": findings})
     if wrong:
         raise typer.Exit(1)
-
-
-def hook_session_start(
-    call: Where,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, max=50, help="Memories of each kind.")
-    ] = 8,
-) -> None:
-    """For an agent's hook: print memories that fit the folder named on stdin, as context of the session."""
-    with _for_hook():
-        event = event_from(piped() or "")
-        place = call.place
-        if isinstance(place, Path) and not (place / "memory").is_dir():
-            return  # nothing was ever remembered: nothing to say, and nothing to make here
-        with call.open() as memory:
-            context = session_context(memory, event, limit)
-    if context:
-        print_json({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}})
-
-
-def hook_pre_compact(
-    call: Where,
-) -> None:
-    """For an agent's hook: remember the transcript named on stdin before it is compacted."""
-    with _for_hook():
-        event = event_from(piped() or "")
-        with call.open(create=True) as memory:
-            note(f"remembered {amount(save_transcript(memory, event), 'chunk')}")
-
-
-@contextlib.contextmanager
-def _for_hook() -> Iterator[None]:
-    """End with 1 whatever is wrong: 2 would tell the agent to stop what it is doing."""
-    try:
-        yield
-    except RlmMemError as error:
-        raise RlmMemError(str(error), hint=error.hint) from None

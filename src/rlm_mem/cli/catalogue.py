@@ -82,8 +82,15 @@ _COMMANDS = (
     ("serve", "serve:serve", "Serve MCP, an HTTP interface and a dashboard, on this machine."),
     ("doctor", "agents:doctor", "Say what is right and what is wrong with the installation."),
     ("mcp", "serve:mcp", "Serve MCP on stdin and stdout; clients start this themselves."),
-    ("hook session-start", "agents:hook_session_start", "Print memories that fit the folder named on stdin."),
-    ("hook pre-compact", "agents:hook_pre_compact", "Remember the transcript named on stdin."),
+    ("hook session-start", "hooks:session_start", "A session begins: print what it should know."),
+    ("hook user-prompt", "hooks:user_prompt", "A prompt was sent: print what bears on it."),
+    ("hook stop", "hooks:stop", "A turn has ended: capture what the rules keep of it."),
+    ("hook pre-compact", "hooks:pre_compact", "Before the context is compacted: capture by rule."),
+    ("hook session-end", "hooks:session_end", "The session ends: capture by rule what is left."),
+    ("hook rules", "hooks:rules", "Show the rules of capture; --write makes a file to edit."),
+    ("hook try", "hooks:try_", "Show what the rules would keep of a transcript."),
+    ("project show", "project:show", "Show the project of this folder and its namespace."),
+    ("project move", "project:move", "Move memories into another namespace: shared, or a project."),
     ("chunk update", "edit:update", "Change content, tags, type or confidence."),
     ("chunk restore", "edit:restore_chunks", "Bring deleted chunks back."),
     ("chunk history", "read:history", "Show the versions of a chunk."),
@@ -155,6 +162,7 @@ _COMMANDS = (
 
 _GROUPS = (
     GroupRow("hook", "Commands for the hooks of coding agents."),
+    GroupRow("project", "Memories of one repository, apart from those of others."),
     GroupRow("chunk", "One chunk: update, restore, history."),
     GroupRow("link", "Links between chunks: add, remove, list.", default="add"),
     GroupRow("store", "The whole memory: figures, audit log, check, backup, copies."),
@@ -173,7 +181,7 @@ _GROUPS = (
 _PANELS = (
     ("Remember and ask", ("remember", "recall", "search", "reason", "verify", "query")),
     ("Look and change", ("show", "list", "edit", "delete", "undo", "import", "export")),
-    ("Agents", ("install", "serve", "doctor", "mcp", "hook")),
+    ("Agents", ("install", "serve", "doctor", "mcp", "hook", "project")),
     (
         "More, by subject",
         (

@@ -51,6 +51,7 @@ class Change(ChangeRecord, kw_only=True):
         derived: mirror of a new memory → the chunks it was made from.
         superseded: chunk → the mirror that took its place.
         marks: plain chunk → metadata fields to set. ``unmarks``: the fields that undoing sets.
+        archived: plain chunks to archive. ``restored``: those to bring back, which undoing the first does.
     """
 
     tier_from: str | None = None
@@ -60,6 +61,8 @@ class Change(ChangeRecord, kw_only=True):
     retired: list[str] = msgspec.field(default_factory=list)
     marks: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     unmarks: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    archived: list[str] = msgspec.field(default_factory=list)
+    restored: list[str] = msgspec.field(default_factory=list)
 
 
 class Changes:
@@ -244,6 +247,10 @@ class Changes:
             self._mirror.retire(chunk_id)
         for chunk_id, fields in change.marks.items():
             self._mirror.mark(chunk_id, fields)
+        for chunk_id in change.archived:
+            self._store.delete_chunk(chunk_id)
+        for chunk_id in change.restored:
+            self._store.restore_chunk(chunk_id)
 
     # --- the journal -------------------------------------------------------------------------------------------------
 
@@ -340,7 +347,8 @@ class Changes:
             return self.draft(
                 "undo", former.entry, reason, [edit.reversed() for edit in reversed(former.edits)],
                 tier_from=former.tier_to, tier_to=former.tier_from, keep=former.keep, marks=former.unmarks,
-                unmarks=former.marks, details={"undoes": former.id},
+                unmarks=former.marks, archived=former.restored, restored=former.archived,
+                details={"undoes": former.id},
                 **({} if again is None else {
                     "derived": again.derived, "superseded": again.superseded, "retired": again.retired,
                 }),

@@ -2,13 +2,14 @@
 
 A memory enters the ultra-low tier, and a stable memory that fails is kept, by manual review only. The agent prepares
 cases; a person, or a caller with the name of a reviewer, approves, defers or rejects them, with a reason
-(docs/spec/continuum.md, Review).
+(docs/spec/continuum.md, Review). What a session with a coding agent left by rule waits here too: it is used from the
+start, approving confirms it, and rejecting archives it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +25,7 @@ from rlm_mem.continuum.traces import Traces
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError
 
 if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Case", "Decision", "ReviewQueue"]
@@ -48,14 +50,17 @@ class Case(msgspec.Struct, kw_only=True):
     """One question to a reviewer.
 
     Attributes:
-        kind: ``promote`` (low to ultra-low) or ``retain`` (does this low memory still hold?).
+        kind: ``promote`` (low to ultra-low), ``retain`` (does this low memory still hold?) or ``capture`` (shall what
+            this session left be kept?).
+        entry: the memory; of a capture the conversation.
+        chunk_ids: of a capture, the chunks in question.
         evidence, counter_evidence: for and against the memory.
         defer_until: not to be shown as open before.
         usage_at: uses of the memory when it was last decided.
     """
 
     id: str
-    kind: Literal["promote", "retain"]
+    kind: Literal["promote", "retain", "capture"]
     entry: str
     title: str
     status: Literal["open", "approved", "deferred", "rejected"]
@@ -68,6 +73,7 @@ class Case(msgspec.Struct, kw_only=True):
     decisions: list[Decision] = []
     defer_until: str | None = None
     usage_at: int = 0
+    chunk_ids: list[str] = []
 
 
 class ReviewQueue:
@@ -138,6 +144,29 @@ class ReviewQueue:
         self._changes.apply(build)
         return made[0] if made else None
 
+    def add_captured(self, conversation_id: str, client: str, chunks: Sequence[Chunk]) -> Case:
+        """Put what was captured from a session before a reviewer: one case for each session, open until decided.
+
+        Called within the transaction that stores the chunks.
+        """
+        case_id = _case_id("capture", conversation_id)
+        file = f"{FOLDER}/{case_id}.json"
+        data = self._files.stored.read(file)
+        case = _decode(data, file) if data is not None else None
+        at = stamp(self._store.clock())
+        if case is None or case.status in ("approved", "rejected"):
+            case = Case(
+                id=case_id, kind="capture", entry=conversation_id, title="", status="open", opened_at=at,
+                question="Shall these be kept? They were taken from the session by rule, not by a person.",
+                figures={}, evidence=[], counter_evidence=[], history=[], decisions=case.decisions if case else [],
+            )  # fmt: skip
+        case.chunk_ids += [chunk.id for chunk in chunks]
+        case.evidence += [f"{chunk.id}: {chunk.content[:400]}" for chunk in chunks]
+        case.figures = {"client": client, "memories": len(case.chunk_ids)}
+        case.title = f"{len(case.chunk_ids)} memories of session {conversation_id[:60]} of {client}"
+        self._files.stored.write(file, _encode(case).encode())
+        return case
+
     def _prepare(
         self,
         kind: Literal["promote", "retain"],
@@ -187,7 +216,7 @@ class ReviewQueue:
     # --- deciding ----------------------------------------------------------------------------------------------------
 
     def approve(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Promote to the core (``promote``), or confirm that the memory holds (``retain``).
+        """Promote to the core (``promote``), or confirm that the memories hold (``retain``, ``capture``).
 
         Raises:
             InvalidMemory: no reviewer, no reason, or the memory does not meet the rule any more.
@@ -205,7 +234,7 @@ class ReviewQueue:
         return self._decide(case_id, "approved", reviewer, reason, act)
 
     def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Leave the memory where it is (``promote``), or move it back to the mid tier (``retain``)."""
+        """Leave the memory where it is (``promote``), move it to mid (``retain``), or archive (``capture``)."""
 
         def act(case: Case, entry: TieredMemory) -> tuple[list[Edit], dict[str, Any]]:
             return (
@@ -243,16 +272,18 @@ class ReviewQueue:
             case = self.case(case_id)
             if case.status in ("approved", "rejected"):
                 raise ConflictError(f"{case_id} was {case.status} already")
+            file = f"{FOLDER}/{case_id}.json"
+            text = self._files.read(file)
+            at = stamp(self._store.clock())
+            case.decisions.append(Decision(reviewer=reviewer, decision=decision, reason=reason, at=at))
+            if case.kind == "capture":
+                return self._captured(case, decision, until, Edit(file=file, before=text, after=""))
             entry = self._files.get(case.entry)
             if entry is None:
                 raise NotFoundError(f"{case.entry}, the memory of this case, is not there any more")
-            file = f"{FOLDER}/{case_id}.json"
-            text = self._files.read(file)
             edits, more = act(case, entry)
             case.status, case.defer_until = decision, until
             case.usage_at = entry.meta.usage_count
-            at = stamp(self._store.clock())
-            case.decisions.append(Decision(reviewer=reviewer, decision=decision, reason=reason, at=at))
             edits.append(Edit(file=file, before=text, after=_encode(case)))
             return self._changes.draft(
                 "promote" if more.get("tier_to") == "ultra-low" else "demote" if more else decision,
@@ -264,6 +295,27 @@ class ReviewQueue:
         if change is None:  # cannot be: build returns a change or raises
             raise NotFoundError(case_id)
         return change
+
+    def _captured(
+        self, case: Case, decision: Literal["approved", "deferred", "rejected"], until: str | None, edit: Edit
+    ) -> Change:
+        """The change that confirms or archives what a session left."""
+        made = case.decisions[-1]
+        case.status, case.defer_until = decision, until
+        edit.after = _encode(case)
+        here = [chunk_id for chunk_id in case.chunk_ids if self._store.exists(chunk_id)]
+        more: dict[str, Any] = {}
+        if decision == "approved":
+            more = {
+                "marks": {one: {"reviewed_by": made.reviewer} for one in here},
+                "unmarks": {one: {"reviewed_by": None} for one in here},
+            }
+        elif decision == "rejected":
+            more = {"archived": here}
+        return self._changes.draft(
+            decision, case.entry, f"{decision} by {made.reviewer}: {made.reason}", [edit],
+            details={"case": case.id, "reviewer": made.reviewer}, **more,
+        )  # fmt: skip
 
     def _to_core(self, entry: TieredMemory, reason: str) -> tuple[list[Edit], dict[str, Any]]:
         """The library's block of this memory becomes ultra-low, or is written; the learning goes to the archive."""

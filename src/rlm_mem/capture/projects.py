@@ -1,0 +1,151 @@
+"""The namespace of a project: from the remote of its repository, else from where it lies on this machine.
+
+Only files are read, and none is run: `git` need not be there, and nothing that a repository configures takes effect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+__all__ = ["PROJECTS", "Project", "project_of"]
+
+#: What the namespaces of projects begin with.
+PROJECTS = "project/"
+
+_MOST_CONFIG = 1_000_000  # bytes of .git/config that are read
+_MOST_PART = 60  # characters of one part of a namespace
+_MOST_PARTS = 6
+_SECTION = re.compile(r'\[\s*remote\s+"([^"\n]{1,200})"\s*\]')
+_URL = re.compile(r"\s*url\s*=\s*(\S.{0,1000})")
+_SCP = re.compile(r"(?:[^@/\s:]{1,100}@)?([^/\s:]{1,200}):(?!//)(.{1,800})")
+_UNFIT = re.compile(r"[^a-z0-9._@-]+")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project that sessions work on.
+
+    Attributes:
+        root: the folder of the repository, or the folder of the session where there is none.
+        namespace: where its memories are kept.
+        name: its last part, for people.
+    """
+
+    root: Path
+    namespace: str
+    name: str
+
+
+def project_of(folder: Path, home: Path | None = None) -> Project | None:
+    """The project that a folder belongs to.
+
+    A repository with a remote has the same namespace on every machine and in every clone; work trees share that of
+    their repository.
+
+    Args:
+        folder: where the session works.
+        home: the user's home folder, which by itself is no project; None: that of this user.
+
+    Returns:
+        the project; None for the home folder, the root of the disk, and folders that cannot be read.
+    """
+    try:
+        start = folder.expanduser().resolve()
+        own = (home or Path.home()).resolve()
+        for place in (start, *start.parents):
+            git = place / ".git"
+            if git.exists():
+                return _of_repository(place, git)
+        if start in (own, Path(start.anchor)) or not start.is_dir():
+            return None
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ):  # a loop of links, a NUL in a name: not a folder to remember for
+        return None
+    return _local(start)
+
+
+def _of_repository(root: Path, git: Path) -> Project:
+    common = _common(root, git)
+    parts = _parts(_remote(common / "config"))
+    if parts:
+        namespace = PROJECTS + "/".join(parts)
+        return Project(root, namespace, parts[-1])
+    # A work tree without a remote belongs with the repository that it was made from.
+    return _local(common.parent if common.name == ".git" else root, root)
+
+
+def _common(root: Path, git: Path) -> Path:
+    """The folder with the repository's settings, which for a work tree lies elsewhere."""
+    if git.is_dir():
+        return git
+    line = git.read_text(encoding="utf-8", errors="replace")[:4_096].strip()
+    if not line.startswith("gitdir:"):
+        return git
+    place = (root / line.removeprefix("gitdir:").strip()).resolve()
+    common = place / "commondir"
+    if common.is_file():
+        return (place / common.read_text(encoding="utf-8", errors="replace")[:4_096].strip()).resolve()
+    return place
+
+
+def _remote(config: Path) -> str:
+    """The address of `origin`, else of the first remote that has one; empty without any."""
+    if not config.is_file():
+        return ""
+    with config.open("rb") as file:
+        text = file.read(_MOST_CONFIG).decode("utf-8", "replace")
+    found: dict[str, str] = {}
+    section = None
+    for line in text.splitlines():
+        if line.lstrip().startswith("["):
+            named = _SECTION.match(line.strip())
+            section = named.group(1) if named else None
+        elif section is not None and (url := _URL.match(line)):
+            found.setdefault(section, url.group(1).strip())
+    return found.get("origin") or next(iter(found.values()), "")
+
+
+def _parts(url: str) -> list[str]:
+    """Host, owner and name as parts of a namespace; empty for an address on this machine."""
+    host, path = "", ""
+    if "://" in url:
+        try:
+            split = urlsplit(url)
+            host, path = split.hostname or "", split.path
+        except ValueError:
+            return []
+        if split.scheme == "file":
+            return []
+    elif scp := _SCP.fullmatch(url):
+        host, path = scp.groups()
+        if len(host) == 1:  # C:\somewhere
+            return []
+    names = [name for name in path.lower().rstrip("/").removesuffix(".git").split("/") if name.strip(".")]
+    if not host or not names:
+        return []
+    given = [host.lower(), *names]
+    made = [_part(name) for name in given]
+    if made != given or len(made) > _MOST_PARTS:
+        # What had to be changed could meet another project: a digest keeps them apart.
+        made = [*made[: _MOST_PARTS - 1], f"{made[-1][:40]}-{_digest('/'.join(given))}"]
+    return made
+
+
+def _local(folder: Path, root: Path | None = None) -> Project:
+    name = _part(folder.name.lower())
+    return Project(root or folder, f"{PROJECTS}local/{name}-{_digest(str(folder))}", name)
+
+
+def _part(name: str) -> str:
+    return _UNFIT.sub("-", name).lstrip("._@-")[:_MOST_PART].rstrip("-") or "x"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]

@@ -1,0 +1,205 @@
+"""The rules of capture: a file in TOML says which sentences of a session are kept (`rules.toml`, docs/capture.md).
+
+Patterns are RE2, so that neither a rule that somebody wrote nor a text that it reads can take more than linear time.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import re2
+
+from rlm_mem.capture.transcripts import SessionMessage, Speaker
+from rlm_mem.errors import InvalidConfig, StorageError
+from rlm_mem.text import blocks as structure
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.blocks import blocks
+from rlm_mem.text.sentences import units
+
+__all__ = ["RULES_FILE", "SHIPPED", "Kept", "CaptureLimits", "Rules", "load_rules"]
+
+#: Name of the file in the folder of a brain that takes the place of the shipped rules.
+RULES_FILE = "capture.toml"
+#: The rules of the package.
+SHIPPED = Path(__file__).with_name("rules.toml")
+
+_MOST_BYTES = 200_000
+_MOST_RULES = 100
+_MOST_PATTERNS = 100
+_MOST_PATTERN = 1_000  # characters
+_PATTERN_BYTES = 8_000_000  # memory of one compiled pattern
+_LEFT_OUT = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW)
+
+Search = Callable[[str], object]
+
+
+class CaptureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The section ``[limits]``: sizes are of one sentence; tokens are of what is told to an agent."""
+
+    per_session: int = 12
+    per_message: int = 3
+    shortest: int = 5
+    longest: int = 400
+    content_words: int = 3
+    context_tokens: int = 600
+    prompt_tokens: int = 250
+    whole_transcript: bool = False
+
+
+class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One ``[[rule]]`` as it is written."""
+
+    name: str
+    speakers: list[Speaker]
+    patterns: list[str]
+    type: str = "note"
+    confidence: float = 0.7
+    about: str = ""
+
+
+class LeaveOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The section ``[leave_out]``."""
+
+    patterns: list[str] = []
+
+
+class RulesText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    limits: CaptureLimits = CaptureLimits()
+    rule: list[RuleText] = []
+    leave_out: LeaveOut = LeaveOut()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A sentence that a rule keeps."""
+
+    text: str
+    rule: str
+    type: str
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Compiled rules.
+
+    Attributes:
+        where: the file that they come from.
+    """
+
+    where: Path
+    limits: CaptureLimits
+    rules: tuple[tuple[RuleText, tuple[Search, ...]], ...]
+    leave_out: tuple[Search, ...]
+
+    def kept(self, message: SessionMessage) -> list[Kept]:
+        """The sentences of a message that are to be remembered, at most ``per_message``."""
+        found: list[Kept] = []
+        for sentence in self._sentences(message.text):
+            if len(found) >= self.limits.per_message:
+                break
+            if (one := self._matched(sentence, message.speaker)) is not None:
+                found.append(one)
+        return found
+
+    def _sentences(self, text: str) -> Iterator[str]:
+        """Those of the right length, in order; code, headings, tables and quoted lines are none."""
+        for block in blocks(text):
+            if block.kind in _LEFT_OUT or text[block.start : block.start + 1] == ">":
+                continue
+            # A colon after the first word ("Decision: …") reads like a speaker's label; here it is part of the text.
+            begin = block.body_start if block.kind == structure.ITEM else block.start
+            for start, end in units(text, begin, block.end):
+                sentence = " ".join(text[start:end].replace("’", "'").split()).strip("*_ ")
+                if len(sentence) > self.limits.longest or len(sentence.split()) < self.limits.shortest:
+                    continue
+                yield sentence
+
+    def _matched(self, sentence: str, speaker: Speaker) -> Kept | None:
+        rule = next(
+            (
+                rule
+                for rule, searches in self.rules
+                if speaker in rule.speakers and any(search(sentence) for search in searches)
+            ),
+            None,
+        )
+        if rule is None or any(search(sentence) for search in self.leave_out):
+            return None
+        # "Let's use it instead." says nothing to anybody who was not there.
+        if len(set(get_analyser().terms(sentence))) < self.limits.content_words:
+            return None
+        return Kept(sentence, rule.name, rule.type, rule.confidence)
+
+
+def load_rules(brain: Path | None) -> Rules:
+    """The rules of a brain: its own file, else those of the package.
+
+    Args:
+        brain: the folder of the brain; None for a database, which has the shipped rules.
+
+    Raises:
+        InvalidConfig: the file is wrong; the message names it and the place in it. StorageError: it cannot be read.
+    """
+    own = brain / RULES_FILE if brain is not None else None
+    path = own if own is not None and own.is_file() else SHIPPED
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}") from None
+    return _compiled(path, data)
+
+
+@cache
+def _compiled(path: Path, data: bytes) -> Rules:
+    if len(data) > _MOST_BYTES:
+        raise InvalidConfig(f"{path} is larger than the {_MOST_BYTES:,} bytes that rules may take")
+    try:
+        written = msgspec.convert(_toml(data), RulesText)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise InvalidConfig(f"{path}: {error}", hint=f"{SHIPPED} shows the form") from None
+    patterns = [len(rule.patterns) for rule in written.rule] + [len(written.leave_out.patterns)]
+    if len(written.rule) > _MOST_RULES or max(patterns) > _MOST_PATTERNS:
+        raise InvalidConfig(f"{path}: at most {_MOST_RULES} rules of {_MOST_PATTERNS} patterns each")
+    for name, value in msgspec.to_builtins(written.limits).items():
+        if not isinstance(value, bool) and not 0 <= value <= 100_000:
+            raise InvalidConfig(f"{path}: limits.{name} must be from 0 to 100000, not {value}")
+    for rule in written.rule:
+        if not 0 <= rule.confidence <= 1 or not set(rule.speakers) <= set(get_args(Speaker)):
+            raise InvalidConfig(f"{path}: the confidence of rule {rule.name!r:.60} must be from 0 to 1")
+    return Rules(
+        path,
+        written.limits,
+        tuple(
+            (rule, tuple(_search(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns))
+            for rule in written.rule
+        ),
+        tuple(_search(pattern, f"{path}: leave_out") for pattern in written.leave_out.patterns),
+    )
+
+
+def _toml(data: bytes) -> Mapping[str, Any]:
+    return tomllib.loads(data.decode("utf-8"))
+
+
+def _search(pattern: str, where: str) -> Search:
+    if len(pattern) > _MOST_PATTERN:
+        raise InvalidConfig(f"{where}: a pattern may have {_MOST_PATTERN} characters")
+    options = re2.Options()
+    options.log_errors = False
+    options.case_sensitive = False
+    options.max_mem = _PATTERN_BYTES
+    try:
+        compiled: Search = re2.compile(pattern, options).search
+    except (re2.error, UnicodeEncodeError) as error:
+        raise InvalidConfig(f"{where}: {pattern[:80]!r} is not a pattern of RE2: {error}") from None
+    return compiled

@@ -1,0 +1,165 @@
+"""What people and agents said in a session, from the files in which coding agents record it.
+
+Claude Code, Codex and Cursor write JSON lines, Gemini CLI lines or one JSON object. Tool calls, their output, reasoning
+and what the client itself inserts are left out. A transcript is hostile: lines may be huge, broken, half written or
+nested without end, and every one of them is passed over then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rlm_mem.errors import StorageError
+
+__all__ = ["SessionMessage", "Part", "read_part"]
+
+Speaker = Literal["user", "agent"]
+
+_MOST_BYTES = 64_000_000  # read in one go; what is beyond is read by the next call
+_MOST_LINE = 2_000_000  # bytes; a longer line is a pasted file or the output of a tool
+_MOST_TEXT = 20_000  # characters of one message
+_SPEAKERS: dict[str, Speaker] = {
+    "user": "user", "human": "user", "user_message": "user",
+    "assistant": "agent", "gemini": "agent", "model": "agent", "agent_message": "agent",
+}  # fmt: skip
+_TEXT_PARTS = (None, "text", "input_text", "output_text")
+_INSERTED = ("<", "# AGENTS.md", "Caveat: The messages below", "[Request interrupted")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMessage:
+    """What one side said in one message.
+
+    Attributes:
+        at: when, as the client wrote it (ISO 8601); None where it does not say.
+    """
+
+    speaker: Speaker
+    text: str
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What was added to a transcript since it was last read.
+
+    Attributes:
+        offset: the byte from which to read on; it never stands within a line.
+    """
+
+    messages: list[SessionMessage]
+    offset: int
+
+
+def read_part(path: Path, offset: int = 0) -> Part:
+    """Read a transcript from a byte on.
+
+    A file that is shorter than the offset was written anew, and is read from its beginning. The last line counts when
+    it ends, or when it is whole JSON.
+
+    Raises:
+        StorageError: the file cannot be read, or it is none.
+    """
+    try:
+        if not path.is_file():
+            raise StorageError(f"there is no transcript {path}")
+        with path.open("rb") as file:
+            first = file.read(1)
+            size = file.seek(0, 2)
+            start = offset if 0 <= offset <= size else 0
+            file.seek(start)
+            data = file.read(_MOST_BYTES)
+    except (OSError, ValueError) as error:
+        raise StorageError(f"the transcript {path} cannot be read: {error}") from None
+    if first in b"{[" and (whole := _whole(path, size)) is not None:
+        return Part(whole, size)
+    messages: list[SessionMessage] = []
+    for line in data.splitlines(keepends=True):
+        ended = line.endswith(b"\n")
+        entry = _decoded(line)
+        if entry is None and not ended and len(data) < _MOST_BYTES:
+            break  # half written: the next call reads it
+        start += len(line)
+        if entry is not None:
+            messages += _said(entry)
+    return Part(_without_echo(messages), start)
+
+
+def _whole(path: Path, size: int) -> list[SessionMessage] | None:
+    """The messages of a transcript that is one JSON object or list; None for any other."""
+    if size > _MOST_BYTES:
+        return None
+    try:
+        with path.open("rb") as file:
+            if _decoded(file.readline(_MOST_LINE)) is not None:
+                return None  # lines
+            file.seek(0)
+            content = json.loads(file.read(_MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    listed = content.get("messages") if isinstance(content, dict) else content
+    if not isinstance(listed, list):
+        return None
+    return _without_echo([message for entry in listed if isinstance(entry, dict) for message in _said(entry)])
+
+
+def _decoded(line: bytes) -> dict[str, Any] | None:
+    if len(line) > _MOST_LINE:
+        return None
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _said(entry: dict[str, Any]) -> Iterator[SessionMessage]:
+    """The message of one entry, in whichever of the shapes."""
+    if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
+        return
+    at = entry.get("timestamp")
+    # Codex wraps what it records; Claude Code and Cursor put a message into an entry; Gemini CLI records it bare.
+    inner = entry.get("payload")
+    if isinstance(inner, dict):
+        who = inner.get("role") if inner.get("type") == "message" else inner.get("type")
+    else:
+        inner = entry.get("message")
+        if not isinstance(inner, dict):
+            inner = entry
+        who = inner.get("role") or entry.get("role") or entry.get("type")
+    speaker = _SPEAKERS.get(who) if isinstance(who, str) else None
+    if speaker is None:
+        return
+    text = _text(inner.get("content") if "content" in inner else inner.get("message")).strip()
+    if text.startswith("<user_query>"):  # Cursor
+        text = text.removeprefix("<user_query>").partition("</user_query>")[0].strip()
+    if text and not text.startswith(_INSERTED):
+        safe = (
+            text[:_MOST_TEXT].encode("utf-8", "replace").decode("utf-8")
+        )  # JSON may hold half a surrogate pair
+        yield SessionMessage(speaker, safe, at if isinstance(at, str) and len(at) <= 40 else None)
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    parts = [part if isinstance(part, str) else _part_text(part) for part in content[:1_000]]
+    return "\n".join(part for part in parts if part)
+
+
+def _part_text(part: object) -> str:
+    if not isinstance(part, dict) or part.get("type") not in _TEXT_PARTS or part.get("thought"):
+        return ""
+    text = part.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _without_echo(messages: list[SessionMessage]) -> list[SessionMessage]:
+    """Each message once: Codex records most of them twice, as an event and as a response."""
+    return list({(message.speaker, message.text): message for message in reversed(messages)}.values())[::-1]

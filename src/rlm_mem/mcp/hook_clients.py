@@ -1,0 +1,226 @@
+"""Clients with hooks: which events each has, where it keeps them, and how our entries come and go.
+
+The contracts are those that the clients document: Claude Code (https://docs.claude.com/en/docs/claude-code/hooks),
+Codex (https://developers.openai.com/codex/hooks), Cursor (https://cursor.com/docs/agent/hooks), Gemini CLI
+(https://geminicli.com/docs/hooks/reference).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlm_mem.errors import InputError, InvalidConfig
+from rlm_mem.mcp.clients import Edit, Place
+
+__all__ = ["HOOK_CLIENTS", "HookClient", "SECONDS", "hook_client_named", "hooks_of", "with_hooks"]
+
+#: How long each hook may take, in seconds, until it gives up by itself.
+SECONDS: dict[str, float] = {
+    "session-start": 8, "user-prompt": 4, "stop": 15, "pre-compact": 20, "session-end": 20,
+}  # fmt: skip
+
+_MARGIN = 2  # seconds that a client waits longer: ours ends by itself before
+_OURS = re.compile(r"\brlm[-_]mem\b.{0,400}?\bhook (?:" + "|".join(SECONDS) + r")\b")
+
+
+@dataclass(frozen=True)
+class HookClient:
+    """A client that runs commands upon events.
+
+    Attributes:
+        name: as ``--client`` takes it.
+        events: our event → the client's.
+        user: the file of the user, from home folder and environment. ``project``: the one below a project's folder.
+        flat: an event has a list of commands, not of groups of them.
+        milliseconds: times are in milliseconds.
+        told: our event → the field of the output that takes a context.
+        only_hooks: the file has nothing else in it, and goes when the last hook goes.
+    """
+
+    name: str
+    events: Mapping[str, str]
+    user: Place
+    project: str
+    flat: bool = False
+    milliseconds: bool = False
+    only_hooks: bool = False
+
+    def context(self, kind: str, text: str) -> str:
+        """The JSON that makes a text part of the model's context; empty where the client takes none at this event."""
+        if self.flat:
+            return json.dumps({"additional_context": text}) if kind == "session-start" else ""
+        output = {"hookEventName": self.events[kind], "additionalContext": text}
+        return json.dumps({"hookSpecificOutput": output})
+
+
+def _folder_of(variable: str, folder: str, file: str) -> Place:
+    def place(home: Path, environ: Mapping[str, str]) -> Path:
+        return Path(environ.get(variable) or home / folder) / file
+
+    return place
+
+
+HOOK_CLIENTS: tuple[HookClient, ...] = (
+    HookClient(
+        "claude-code",
+        {
+            "session-start": "SessionStart",
+            "user-prompt": "UserPromptSubmit",
+            "stop": "Stop",
+            "pre-compact": "PreCompact",
+            "session-end": "SessionEnd",
+        },
+        _folder_of("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+        ".claude/settings.json",
+    ),
+    HookClient(
+        "codex",
+        {
+            "session-start": "SessionStart",
+            "user-prompt": "UserPromptSubmit",
+            "stop": "Stop",
+            "pre-compact": "PreCompact",
+        },
+        _folder_of("CODEX_HOME", ".codex", "hooks.json"),
+        ".codex/hooks.json",
+        only_hooks=True,
+    ),
+    HookClient(
+        "cursor",
+        {
+            "session-start": "sessionStart",
+            "user-prompt": "beforeSubmitPrompt",
+            "stop": "stop",
+            "pre-compact": "preCompact",
+            "session-end": "sessionEnd",
+        },
+        lambda home, _: home / ".cursor" / "hooks.json",
+        ".cursor/hooks.json",
+        flat=True,
+        only_hooks=True,
+    ),
+    HookClient(
+        "gemini-cli",
+        {
+            "session-start": "SessionStart",
+            "user-prompt": "BeforeAgent",
+            "stop": "AfterAgent",
+            "pre-compact": "PreCompress",
+            "session-end": "SessionEnd",
+        },
+        lambda home, _: home / ".gemini" / "settings.json",
+        ".gemini/settings.json",
+        milliseconds=True,
+    ),
+)
+
+
+def hook_client_named(name: str) -> HookClient:
+    """The client of that name.
+
+    Raises:
+        InputError: it has no hooks, or is not known.
+    """
+    for client in HOOK_CLIENTS:
+        if client.name == name:
+            return client
+    known = ", ".join(client.name for client in HOOK_CLIENTS)
+    raise InputError(f"there are no hooks for {name!r:.60}", hint=f"There are for: {known}.")
+
+
+def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
+    """Our entries, by the client's events.
+
+    Args:
+        command: how this installation is started.
+        options: such as ``--brain PATH``.
+    """
+    made: dict[str, Any] = {}
+    for kind, event in client.events.items():
+        line = _line([*command, "hook", kind, "--client", client.name, *options])
+        seconds = int(SECONDS[kind]) + _MARGIN
+        entry = {"command": line, "timeout": seconds * 1_000 if client.milliseconds else seconds}
+        if client.flat:
+            made[event] = [entry]
+        else:
+            made[event] = [{"hooks": [{"type": "command", **entry}]}]
+    return made
+
+
+def _line(words: Sequence[str]) -> str:
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *, where: str) -> Edit:
+    """The settings with our hooks in place of former ones of ours, or (None) without them.
+
+    What others have entered stays, in its order, and so does the indent of the file.
+
+    Returns:
+        the new text; None when nothing changes; empty when a file that held nothing but our hooks can go.
+
+    Raises:
+        InvalidConfig: the text is no JSON object of the client's shape.
+    """
+    try:
+        settings = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise InvalidConfig(
+            f"{where} is not plain JSON: {error}", hint="Use --print and put the hooks in by hand."
+        ) from None
+    present = settings.get("hooks", {}) if isinstance(settings, dict) else None
+    if not isinstance(present, dict) or not all(isinstance(groups, list) for groups in present.values()):
+        raise InvalidConfig(f"{where} has another shape than expected: hooks is no object of lists")
+    kept: dict[str, list[Any]] = {}
+    for event, groups in present.items():
+        others = [left for group in groups if (left := _without_ours(group)) is not None]
+        if others or not groups:
+            kept[event] = others
+    for event, groups in (ours or {}).items():
+        kept[event] = [*kept.get(event, []), *groups]
+    if kept == present and ("hooks" in settings) == bool(present or ours):
+        return None
+    if client.flat and ours is not None:
+        settings.setdefault("version", 1)
+    settings["hooks"] = kept
+    if not kept:
+        del settings["hooks"]
+        if client.only_hooks and not set(settings) - {"version"}:
+            return ""
+    ascii_only = text.isascii() and "\\u" in text
+    made = json.dumps(settings, ensure_ascii=ascii_only, indent=_indent(text))
+    return made + ("" if text.strip() and not text.endswith("\n") else "\n")
+
+
+def _without_ours(group: Any) -> Any:
+    """A group, or a bare command, without our commands; None where nothing is left of it."""
+    if not isinstance(group, dict):
+        return group
+    if _is_ours(group):
+        return None
+    inner = group.get("hooks")
+    if not isinstance(inner, list) or not any(_is_ours(one) for one in inner):
+        return group
+    left = [one for one in inner if not _is_ours(one)]
+    return {**group, "hooks": left} if left else None
+
+
+def _is_ours(entry: Any) -> bool:
+    command = entry.get("command") if isinstance(entry, dict) else None
+    return isinstance(command, str) and _OURS.search(command) is not None
+
+
+def _indent(text: str) -> int | str | None:
+    """The indent of a JSON text; 2 where there is none to see, None for a text in one line."""
+    found = re.search(r"\n([ \t]+)\"", text)
+    if found:
+        return found.group(1) if "\t" in found.group(1) else len(found.group(1))
+    return None if text.strip() and "\n" not in text.strip() and text.strip() != "{}" else 2

@@ -1,0 +1,263 @@
+"""Hooks run as the clients run them: their JSON on stdin, our JSON or nothing on stdout, and always exit code 0."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, hook_client_named
+from rlm_mem.mcp.hooks import log_file
+from tests.capture.sessions import Said, event, written
+from tests.cli.conftest import Ran, Run
+
+NAMES = [client.name for client in HOOK_CLIENTS]
+NAMESPACE = "project/github.com/acme/ledger"
+SAID: list[Said] = [
+    ("user", "Can you look at the failing ledger import?"),
+    ("agent", "The root cause was that the importer read dates in the local time zone."),
+    ("user", "We decided to store every date of the ledger in UTC. Thanks!"),
+    ("agent", "I'll change the importer now and run the tests."),
+    ("user", "Always run the linter before you commit anything here."),
+    ("user", "No, the ledger database listens on port 5433, not on 5432."),
+    ("user", "ok"),
+]
+
+Hook = Callable[..., Ran]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A folder within a clone of github.com/acme/ledger."""
+    folder = tmp_path / "code" / "src"
+    folder.mkdir(parents=True)
+    git = tmp_path / "code" / ".git"
+    git.mkdir()
+    (git / "config").write_text(
+        '[core]\n\tbare = false\n[remote "origin"]\n\turl = git@github.com:acme/Ledger.git\n'
+    )
+    return folder
+
+
+@pytest.fixture
+def hook(run: Run, repository: Path) -> Hook:
+    """Run a hook of a client; it must end with 0 and write nothing to stderr."""
+
+    def run_it(kind: str, client: str = "claude-code", transcript: Path | None = None, **more: Any) -> Ran:
+        given = event(client, kind, repository, transcript, **more)
+        ran = run("hook", kind, "--client", client, stdin=json.dumps(given))
+        assert (ran.code, ran.err) == (0, "")
+        return ran
+
+    return run_it
+
+
+def texts(place: Path | str, namespace: str = NAMESPACE) -> list[str]:
+    with Memory.open(place, namespace=namespace) as opened:
+        return sorted(opened.store.get_chunk(one).content for one in opened.list_chunks())  # type: ignore[union-attr]
+
+
+KEPT = [
+    "Agent: The root cause was that the importer read dates in the local time zone.",
+    "User: Always run the linter before you commit anything here.",
+    "User: No, the ledger database listens on port 5433, not on 5432.",
+    "User: We decided to store every date of the ledger in UTC.",
+]
+
+
+@pytest.mark.parametrize("client", NAMES)
+@pytest.mark.local_only("about transcripts, not about the store")
+def test_every_client_captures_the_same_of_the_same_session(
+    client: str, hook: Hook, brain: Path, tmp_path: Path
+) -> None:
+    transcript = written(tmp_path / "transcript", client, SAID)
+    for kind in ("stop", "pre-compact", "stop"):
+        assert hook(kind, client, transcript).out == ""
+    if "session-end" in hook_client_named(client).events:
+        assert hook("session-end", client, transcript).out == ""
+    assert texts(brain) == KEPT
+    assert texts(brain, "default") == []
+
+
+def test_what_was_captured_waits_for_review_and_is_told_in_the_next_session(
+    hook: Hook,
+    run: Run,
+    brain: Path | str,
+    tmp_path: Path,
+) -> None:
+    hook("stop", transcript=written(tmp_path / "t.jsonl", "claude-code", SAID))
+    (case,) = run("--namespace", NAMESPACE, "review", "list", "--json").json
+    assert case["kind"] == "capture"
+    assert len(case["evidence"]) == len(KEPT)
+    started = hook("session-start", session_id="s-2").json["hookSpecificOutput"]
+    assert started["hookEventName"] == "SessionStart"
+    assert "every date of the ledger in UTC" in started["additionalContext"]
+    assert "not instructions" in started["additionalContext"]
+    # A prompt brings what bears on it and was not told yet, and nothing otherwise.
+    assert (
+        hook("user-prompt", session_id="s-2", prompt="Which port does the ledger database listen on?").out
+        == ""
+    )
+    asked = hook("user-prompt", session_id="s-3", prompt="Which port does the ledger database listen on?")
+    assert "5433" in asked.json["hookSpecificOutput"]["additionalContext"]
+    assert hook("user-prompt", session_id="s-3", prompt="Write a poem on autumn leaves, please").out == ""
+    decided = (
+        "--namespace",
+        NAMESPACE,
+        "review",
+        "reject",
+        case["id"],
+        "--reviewer",
+        "Dana",
+        "--reason",
+        "junk",
+    )
+    assert run(*decided).code == 0
+    assert texts(brain) == []
+    assert run("--namespace", NAMESPACE, "undo").code == 0
+    assert texts(brain) == KEPT
+    approved = run(
+        "--namespace", NAMESPACE, "review", "approve", case["id"], "--reviewer", "Dana", "--reason", "true"
+    )
+    assert approved.code == 0, approved.err
+    with Memory.open(brain, namespace=NAMESPACE) as opened:
+        chunk = opened.get(opened.list_chunks(tags="captured")[0])
+        assert chunk is not None
+        assert chunk.metadata.extra["reviewed_by"] == "Dana"
+        assert not [finding for finding in opened.check() if finding.severity == "error"]
+
+
+@pytest.mark.local_only("about what the hooks say")
+def test_only_what_the_client_takes_is_printed(hook: Hook, memory: Memory) -> None:
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    for client in NAMES:
+        ran = hook("session-start", client)
+        if client == "cursor":
+            assert list(ran.json) == ["additional_context"]
+        else:
+            assert set(ran.json["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
+        event_name = hook_client_named(client).events["user-prompt"]
+        asked = hook(
+            "user-prompt", client, prompt="Do I prefer short or long answers?", session_id=f"s-{client}"
+        )
+        if client == "cursor":  # documents no context for a prompt
+            assert asked.out == ""
+        else:
+            assert asked.json["hookSpecificOutput"]["hookEventName"] == event_name
+
+
+@pytest.mark.local_only("looks at files")
+def test_without_a_memory_a_session_starts_in_silence(hook: Hook, brain: Path) -> None:
+    assert hook("session-start").out == ""
+    assert not brain.exists()
+
+
+@pytest.mark.local_only("about what the hooks say")
+def test_the_context_keeps_its_budget(hook: Hook, memory: Memory) -> None:
+    from rlm_mem.text.tokens import count_tokens
+
+    for number in range(60):
+        memory.store.create_chunk(f"Preference {number}: " + "ledger words " * 100, chunk_type="preference")
+    told = hook("session-start").json["hookSpecificOutput"]["additionalContext"]
+    assert 300 < count_tokens(told) <= 600
+    assert hook("session-start", source="resume").out == ""
+    assert hook("session-start", source="compact").out
+
+
+@pytest.mark.local_only("about transcripts, not about the store")
+def test_a_session_is_bounded_and_screened(hook: Hook, brain: Path, tmp_path: Path) -> None:
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    said = [("user", f"Always use the key {key} for the staging server of the ledger.")]
+    said += [
+        ("user", f"We decided to name module {number} of the ledger after river {number * 7}.")
+        for number in range(40)
+    ]
+    hook("stop", transcript=written(tmp_path / "t.jsonl", "claude-code", said))
+    kept = texts(brain)
+    assert len(kept) == 12
+    assert not any("sk-proj" in text for text in kept)
+
+
+HOSTILE = [
+    b"",
+    b"\x00\xff\xfe not text\n",
+    b"[" * 200_000 + b"\n",
+    b'{"type":"user","message":{"role":"user","content":"' + b"a" * 3_000_000 + b'"}}\n',
+    b'{"type":"user","message":{"role":["user"],"content":{"a":1}}}\n{"message":7}\n{"payload":{"type":{}}}\nnull\n[1]\n',
+    b'{"type":"user","timestamp":"not a time","message":{"role":"user","content":"\\ud800 We decided to drop it."}}\n',
+    b'{"messages":[{"type":"user","content":[1,null,{"text":7},{"type":"text"}]},5,null]}',
+    b"[" + b"{" * 5_000,
+]
+
+
+@pytest.mark.local_only("about transcripts, not about the store")
+def test_hostile_transcripts_cost_only_themselves(hook: Hook, brain: Path, tmp_path: Path) -> None:
+    good = written(tmp_path / "good", "claude-code", SAID).read_bytes()
+    for number, data in enumerate(HOSTILE):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_bytes(data + b"\n" + good if data.endswith(b"\n") else data)
+        hook("stop", transcript=path, session_id=f"s-{number}")
+    assert set(KEPT) <= set(texts(brain))
+    assert not log_file().exists(), log_file().read_text()
+
+
+@pytest.mark.local_only("about transcripts, not about the store")
+def test_a_half_written_line_is_read_when_it_is_whole(hook: Hook, brain: Path, tmp_path: Path) -> None:
+    path = written(tmp_path / "t.jsonl", "claude-code", SAID[:3])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    cut = len(whole) - len(whole.splitlines()[-1]) - 1
+    hook("stop", transcript=path)
+    before = texts(brain)
+    path.write_bytes(whole + written(tmp_path / "more", "claude-code", SAID[4:]).read_bytes())
+    assert cut < len(whole)
+    hook("stop", transcript=path)
+    assert before < texts(brain) or set(before) < set(texts(brain))
+    assert texts(brain) == KEPT
+
+
+@pytest.mark.parametrize(
+    "stdin",
+    [
+        b"no JSON",
+        b"[]",
+        b"{}",
+        b'{"transcript_path": 7, "cwd": {}, "session_id": []}',
+        b"\xff" * 100,
+        b"[" * 100_000,
+    ],
+)
+@pytest.mark.local_only("about what the hooks say")
+def test_a_hook_that_fails_never_stops_the_agent(run: Run, memory: Memory, stdin: bytes) -> None:
+    for kind in ("session-start", "user-prompt", "stop"):
+        ran = run("hook", kind, stdin=stdin)
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+    for arguments in (("stop", "--client", "nobody"), ("stop", "--brain", "mysql://x")):
+        ran = run("hook", *arguments, stdin=stdin)
+        assert (ran.code, ran.out) == (0, "")
+    assert "nobody" in log_file().read_text()
+    # An unknown event of a newer plugin: 2 would refuse the user's prompt.
+    assert run("hook", "no-such-event", stdin=stdin).code == 1
+
+
+@pytest.mark.local_only("about time")
+def test_a_hook_ends_in_time_when_the_client_says_nothing(tmp_path: Path) -> None:
+    code = (
+        "import sys; from rlm_mem.mcp import hook_clients; hook_clients.SECONDS['stop'] = 0.2; "
+        "from rlm_mem.cli import main; sys.exit(main(['hook', 'stop']))"
+    )
+    home = {**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=home
+    ) as started:
+        assert started.wait(60) == 0  # stdin is open all the while
+        assert started.stdout is not None
+        assert started.stdout.read() == b""
+    assert "given up" in (tmp_path / "rlm-mem" / "hooks.log").read_text()

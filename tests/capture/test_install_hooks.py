@@ -1,0 +1,111 @@
+"""`rlm-mem install CLIENT --hooks`: our hooks come and go, and everything else in the settings stays."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlm_mem
+from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named, hooks_of, with_hooks
+from tests.cli.conftest import Run
+
+pytestmark = pytest.mark.local_only("about the settings of clients")
+NAMES = [client.name for client in HOOK_CLIENTS]
+
+
+def others(client: HookClient) -> dict[str, Any]:
+    """Settings of a person who has hooks already."""
+    entry = {"type": "command", "command": "notify-send done", "timeout": 5}
+    group = entry if client.flat else {"matcher": "", "hooks": [entry]}
+    rest = {"version": 1} if client.flat else {"theme": "dark – ünïcode"} if not client.only_hooks else {}
+    return {**rest, "hooks": {client.events["stop"]: [group], "PreToolUse": []}}
+
+
+def commands(settings: dict[str, Any], client: HookClient) -> dict[str, list[str]]:
+    return {
+        event: [one["command"] for group in groups for one in ([group] if client.flat else group["hooks"])]
+        for event, groups in settings["hooks"].items()
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hooks_come_and_go_and_the_rest_stays(name: str, run: Run) -> None:
+    client = hook_client_named(name)
+    file = client.user(Path.home(), os.environ)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for indent in (4, "\t", 2):
+        before = json.dumps(others(client), indent=indent, ensure_ascii=False) + "\n"
+        file.write_text(before, encoding="utf-8")
+        first = run("install", name, "--hooks", "--json").json
+        assert Path(first["backup"]).read_text(encoding="utf-8") == before
+        settings = json.loads(file.read_text(encoding="utf-8"))
+        found = commands(settings, client)
+        for kind, event in client.events.items():
+            ours = [line for line in found[event] if f"hook {kind} --client {name}" in line]
+            assert len(ours) == 1
+            assert Path(ours[0].split()[0].strip("'")).is_absolute()
+        assert found[client.events["stop"]][0] == "notify-send done"
+        assert not run("install", name, "--hooks", "--json").json["changed"]
+        assert run("install", name, "--hooks", "--remove", "--json").json["changed"]
+        assert file.read_text(encoding="utf-8") == before
+        assert not run("install", name, "--hooks", "--remove", "--json").json["changed"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_our_own_goes_when_it_holds_nothing_else(name: str, run: Run) -> None:
+    client = hook_client_named(name)
+    file = client.user(Path.home(), os.environ)
+    assert run("install", name, "--hooks").code == 0
+    assert run("install", name, "--hooks", "--remove").code == 0
+    assert not file.exists() if client.only_hooks else json.loads(file.read_text()) == {}
+
+
+def test_other_options_replace_our_hooks(run: Run, tmp_path: Path) -> None:
+    run("install", "claude-code", "--hooks")
+    run("install", "claude-code", "--hooks", "--brain", str(tmp_path / "my brain"))
+    client = hook_client_named("claude-code")
+    lines = commands(json.loads(client.user(Path.home(), os.environ).read_text()), client)
+    assert all(len(found) == 1 and "my brain'" in found[0] for found in lines.values())
+
+
+def test_settings_that_cannot_be_edited_are_left_alone(run: Run) -> None:
+    file = hook_client_named("gemini-cli").user(Path.home(), os.environ)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for text in (
+        '{"a": 1, // a comment\n}',
+        "[1]",
+        '{"hooks": [1]}',
+        '{"hooks": {"Stop": 7}}',
+        "[" * 100_000,
+    ):
+        file.write_text(text)
+        ran = run("install", "gemini-cli", "--hooks")
+        assert ran.code == 1 or ran.code == 2
+        assert file.read_text() == text
+    assert run("install", "vscode", "--hooks").code == 2
+
+
+def test_project_hooks_name_no_folder_of_this_machine(run: Run) -> None:
+    assert run("install", "codex", "--hooks", "--project").code == 0
+    text = Path(".codex/hooks.json").read_text()
+    assert str(Path.home()) not in text
+    assert '"rlm-mem hook stop --client codex"' in text
+
+
+def test_the_plugin_has_the_same_hooks() -> None:
+    plugin = Path(rlm_mem.__file__).parent / "plugins" / "claude-code"
+    shipped = json.loads((plugin / "hooks" / "hooks.json").read_text())
+    assert shipped["hooks"] == hooks_of(hook_client_named("claude-code"), ["rlm-mem"])
+    assert json.loads((plugin / ".claude-plugin" / "plugin.json").read_text())["name"] == "rlm-mem"
+
+
+def test_a_hook_of_another_program_is_not_taken_for_ours() -> None:
+    client = hook_client_named("claude-code")
+    text = json.dumps(
+        {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "rlm-mem stats > /tmp/x"}]}]}}
+    )
+    assert with_hooks(text, client, None, where="x") is None

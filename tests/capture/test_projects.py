@@ -1,0 +1,96 @@
+"""Each project has a namespace of its own, the same in every clone; memories move between them only on purpose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.capture.projects import project_of
+from rlm_mem.chunk.fields import check_namespace
+from tests.cli.conftest import Run
+
+
+def repository(root: Path, url: str | None) -> Path:
+    (root / ".git").mkdir(parents=True)
+    remote = (
+        f'[remote "upstream"]\n\turl = https://x.org/a/b\n[remote "origin"]\n\turl = {url}\n' if url else ""
+    )
+    (root / ".git" / "config").write_text(f"[core]\n\tbare = false\n{remote}")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("url", "namespace"),
+    [
+        ("https://github.com/Acme/Ledger.git", "project/github.com/acme/ledger"),
+        ("git@github.com:acme/ledger.git", "project/github.com/acme/ledger"),
+        ("ssh://git@github.com:22/acme/ledger/", "project/github.com/acme/ledger"),
+        ("https://me:secret@github.com/acme/ledger", "project/github.com/acme/ledger"),
+        ("git@gitlab.example:a/b/c/d.git", "project/gitlab.example/a/b/c/d"),
+    ],
+)
+def test_the_remote_names_the_project(tmp_path: Path, url: str, namespace: str) -> None:
+    root = repository(tmp_path / "here", url)
+    (root / "deep" / "er").mkdir(parents=True)
+    found = project_of(root / "deep" / "er")
+    assert found is not None
+    assert (found.namespace, found.root) == (namespace, root)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [None, "/srv/git/ledger.git", "file:///srv/git/ledger", "C:\\git\\x", "http://[broken", "../ledger",
+     "a:b:" + "c/" * 300, "https://e.org/" + "x" * 900, "https://e.org/..%2f../ü n/ö", "https://e.org/../../../etc", "https://e.org/-/.git"],
+)  # fmt: skip
+def test_every_address_gives_a_namespace(tmp_path: Path, url: str | None) -> None:
+    found = project_of(repository(tmp_path / "Ledger ü", url))
+    assert found is not None
+    assert check_namespace(found.namespace).startswith("project/")
+    assert ".." not in found.namespace.split("/")
+
+
+def test_what_differs_stays_apart_and_work_trees_belong_together(tmp_path: Path) -> None:
+    one, two = repository(tmp_path / "a" / "app", None), repository(tmp_path / "b" / "app", None)
+    tree = tmp_path / "tree"
+    (one / ".git" / "worktrees" / "tree").mkdir(parents=True)
+    (one / ".git" / "worktrees" / "tree" / "commondir").write_text("../..\n")
+    tree.mkdir()
+    (tree / ".git").write_text(f"gitdir: {one}/.git/worktrees/tree\n")
+    names = [project_of(folder).namespace for folder in (one, two, tree)]  # type: ignore[union-attr]
+    assert names[0] == names[2] != names[1]
+    similar = [
+        project_of(repository(tmp_path / name, f"https://e.org/a/b{name}c")) for name in ("-", "+", " ")
+    ]
+    assert len({found.namespace for found in similar if found}) == 3
+
+
+def test_the_home_folder_is_no_project(tmp_path: Path) -> None:
+    assert project_of(tmp_path, home=tmp_path) is None
+    assert project_of(tmp_path / "missing") is None
+    assert project_of(tmp_path / "with\0nul") is None
+    plain = tmp_path / "notes"
+    plain.mkdir()
+    assert project_of(plain, home=tmp_path).namespace.startswith("project/local/notes-")  # type: ignore[union-attr]
+
+
+def test_memories_move_between_project_and_person(run: Run, brain: Path | str) -> None:
+    repository(Path.cwd(), "git@github.com:acme/ledger.git")
+    own = "project/github.com/acme/ledger"
+    with Memory.open(brain, namespace=own) as project:
+        ids = [project.remember(text, conversation_id="s", tags=["x"]).chunk_ids[0] for text in (
+            "I prefer short commit messages.", "The ledger runs on heron.")]  # fmt: skip
+    assert run("project", "show", "--json").json["memories"] == 2
+    refused = run("project", "move", ids[0], "chunk-2026-01-01-00000000", "--to", "shared")
+    assert refused.code != 0
+    (moved,) = run("project", "move", ids[0], "--to", "shared", "--json").json
+    with Memory.open(brain, namespace=own) as project, Memory.open(brain) as shared:
+        assert project.list_chunks() == [ids[1]]
+        chunk = shared.get(moved["chunk_id"])
+        assert chunk is not None
+        assert (chunk.content, chunk.tags) == ("I prefer short commit messages.", ["x"])
+        assert chunk.metadata.provenance["moved_from"] == f"{own}#{ids[0]}"
+    run("project", "move", moved["chunk_id"], "--to", "project")
+    assert run("project", "show", "--json").json["memories"] == 2
+    assert run("project", "move", ids[1], "--to", own).code == 2
