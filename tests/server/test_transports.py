@@ -73,7 +73,7 @@ def test_initialize_is_answered_before_any_memory_is_opened(tmp_path: Path) -> N
 
 
 def test_the_server_loads_only_what_describes_its_operations_before_the_first_call() -> None:
-    code = "import sys, rlm_mem.serving.run; print(' '.join(sys.modules))"
+    code = "import sys, rlm_mem.serving.run, rlm_mem.dashboard.pages; print(' '.join(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     loaded = set(ran.stdout.split())
     assert "mcp.server.lowlevel" in loaded
@@ -83,8 +83,11 @@ def test_the_server_loads_only_what_describes_its_operations_before_the_first_ca
             "pydantic_monty",
             "toktok_rs",
             "snowballstemmer",
+            "rlm_mem.continuum.query",
             "rlm_mem.interchange.importing",
+            "rlm_mem.persona.library",
             "rlm_mem.recall.run",
+            "rlm_mem.recall.trajectory",
             "rlm_mem.sandbox.session",
             "rlm_mem.store.core.chunk_store",
         }

@@ -19,7 +19,7 @@ from rlm_mem.cli.terminal import (
     screen,
     text,
 )
-from rlm_mem.continuum.query import MemoryHit
+from rlm_mem.continuum.answers import MemoryHit
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
 

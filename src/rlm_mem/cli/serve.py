@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -88,6 +89,8 @@ def serve(
 
 def _server() -> ModuleType:
     """How servers run; their packages are an extra, and `--help` works without it."""
+    # What is loaded stays for as long as the server runs: searching it for garbage would only cost time.
+    gc.disable()
     try:
         from rlm_mem.serving import run
     except ModuleNotFoundError as error:
@@ -95,4 +98,7 @@ def _server() -> ModuleType:
             f"the server needs the package {error.name}",
             hint='Install it with: pip install "rlm-mem[server]"',
         ) from None
+    finally:
+        gc.freeze()
+        gc.enable()
     return run

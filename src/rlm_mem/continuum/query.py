@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import parse_time
+from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.continuum.mirror import SOURCE
 from rlm_mem.continuum.runs import read_run
 from rlm_mem.continuum.schema import TIERS
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_WEIGHTS",
-    "Hint",
-    "MemoryHit",
     "QueryMemoryTool",
     "QueryResult",
     "hints",
@@ -46,35 +45,6 @@ _MIN_PER_TIER = 5  # memories of each tier to consider, however many of other ti
 _CACHE_SIZE = 20_000
 _MIN_COVERAGE = 1 / 3
 """A memory matches a goal when it has at least this share of the goal's content words."""
-
-
-@dataclass(frozen=True)
-class MemoryHit:
-    """One memory that answers a query.
-
-    Attributes:
-        parts: what the score is the product of: ``relevance``, ``tier_weight``, ``reliability``; and beside them
-            ``confidence``, ``success_rate`` and ``coverage`` of the goal's words.
-    """
-
-    chunk_id: str
-    file: str
-    entry: str | None
-    tier: str
-    kind: str
-    title: str
-    score: float
-    confidence: float
-    success_rate: float | None
-    usage_count: int
-    task_type: str | None
-    created_at: str
-    parts: Mapping[str, float]
-
-    @property
-    def key(self) -> str:
-        """The memory's name: its file, and the entry behind ``#``."""
-        return self.file if self.entry is None else f"{self.file}#{self.entry}"
 
 
 @dataclass(frozen=True)
@@ -332,20 +302,6 @@ def _shown(hit: MemoryHit) -> dict[str, Any]:
 
 
 _RISKY, _PROVEN, _USES = 0.85, 0.9, 3
-
-
-@dataclass(frozen=True)
-class Hint:
-    """One piece of advice.
-
-    Attributes:
-        kind: ``risk`` or ``success``.
-        evidence: keys of the memories it rests on, with their figures.
-    """
-
-    kind: Literal["risk", "success"]
-    text: str
-    evidence: tuple[str, ...]
 
 
 def hints(queries: QueryMemoryTool, files: MemoryFiles, goal: str, *, limit: int = 5) -> list[Hint]:

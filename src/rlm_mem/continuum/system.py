@@ -28,9 +28,10 @@ from rlm_mem.telemetry import observed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlm_mem.continuum.answers import Hint
     from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
     from rlm_mem.continuum.prune import Pruner
-    from rlm_mem.continuum.query import Hint, QueryMemoryTool
+    from rlm_mem.continuum.query import QueryMemoryTool
     from rlm_mem.continuum.review import ReviewQueue
     from rlm_mem.continuum.traces import Traces
     from rlm_mem.continuum.workspace import Workspace

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from rlm_mem import recall
 from rlm_mem.chunk import MANUAL_LINK_TYPES
 from rlm_mem.dashboard.diffs import changed_fields, changed_links, word_diff
 from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import tags_of
 from rlm_mem.dashboard.words import address, day, deed, first_line, origin, plain_fields, title, without_marks
 from rlm_mem.errors import ConflictError, InputError, NotFoundError
-from rlm_mem.recall.trajectory import trajectories
 from rlm_mem.store.core.standing import standing
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def events_part(visit: Visit) -> Response:
     recalls = [event for event in events if event.get("op") in _READING]
     handed_out = {str(event.get("trajectory")) for event in recalls}
     seen: list[dict[str, Any]] = []
-    for run in islice(trajectories(memory.store), _RUNS):
+    for run in islice(recall.trajectories(memory.store), _RUNS):
         # The log names runs that handed the memory out; those that only read it on the way are in the runs.
         if run.id not in handed_out and any(chunk_id in step.chunks_read for step in run.steps):
             seen.append({"ts": run.started_at, "op": run.operation, "trajectory": run.id, "query": run.query})

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from rlm_mem.dashboard.words import visible
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.operations.personas import persona_of
-from rlm_mem.persona import render_gauge
+from rlm_mem.persona.gauges import render_gauge
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct, field, to_builtins
 
 from rlm_mem.chunk import Chunk, is_chunk_id
-from rlm_mem.continuum.query import Hint, MemoryHit
+from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.errors import InvalidMemory, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         list_trajectories,
         load_trajectory,
         prune_trajectories,
+        trajectories,
     )
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "list_trajectories",
     "load_trajectory",
     "prune_trajectories",
+    "trajectories",
     "Replay",
     "ReplayStep",
     "replay",
@@ -98,6 +100,7 @@ __getattr__ = loader(
             "list_trajectories",
             "load_trajectory",
             "prune_trajectories",
+            "trajectories",
         ),
     },
 )
