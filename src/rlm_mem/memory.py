@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from rlm_mem.config import Config, SecretAction, locate
-from rlm_mem.results import Checkpoint, Event, Hud, Progress, Stats, UndoneChange
+from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
 from rlm_mem.search import Hit, search
 from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
 from rlm_mem.store.core.integrity import Finding, Repair, check, repair
@@ -438,6 +439,14 @@ class Memory:
         if chunk_id is not None:
             return self.store.undo(chunk_id, to_revision=to_revision)
         return self.continuum.undo_change(change)
+
+    def recorded_changes(self, limit: int | None = 20) -> list[RecordedChange]:
+        """The last changes of the namespace, newest first: what ``undo`` can undo by id.
+
+        Args:
+            limit: at most so many; None: all that the audit log tells of.
+        """
+        return list(islice(self.continuum.recorded_changes(), limit))
 
     def link(
         self,

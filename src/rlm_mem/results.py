@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 
-__all__ = ["Checkpoint", "Event", "Hud", "Progress", "Stats", "UndoneChange"]
+__all__ = ["Checkpoint", "Event", "Hud", "Progress", "RecordedChange", "Stats", "UndoneChange"]
 
 Progress = Callable[[int, int], None]
 """Called now and then during long work, with (done, in all)."""
@@ -106,6 +106,31 @@ class Event:
 
 
 _ENVELOPE = frozenset({"ts", "op", "actor", "ns", "chunk_id", "chunk_ids"})
+
+
+@dataclass(frozen=True)
+class RecordedChange:
+    """One change as the audit log tells it.
+
+    Attributes:
+        id: by which it can be undone.
+        at: when it was made (UTC, ISO 8601). ``actor``: by whom, as far as it is known.
+        ops: what it did: create, update, edit, …
+        chunk_ids, files: what it changed; mirrors of tiered memories left out.
+        reason: as given, or empty.
+        undoes: the change that it undoes.
+        undone: it was undone, and is not in force.
+    """
+
+    id: str
+    at: str
+    ops: tuple[str, ...]
+    chunk_ids: tuple[str, ...]
+    files: tuple[str, ...]
+    actor: str | None
+    reason: str
+    undoes: str | None
+    undone: bool
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,11 @@ async def drive_all(client: Client) -> set[str]:
         assert refused.is_error
         assert "no review case" in refused.content[0].text  # type: ignore[union-attr]
         assert (await use("persona", message="set verbosity to 80"))["sliders"]["verbosity"] == 80
+        former = (await use("changes", limit=1))["changes"][0]
+        undone = await use("undo")
+        assert (undone["change"], former["undone"]) == (former["id"], False)
+        assert (await use("undo", change=undone["undo"]))["change"] == undone["undo"]
+        assert (await use("changes", limit=3))["changes"][2] == former
         listed = (await use("trajectories", limit=10))["trajectories"]
         assert {"recall", "reason", "session"} <= {run["operation"] for run in listed}
         recalled = next(run["id"] for run in listed if run["operation"] == "recall")

@@ -125,6 +125,37 @@ def test_a_named_reviewer_decides(
     refused(client.post("review/promote-0000000000/approve", json={"reviewer": "M", "reason": "x"}), 404)
 
 
+# --- changes and their undo -------------------------------------------------------------------------------
+
+
+def test_changes_are_listed_and_undone_one_by_one_or_by_id(served: tuple[TestClient, ServerState]) -> None:
+    client, _ = served
+    first = create(client)["id"]
+    client.put("persona/sliders/humor", json={"value": 20})
+    client.patch(f"chunks/{first}", json={"tags": ["quince"]})
+    client.delete(f"chunks/{first}")
+    listed = pages(client, "undo", limit=1)
+    assert [one["ops"] for one in listed if first in one["chunk_ids"]] == [["delete"], ["update"], ["create"]]
+    assert not any(one["undone"] for one in listed)
+
+    undone = client.post("undo").json()
+    assert (undone["change"], undone["chunk_ids"]) == (listed[0]["id"], [first])
+    client.post("undo")
+    assert client.get(f"chunks/{first}").json()["tags"] == []
+    by_id = client.post("undo", json={"change": undone["undo"]})
+    assert refused(by_id, 409)["type"].endswith("ConflictError")
+    again = client.get("undo", params={"limit": 2}).json()["items"]
+    assert [one["undoes"] for one in again] == [listed[1]["id"], listed[0]["id"]]
+    assert [one["undone"] for one in pages(client, "undo", limit=3)][2:4] == [True, True]
+    refused(client.post("undo", json={"change": "0" * 20 + "-" + "0" * 16}), 404)
+    refused(client.post("undo", json={"change": "../x"}), 422)
+
+
+def test_nothing_to_undo_is_not_found(client: TestClient) -> None:
+    refused(client.post("undo"), 404)
+    assert client.get("undo").json()["items"] == []
+
+
 # --- persona ----------------------------------------------------------------------------------------------
 
 

@@ -58,6 +58,7 @@ def test_every_tool_that_returns_text_keeps_to_it(ask: Ask, herons: list[str], m
         "search": {"query": "heron port", "limit": 20},
         "get": {"ids": herons[:6]},
         "trajectories": {},
+        "changes": {},
         "receipt": {"trajectory_id": ask("recall", question="Which port?")["trajectory_id"]},
         "verify_receipt": {"receipt": "nothing"},
         "review": {},
@@ -85,7 +86,7 @@ def test_every_tool_that_returns_text_keeps_to_it(ask: Ask, herons: list[str], m
 
 def test_every_offered_tool_takes_it_but_those_that_return_ids_only() -> None:
     without = {tool.name for tool in tools_for(every=True) if not issubclass(tool.request, Bounded)}
-    assert without == {"remember", "forget", "link", "restore", "review_decide"}
+    assert without == {"remember", "forget", "link", "restore", "review_decide", "undo"}
 
 
 def test_the_best_hits_come_first_and_a_first_one_that_is_too_long_is_shortened(

@@ -59,7 +59,12 @@ def test_annotations_are_honest(served: McpServer) -> None:
             return {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
 
     notes = asyncio.run(go())
-    assert [n for n, note in notes.items() if note.destructive_hint] == ["forget", "update", "review_decide"]
+    assert [n for n, note in notes.items() if note.destructive_hint] == [
+        "forget",
+        "update",
+        "review_decide",
+        "undo",
+    ]
     writing = [n for n, note in notes.items() if not note.read_only_hint]
     assert writing == [
         "remember", "forget", "link", "update", "restore", "consolidate", "review_decide", "persona", "import",

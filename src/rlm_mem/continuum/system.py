@@ -18,7 +18,7 @@ from rlm_mem.continuum.reports import (
     count_pruning,
     health,
 )
-from rlm_mem.continuum.undoing import undo
+from rlm_mem.continuum.undoing import recorded_changes, undo
 from rlm_mem.errors import InvalidMemory, RlmMemError
 from rlm_mem.store.core.brain_files import place_of
 from rlm_mem.store.core.files import Signature
@@ -26,7 +26,7 @@ from rlm_mem.store.core.integrity import Finding, Repair
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rlm_mem.continuum.answers import Hint
     from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.traces import Traces
     from rlm_mem.continuum.workspace import Workspace
     from rlm_mem.models.base import LLM
-    from rlm_mem.results import UndoneChange
+    from rlm_mem.results import RecordedChange, UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Continuum"]
@@ -138,6 +138,10 @@ class Continuum:
     def undo_change(self, change: str | None = None) -> UndoneChange | None:
         """Undo the last change of the namespace, whatever it was, or the one of this id; None where there is none."""
         return undo(self.store, self.changes, change)
+
+    def recorded_changes(self) -> Iterator[RecordedChange]:
+        """Every change of the namespace, newest first, as the audit log tells it."""
+        return recorded_changes(self.store)
 
     # --- programs ----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.continuum import places
 from rlm_mem.errors import ConflictError, NotFoundError
-from rlm_mem.results import UndoneChange
+from rlm_mem.results import RecordedChange, UndoneChange
 from rlm_mem.store.core.undoing import (
     LoggedChange,
     changes_in_force,
@@ -16,10 +16,12 @@ from rlm_mem.store.core.undoing import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rlm_mem.continuum.changes import Changes
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["undo"]
+__all__ = ["recorded_changes", "undo"]
 
 _REASON = "undone by hand"
 
@@ -50,6 +52,25 @@ def undo(store: ChunkStore, tiers: Changes, change_id: str | None = None) -> Und
     if change is None:  # cannot be: the record was read above
         raise ConflictError(f"the record of the change {record.id} is not kept any more: it cannot be undone")
     return _undone(found, change.id, record.op)
+
+
+def recorded_changes(store: ChunkStore) -> Iterator[RecordedChange]:
+    """Every change of the namespace that has an id, newest first, undos included."""
+    cancelled: set[str] = set()
+    for change in logged_changes(store):
+        undone = change.id in cancelled
+        if change.undoes and not undone:
+            cancelled.add(change.undoes)
+        if change.id is None or _only_mirrors(change):
+            continue
+        mirrors = set(_mirrors(change))
+        told = [one for one in change.events if one.get("chunk_id") not in mirrors]
+        yield RecordedChange(
+            change.id, change.at, tuple(dict.fromkeys(str(one["op"]) for one in told)),
+            tuple(one for one in change.chunk_ids if one not in mirrors), tuple(change.files),
+            next((one["actor"] for one in told if one.get("actor")), None),
+            next((one["reason"] for one in told if one.get("reason")), ""), change.undoes, undone,
+        )  # fmt: skip
 
 
 def _undo_former(store: ChunkStore, tiers: Changes, found: LoggedChange) -> UndoneChange:

@@ -1,20 +1,23 @@
-"""Records over HTTP: trajectories, costs, the audit log, and news of changes as they happen."""
+"""Records over HTTP: trajectories, costs, the audit log, changes and their undo, and news as it happens."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from decimal import Decimal
+from itertools import dropwhile, islice
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
 from rlm_mem import recall
+from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Time, utc
 from rlm_mem.recall.outcome import OutcomeWord
+from rlm_mem.results import RecordedChange
 
 __all__ = ["OPERATIONS"]
 
@@ -130,6 +133,71 @@ class EventPage(MayBeCut):
     next_cursor: str | None
 
 
+class ChangesArguments(Bounded, kw_only=True):
+    """How many changes."""
+
+    limit: Limit = 20
+
+
+class ChangesQuery(ChangesArguments):
+    """Which changes."""
+
+    cursor: Cursor | None = None
+
+
+class ChangeOut(Struct):
+    """A change: what it did to which chunks and files; ``undoes`` names the change that it undoes."""
+
+    id: str
+    at: str
+    ops: list[str]
+    chunk_ids: list[str]
+    files: list[str]
+    actor: str | None
+    reason: str
+    undoes: str | None
+    undone: bool
+
+
+class ChangePage(MayBeCut):
+    """Changes, the newest first; ``next_cursor`` is null on the last page."""
+
+    items: list[ChangeOut]
+    next_cursor: str | None
+
+
+class ChangeList(MayBeCut):
+    """Changes, the newest first."""
+
+    changes: list[ChangeOut]
+
+
+class UndoChange(Request):
+    """Which change is undone."""
+
+    change: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[0-9]{20}-[0-9a-f]{16}$(?!\n)",
+                description="The id of a change, or of an undo; by default the last change.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class UndoneOut(Struct):
+    """What was undone; ``undo`` is the id by which this can be undone itself."""
+
+    change: str | None
+    undo: str
+    at: str
+    ops: list[str]
+    chunk_ids: list[str]
+    files: list[str]
+
+
 class RunSummary(Struct):
     """A recorded recall; `outcome` is null when no end is recorded."""
 
@@ -228,6 +296,32 @@ def _events(context: Context, request: EventsQuery) -> EventPage:
     return EventPage(items, encode_cursor("events", last, at_last))
 
 
+def _changes(context: Context, request: ChangesQuery) -> ChangePage:
+    found = context.memory.continuum.recorded_changes()
+    if request.cursor is not None:
+        # Changes are only ever added in front, so the last one that was handed out is a place that stays.
+        (last,) = decode_cursor("undo", request.cursor, tuple[str])
+        found = islice(dropwhile(lambda change: change.id != last, found), 1, None)
+    here = list(islice(found, request.limit + 1))
+    items = [_change_out(one) for one in here[: request.limit]]
+    return ChangePage(items, encode_cursor("undo", items[-1].id) if len(here) > len(items) else None)
+
+
+def _change_out(change: RecordedChange) -> ChangeOut:
+    return ChangeOut(**to_builtins(asdict(change)))
+
+
+def _last_changes(context: Context, request: ChangesArguments) -> ChangeList:
+    return ChangeList([_change_out(one) for one in context.memory.recorded_changes(request.limit)])
+
+
+def _undo(context: Context, request: UndoChange) -> UndoneOut:
+    undone = context.memory.undo(change=request.change)
+    if undone is None:
+        raise NotFoundError("there is nothing to undo", hint="The list of changes shows what was done.")
+    return UndoneOut(**to_builtins(asdict(undone)))
+
+
 def _recent_runs(context: Context, request: RunsArguments) -> RunList:
     found = context.memory.trajectories(
         operation=request.operation, since=request.since, until=request.until, limit=request.limit
@@ -278,6 +372,36 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET", "/events", "listEvents", "The audit log.", _GROUP,
         run=_events, request=EventsQuery, response=EventPage, paged=True,
+    ),
+    Operation(
+        "GET", "/undo", "listChanges", "The last changes, the newest first.", _GROUP,
+        run=_changes, request=ChangesQuery, response=ChangePage, paged=True,
+        tool=Tool(
+            name="changes",
+            title="Last changes",
+            description="List the last changes of the memory, newest first, with the ids by which undo undoes them.",
+            request=ChangesArguments,
+            response=ChangeList,
+            run=_last_changes,
+            aliases={"n": "limit"},
+            default=False,
+        ),
+    ),
+    Operation(
+        "POST", "/undo", "undoChange", "Undo the last change, whatever it was, or one by its id.", _GROUP,
+        run=_undo, request=UndoChange, response=UndoneOut, writes=True,
+        description="Chunks, tiered memories, reviews and personas of one change are put back together, or not at all: "
+        "409 where something was changed since, or its former state is not kept any more.",
+        tool=Tool(
+            name="undo",
+            title="Undo a change",
+            description="Undo the last change of the memory, whatever it was, or one by its id. The answer has the id "
+            "by which the undo is undone. Each call undoes one more change.",
+            destructive=True,
+            idempotent=False,
+            aliases={"id": "change", "change_id": "change"},
+            default=False,
+        ),
     ),
     Operation(
         "GET", "/changes", "followChanges", "What is written, by any process, as it happens.", _GROUP,
