@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
+    from rlm_mem.aio import AsyncContinuum, AsyncMemory, AsyncRecallSession, RunStream
     from rlm_mem.chunk import Chunk, ChunkLinks, ChunkMetadata
     from rlm_mem.config import Config, SecretAction
     from rlm_mem.errors import (
@@ -65,6 +66,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Memory",
+    "AsyncMemory",
     "Config",
     "SecretAction",
     "Chunk",
@@ -84,6 +86,9 @@ __all__ = [
     "ReasoningStep",
     "OutcomeWord",
     "RecallSession",
+    "AsyncRecallSession",
+    "AsyncContinuum",
+    "RunStream",
     "Execution",
     "REPLSession",
     "Trajectory",
@@ -141,6 +146,7 @@ __getattr__ = loader(
     __name__,
     {
         "memory": ("Memory",),
+        "aio": ("AsyncContinuum", "AsyncMemory", "AsyncRecallSession", "RunStream"),
         "config": ("Config", "SecretAction"),
         "chunk": ("Chunk", "ChunkLinks", "ChunkMetadata"),
         "models.budget": ("Limits", "ModelSpending"),

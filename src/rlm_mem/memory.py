@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -53,6 +54,10 @@ class Memory:
             memory.remember("Dana prefers trains to planes.", conversation_id="trip")
             print(memory.recall("How does Dana like to travel?").content)
 
+    One object serves any number of threads at the same time. A :meth:`batch` belongs to the thread that opened it, a
+    session of :meth:`recall_session` takes one call at a time, and :meth:`close` comes after the last call of all.
+    In a program with an event loop use ``AsyncMemory`` (:mod:`rlm_mem.aio`).
+
     Args:
         store: an open chunk store.
         llm: who writes the programs of recall and reason: a model name such as ``"openai:…"`` or ``"cli:claude"``, an
@@ -64,6 +69,7 @@ class Memory:
         self.store = store
         self._llm_given = llm
         self._llm: LLM | None = None
+        self._llm_lock = Lock()
 
     @classmethod
     def open(
@@ -130,14 +136,16 @@ class Memory:
     @property
     def llm(self) -> LLM:
         """The model that writes the programs, resolved when first used."""
-        if self._llm is None:
-            from rlm_mem.models.opening import adapt, get_llm
+        with self._llm_lock:  # two threads that ask at once share one model
+            if self._llm is None:
+                from rlm_mem.models.opening import adapt, get_llm
 
-            given = self._llm_given
-            self._llm = (
-                get_llm(given, self.config) if given is None or isinstance(given, str) else adapt(given)
-            )
-        return self._llm
+                given = self._llm_given
+                if given is None or isinstance(given, str):
+                    self._llm = get_llm(given, self.config)
+                else:
+                    self._llm = adapt(given)
+            return self._llm
 
     @cached_property
     def continuum(self) -> Continuum:

@@ -17,7 +17,7 @@ LAYERS = (
     ("serving",),
     ("mcp", "http", "dashboard"),
     ("operations",),
-    ("capture",),
+    ("aio", "capture"),
     ("memory",),
     ("receipts",),
     ("recall", "continuum", "persona", "interchange"),

@@ -117,7 +117,7 @@ class Connections:
         self._read_only = read_only
         self._index = index
         self.thread = _ThreadState()
-        self._all: list[sqlite3.Connection] = []
+        self._all: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self._guard = threading.Lock()
         self._renewing = threading.RLock()
         self._pid = os.getpid()
@@ -210,10 +210,20 @@ class Connections:
             self.thread.connection = connection
             self.thread.rows = LocalRowWriter(connection, self._encode)
             with self._guard:
-                self._all.append(connection)
+                self._close_those_of_ended_threads()
+                self._all.append((threading.current_thread(), connection))
             if former not in (None, self._inode) and not self._read_only:
                 self._index.sync()  # other threads wait: what they would read now is not complete
         return connection
+
+    def _close_those_of_ended_threads(self) -> None:
+        """A server that starts a thread for each request would else keep a connection for each of them."""
+        ended = [pair for pair in self._all if not pair[0].is_alive()]
+        for _, connection in ended:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+        if ended:
+            self._all = [pair for pair in self._all if pair not in ended]
 
     def drop(self) -> None:
         """Let go of every connection; the next call opens a new one.
@@ -233,7 +243,7 @@ class Connections:
         """Close for good; no other thread uses the store any more."""
         self.drop()
         with self._guard:
-            for connection in self._all:
+            for _, connection in self._all:
                 with contextlib.suppress(sqlite3.Error):
                     connection.close()
             self._all.clear()

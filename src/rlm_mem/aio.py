@@ -1,0 +1,560 @@
+"""AsyncMemory: the methods of Memory for programs with an event loop, which they never block.
+
+Each method is that of the same name of :class:`~rlm_mem.memory.Memory`, carried out in a worker thread. Cancelling the
+task that waits for a call ends the call: a recall stops with the program or the model call under way, and a write is
+either whole or not there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from functools import wraps
+from itertools import islice
+from types import TracebackType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    cast,
+    overload,
+)
+
+from rlm_mem.continuum.system import Continuum
+from rlm_mem.errors import SessionBusy, StoreClosed
+from rlm_mem.memory import Memory
+from rlm_mem.recall.host_session import RecallSession
+from rlm_mem.sandbox.stopping import Stop, stop_of_context, stopped_by
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.config import Config
+    from rlm_mem.models.base import LLM
+    from rlm_mem.models.budget import Limits
+    from rlm_mem.recall.recall import RecallResult
+    from rlm_mem.recall.turn import LoopStep
+    from rlm_mem.results import UndoneChange
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["AsyncContinuum", "AsyncMemory", "AsyncRecallSession", "RunStream"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+_AT_A_TIME = 100
+"""Items of a listing that are read before the loop gets them."""
+
+
+class _Threads:
+    """Worker threads, and what runs in them for one memory.
+
+    Args:
+        count: how many calls run at the same time; further ones wait.
+        context: where every call runs; None gives each call a copy of its caller's.
+    """
+
+    def __init__(self, count: int, context: contextvars.Context | None = None) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="rlm-mem-async")
+        self.context = context
+        self._running: set[Stop] = set()
+        self._closed = False
+
+    async def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+        """What the function returns, called in a thread.
+
+        Being cancelled ends the call, and the CancelledError is raised when it has ended; cancelled twice, at once.
+        """
+        if self._closed:
+            raise StoreClosed("the memory was closed", hint="open it again")
+        stop = Stop()
+        context = self.context or contextvars.copy_context()
+
+        def work() -> R:
+            with stopped_by(stop):
+                return function(*args, **keywords)
+
+        self._running.add(stop)
+        future = self._pool.submit(context.run, work)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            stop.set()
+            await _ended(future)
+            raise
+        finally:
+            self._running.discard(stop)
+
+    async def close(self) -> None:
+        """End what runs and wait for it."""
+        self._closed = True
+        for stop in list(self._running):
+            stop.set()
+        await asyncio.to_thread(self._pool.shutdown)
+
+
+def _reporting(method: Callable[..., R]) -> Callable[..., R]:
+    """A method with ``progress``: it ends where its task was cancelled before a report, wanted or not."""
+    signature = inspect.signature(method)
+    if "progress" not in signature.parameters:
+        return method
+
+    def call(*args: Any, **keywords: Any) -> R:
+        bound = signature.bind(*args, **keywords)
+        wanted, stop = bound.arguments.get("progress"), stop_of_context()
+
+        def report(done: int, total: int) -> None:
+            if stop is not None:
+                stop.check()
+            if wanted is not None:
+                wanted(done, total)
+
+        bound.arguments["progress"] = report
+        return method(*bound.args, **bound.kwargs)
+
+    return call
+
+
+async def _ended(future: Future[Any]) -> None:
+    """Wait until nothing runs any more, whatever came of it."""
+    loop = asyncio.get_running_loop()
+    waiting = asyncio.Event()
+
+    def wake(_: object) -> None:
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(waiting.set)
+
+    future.add_done_callback(wake)
+    await waiting.wait()
+
+
+class _OnThreads(Generic[T]):
+    """An object whose methods run in worker threads."""
+
+    def __init__(self, wrapped: T, threads: _Threads) -> None:
+        self._wrapped = wrapped
+        self._threads = threads
+
+    async def run(self, function: Callable[Concatenate[T, P], R], *args: P.args, **keywords: P.kwargs) -> R:
+        """Call a function with the wrapped object and further arguments in a worker thread.
+
+        For what has no method here: ``await memory.run(lambda memory: memory.continuum.traces.search("…"))``.
+        """
+        return await self._threads.run(function, self._wrapped, *args, **keywords)
+
+
+class _Method(Protocol[P, R_co]):
+    """A method that type checkers bind to its object."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Callable[..., Coroutine[Any, Any, R_co]]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Callable[P, Coroutine[Any, Any, R_co]]: ...
+
+
+class _Listing(Protocol[P, R_co]):
+    """A method that gives items one after the other."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Callable[..., AsyncIterator[R_co]]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Callable[P, AsyncIterator[R_co]]: ...
+
+
+class _Run(Protocol[P, R]):
+    """A method that begins a run."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Callable[..., RunStream[R]]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Callable[P, RunStream[R]]: ...
+
+
+def _threaded(method: Callable[Concatenate[T, P], R]) -> _Method[P, R]:
+    """The method, carried out in a worker thread."""
+    carried_out = _reporting(method)
+
+    @wraps(method)
+    async def call(self: _OnThreads[T], *args: P.args, **keywords: P.kwargs) -> R:
+        return await self._threads.run(carried_out, self._wrapped, *args, **keywords)
+
+    return cast("_Method[P, R]", call)
+
+
+def _listing(method: Callable[Concatenate[T, P], Iterator[R]]) -> _Listing[P, R]:
+    """The method as an asynchronous iterator; what it reads from belongs to one thread."""
+
+    @wraps(method)
+    async def call(self: _OnThreads[T], *args: P.args, **keywords: P.kwargs) -> AsyncIterator[R]:
+        thread = _Threads(1, contextvars.copy_context())
+        try:
+            items = await thread.run(method, self._wrapped, *args, **keywords)
+            while some := await thread.run(lambda: list(islice(items, _AT_A_TIME))):
+                for item in some:
+                    yield item
+        finally:
+            await thread.close()
+
+    return cast("_Listing[P, R]", call)
+
+
+def _streamed(method: Callable[Concatenate[T, P], R]) -> _Run[P, R]:
+    """The method as a stream of its steps."""
+
+    @wraps(method)
+    def call(self: _OnThreads[T], *args: P.args, **keywords: P.kwargs) -> RunStream[R]:
+        given = cast("Callable[[LoopStep], None] | None", keywords.pop("on_step", None))
+
+        def begin(on_step: Callable[[LoopStep], object]) -> Awaitable[R]:
+            def told(step: LoopStep) -> None:
+                if given is not None:
+                    given(step)
+                on_step(step)
+
+            every = cast("Any", {**keywords, "on_step": told})
+            return self._threads.run(method, self._wrapped, *args, **every)
+
+        return RunStream(begin)
+
+    return cast("_Run[P, R]", call)
+
+
+class RunStream(Generic[R]):
+    """The steps of a run as they come: ``async for step in memory.recall_stream(question)``.
+
+    Leaving the loop early, or the ``async with`` around it, ends the run.
+
+    Attributes:
+        result: what the run gave; None until the last step was taken.
+    """
+
+    def __init__(self, begin: Callable[[Callable[[LoopStep], object]], Awaitable[R]]) -> None:
+        self._begin = begin
+        self._steps: weakref.ref[AsyncGenerator[LoopStep, None]] | None = None
+        self.result: R | None = None
+
+    def __aiter__(self) -> AsyncIterator[LoopStep]:
+        """The steps; a stream is followed once.
+
+        Raises:
+            SessionBusy: it was followed before.
+        """
+        if self._steps is not None:
+            raise SessionBusy("the stream was followed before", hint="ask again for another run")
+        steps = self._follow()
+        self._steps = weakref.ref(steps)  # whoever leaves the loop lets go of it, and so ends the run
+        return steps
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        steps = self._steps() if self._steps is not None else None
+        if steps is not None:
+            await steps.aclose()
+
+    async def _follow(self) -> AsyncGenerator[LoopStep, None]:
+        loop = asyncio.get_running_loop()
+        steps: asyncio.Queue[LoopStep | None] = asyncio.Queue()
+        run = asyncio.ensure_future(
+            self._begin(lambda step: loop.call_soon_threadsafe(steps.put_nowait, step))
+        )
+        run.add_done_callback(lambda _: steps.put_nowait(None))
+        try:
+            while (step := await steps.get()) is not None:
+                yield step
+            self.result = await run
+        finally:
+            if not run.done():
+                run.cancel()
+                await asyncio.wait([run])
+            elif not run.cancelled():
+                run.exception()  # left early: nobody asks for it any more
+
+
+class AsyncRecallSession(_OnThreads[RecallSession]):
+    """An open host-driven recall whose calls do not block the loop; an asynchronous context manager.
+
+    Its attributes are those of :class:`~rlm_mem.recall.host_session.RecallSession`.
+    """
+
+    execute = _threaded(RecallSession.execute)
+    finish = _threaded(RecallSession.finish)
+    ask = _threaded(RecallSession.ask)
+    close = _threaded(RecallSession.close)
+
+    @property
+    def id(self) -> str:
+        """Of the trajectory."""
+        return self._wrapped.id
+
+    @property
+    def query(self) -> str:
+        """The question."""
+        return self._wrapped.query
+
+    @property
+    def schema(self) -> str:
+        """How programs are written."""
+        return self._wrapped.schema
+
+    @property
+    def opening(self) -> str:
+        """Question, figures of the store and first hits as one message for the agent."""
+        return self._wrapped.opening
+
+    @property
+    def hits(self) -> list[dict[str, Any]]:
+        """The first hits, with their snippets."""
+        return self._wrapped.hits
+
+    @property
+    def hit_scores(self) -> list[dict[str, Any]]:
+        """Ids and scores of the first hits."""
+        return self._wrapped.hit_scores
+
+    @property
+    def store_summary(self) -> dict[str, Any]:
+        """Counts, tags and time span of the store."""
+        return self._wrapped.store_summary
+
+    @property
+    def result(self) -> RecallResult | None:
+        """The result once finished, else None."""
+        return self._wrapped.result
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class _Opening(Generic[R]):
+    """What is being opened: ``async with`` closes it again, ``await`` leaves that to the caller."""
+
+    def __init__(self, begin: Callable[[], Coroutine[Any, Any, R]]) -> None:
+        self._begin = begin
+        self._opened: R | None = None
+
+    def __await__(self) -> Generator[Any, Any, R]:
+        return self._begin().__await__()
+
+    async def __aenter__(self) -> R:
+        self._opened = await self._begin()
+        return self._opened
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await cast("AsyncMemory | AsyncRecallSession", self._opened).close()
+
+
+class _Opens(Protocol[P, R]):
+    """A method that opens something."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Callable[P, _Opening[R]]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Callable[P, _Opening[R]]: ...
+
+
+def _opens_session(method: Callable[Concatenate[Memory, P], RecallSession]) -> _Opens[P, AsyncRecallSession]:
+    @wraps(method)
+    def call(self: AsyncMemory, *args: P.args, **keywords: P.kwargs) -> _Opening[AsyncRecallSession]:
+        async def begin() -> AsyncRecallSession:
+            opened = await self._threads.run(method, self._wrapped, *args, **keywords)
+            return AsyncRecallSession(opened, self._threads)
+
+        return _Opening(begin)
+
+    return cast("_Opens[P, AsyncRecallSession]", call)
+
+
+def _opens_memory(method: Callable[P, Memory]) -> Callable[P, _Opening[AsyncMemory]]:
+    @wraps(method)
+    def call(*args: P.args, **keywords: P.kwargs) -> _Opening[AsyncMemory]:
+        async def begin() -> AsyncMemory:
+            return AsyncMemory(await asyncio.to_thread(method, *args, **keywords))
+
+        return _Opening(begin)
+
+    return call
+
+
+class AsyncContinuum(_OnThreads[Continuum]):
+    """The tiered memories; the parts of :class:`~rlm_mem.continuum.system.Continuum` are reached by ``run``."""
+
+    consolidate = _threaded(Continuum.consolidate)
+    prune = _threaded(Continuum.prune)
+    hints = _threaded(Continuum.hints)
+    health = _threaded(Continuum.health)
+    undo = _threaded(Continuum.undo)
+    undo_change = _threaded(Continuum.undo_change)
+    check = _threaded(Continuum.check)
+    findings = _threaded(Continuum.findings)
+    repairs = _threaded(Continuum.repairs)
+    sync = _threaded(Continuum.sync)
+
+
+class AsyncMemory(_OnThreads[Memory]):
+    """Long-term memory of an agent for programs with an event loop: the methods of Memory, awaited.
+
+    Example::
+
+        async with AsyncMemory.open("brain") as memory:
+            await memory.remember("Dana prefers trains to planes.", conversation_id="trip")
+            async for step in memory.recall_stream("How does Dana like to travel?"):
+                print(step.output)
+
+    Arguments, results and errors are those of :class:`~rlm_mem.memory.Memory`. Functions given (``on_step``,
+    ``progress``, ``functions``, a model that is a function) are called in worker threads. Cancelling the task that
+    waits ends the work: a recall or a program at once; long work with ``progress`` at its next report; what is
+    shorter comes to its end first. A write is whole or not there.
+
+    Args:
+        memory: an open memory; closed with this object.
+        threads: how many calls run at the same time; further ones wait.
+    """
+
+    def __init__(self, memory: Memory, *, threads: int = 8) -> None:
+        super().__init__(memory, _Threads(threads))
+
+    open = staticmethod(_opens_memory(Memory.open))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End what runs, write what is pending and let go of every file and connection."""
+        await self._threads.close()
+        await asyncio.to_thread(self._wrapped.close)
+
+    @property
+    def memory(self) -> Memory:
+        """The memory itself, for code without an event loop."""
+        return self._wrapped
+
+    @property
+    def store(self) -> ChunkStore:
+        """The store; its methods block."""
+        return self._wrapped.store
+
+    @property
+    def config(self) -> Config:
+        """The settings in force."""
+        return self._wrapped.config
+
+    async def llm(self) -> LLM:
+        """The model that writes the programs; loading it takes a moment."""
+        return await self._threads.run(lambda: self._wrapped.llm)
+
+    @property
+    def continuum(self) -> AsyncContinuum:
+        """The tiered memories of this brain."""
+        return AsyncContinuum(self._wrapped.continuum, self._threads)
+
+    remember = _threaded(Memory.remember)
+    recall = _threaded(Memory.recall)
+    reason = _threaded(Memory.reason)
+    recall_stream = _streamed(Memory.recall)
+    reason_stream = _streamed(Memory.reason)
+    recall_session = _opens_session(Memory.recall_session)
+
+    async def limits(self, **given: float | None) -> Limits:
+        """The configured limits of a run, but for those given; None leaves one as configured."""
+        return await self._threads.run(self._wrapped.limits, **given)
+
+    receipt = _threaded(Memory.receipt)
+    verify = _threaded(Memory.verify)
+    search = _threaded(Memory.search)
+    get = _threaded(Memory.get)
+    update = _threaded(Memory.update)
+    delete = _threaded(Memory.delete)
+    restore = _threaded(Memory.restore)
+    history = _threaded(Memory.history)
+
+    @overload
+    async def undo(self, chunk_id: None = None, *, change: str | None = None) -> UndoneChange | None: ...
+    @overload
+    async def undo(self, chunk_id: str, *, to_revision: int | None = None) -> Chunk | None: ...
+    async def undo(
+        self, chunk_id: str | None = None, *, to_revision: int | None = None, change: str | None = None
+    ) -> Chunk | UndoneChange | None:
+        """Undo the last change of anything, or of one chunk, as :meth:`Memory.undo` does."""
+        undo = cast("Callable[..., Chunk | UndoneChange | None]", self._wrapped.undo)
+        return await self._threads.run(undo, chunk_id, to_revision=to_revision, change=change)
+
+    link = _threaded(Memory.link)
+    unlink = _threaded(Memory.unlink)
+    links = _threaded(Memory.links)
+    list_chunks = _threaded(Memory.list_chunks)
+    tags = _threaded(Memory.tags)
+    conversations = _threaded(Memory.conversations)
+
+    @asynccontextmanager
+    async def batch(self) -> AsyncIterator[AsyncMemory]:
+        """Group writes into one commit, all or nothing: those made through the object that the block is given.
+
+        Writes through any other wait until the block is left, and so would the block if it waited for one of them.
+        """
+        inner = AsyncMemory(self._wrapped, threads=1)
+        thread = inner._threads
+        thread.context = contextvars.copy_context()
+        group = self._wrapped.batch()
+        entered = False
+
+        def enter() -> None:
+            nonlocal entered
+            group.__enter__()
+            entered = True
+
+        def leave(error: BaseException) -> None:
+            if entered:
+                group.__exit__(type(error), error, error.__traceback__)
+
+        try:
+            try:
+                await thread.run(enter)
+                yield inner
+            except BaseException as error:
+                await asyncio.shield(thread.run(leave, error))
+                raise
+            await asyncio.shield(thread.run(group.__exit__, None, None, None))
+        finally:
+            await thread.close()
+
+    stats = _threaded(Memory.stats)
+    check = _threaded(Memory.check)
+    repair = _threaded(Memory.repair)
+    rebuild_index = _threaded(Memory.rebuild_index)
+    sync = _threaded(Memory.sync)
+    checkpoint = _threaded(Memory.checkpoint)
+    persona = _threaded(Memory.persona)
+    hud = _threaded(Memory.hud)
+    hud_figures = _threaded(Memory.hud_figures)
+    trajectories = _threaded(Memory.trajectories)
+    export_trajectories = _listing(Memory.export_trajectories)
+    costs = _threaded(Memory.costs)
+    events = _listing(Memory.events)
