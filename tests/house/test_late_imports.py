@@ -122,7 +122,7 @@ SMALL = {
     "rlm_mem.store.postgres.integrity": "store.postgres.backend",
     "rlm_mem.store.postgres.rebuild": "store.postgres.backend",
     "rlm_mem.text.segments": "text.analysis",
-    "rlm_mem.text.tokens": "store.core.drafts store.core.integrity store.local.prepare",
+    "rlm_mem.text.tokens": "store.core.writer store.core.integrity store.local.prepare",
     "toktok": "text.tokens",
 }
 """Imports that save less: each belongs at the top of its module. To be emptied; none may be added."""

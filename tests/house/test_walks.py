@@ -18,8 +18,8 @@ from rlm_mem import Memory
 
 ROOT = str(Path(rlm_mem.__file__).parent)
 
-REMEMBER_FILES = 32
-REMEMBER_FUNCTIONS = 156
+REMEMBER_FILES = 27
+REMEMBER_FUNCTIONS = 140
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed. One of them makes
 the id of the transaction, by which it can be undone."""
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_mem.text.blocks import blocks, speaker_of
+from rlm_mem.text.blocks import _PLAIN_LINE, _parsed, _Scanner, blocks, pieces, sentences, speaker_of
 from rlm_mem.text.segments import LARGEST, LONG_CODE, Segment, split_segments
-from rlm_mem.text.sentences import pieces, sentences
 
 LINE_KINDS = """
 # Heading
@@ -78,6 +77,13 @@ def test_blocks_cover_every_visible_character_in_order(content: str) -> None:
         assert block.start < block.end
         position = block.end
     assert not content[position:].strip()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.from_regex(r"\A[A-Za-zÀ-ÿ日][^\r\n:：]{0,60}\Z") | ANY)
+def test_one_plain_line_is_the_paragraph_that_the_scan_of_its_lines_finds(content: str) -> None:
+    if _PLAIN_LINE.match(content):
+        assert list(_parsed(content)) == _Scanner(content).scan()
 
 
 @settings(max_examples=200, deadline=None)

@@ -131,6 +131,8 @@ class TypeRegistry:
                 f"unknown chunk type {shown(chunk_type)}: use one of {known}",
                 hint="register custom types with store.types.register_chunk_type or in config.toml",
             )
+        if not spec.required_fields:
+            return chunk_type
         missing = [name for name in spec.required_fields if extra.get(name) in (None, "")]
         if missing:
             raise InvalidChunk(f"a chunk of type {chunk_type} needs the metadata fields {', '.join(missing)}")

@@ -17,8 +17,7 @@ from rlm_mem.chunk import check_tags
 from rlm_mem.errors import InputError
 from rlm_mem.ingest.classify import detect_content_type
 from rlm_mem.text import blocks as structure
-from rlm_mem.text.blocks import Block, blocks
-from rlm_mem.text.sentences import pieces, units
+from rlm_mem.text.blocks import Block, blocks, pieces, units
 from rlm_mem.text.tokens import count_many, count_tokens
 
 _UNITS_PER_TARGET = 10  # a chunk of target size is put together from about this many units …

@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 
 from rlm_mem.text import blocks as structure
-from rlm_mem.text.blocks import blocks
-from rlm_mem.text.sentences import units
+from rlm_mem.text.blocks import blocks, units
 
 __all__ = ["detect_content_type"]
 

@@ -90,11 +90,11 @@ class AutoLinker:
             found = self._store.list_between(
                 None, moment, 2 * limit + 1, conversation_id=conversation_id, newest_first=True
             )
-            said_before = [chunk_id for chunk_id, _ in found]
+            said_before = [chunk_id for chunk_id, _, _ in found]
         links = [
             *self._context(moment, conversation_id, said_before, own_id, limit),
             *self._follows(moment, conversation_id, said_before, own_id, limit),
-            *self._related(tags, own_id, limit),
+            *(self._related(tags, own_id, limit) if tags else ()),
             *self._similar(content, own_id, limit),
         ]
         made_at = format_time(self._store.clock())
@@ -138,7 +138,7 @@ class AutoLinker:
         near = said_before[: limit + 1]
         if len(near) <= limit:  # said before what is there already, as in an import out of order
             later = self._store.list_between(moment, None, limit + 1, conversation_id=conversation_id)
-            near += [chunk_id for chunk_id, _ in later]
+            near += [chunk_id for chunk_id, _, _ in later]
         targets = [chunk_id for chunk_id in dict.fromkeys(near) if chunk_id != own_id][:limit]
         return [
             ChunkLinks(target, "context_of", _rounded(_STEP**rank)) for rank, target in enumerate(targets)
@@ -159,12 +159,12 @@ class AutoLinker:
             since = moment
         recent = self._store.list_between(since, moment, 2 * limit + 1, newest_first=True)
         if conversation_id is None:
-            alone = self._store.summaries([chunk_id for chunk_id, _ in recent])
+            alone = self._store.summaries([chunk_id for chunk_id, _, _ in recent])
             said_before = [summary.id for summary in alone if summary.conversation_id is None]
         of_conversation = set(said_before)
         links: list[ChunkLinks] = []
         rank = {True: 0, False: 0}
-        for chunk_id, at in recent:
+        for chunk_id, at, _ in recent:
             if chunk_id == own_id:
                 continue
             same = chunk_id in of_conversation
@@ -179,8 +179,6 @@ class AutoLinker:
 
     def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
         own = set(tags)
-        if not own:
-            return []
         carriers: dict[str, Summary] = {}
         for tag in list(dict.fromkeys(tags))[:_TAGS_ASKED]:
             for summary in self._store.latest(max(limit + 1, _CARRIERS), tag=tag):

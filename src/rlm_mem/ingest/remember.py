@@ -22,7 +22,7 @@ from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.drafts import given_fields
+from rlm_mem.store.core.writer import given_fields
 from rlm_mem.telemetry import ObservedOperation, count, observed
 from rlm_mem.text.secrets import Screened, SecretsFound, screen, screen_data
 from rlm_mem.text.segments import headings_at
@@ -123,12 +123,11 @@ def remember(
         raise InvalidChunk(f"provenance must be a dict, not {type(provenance).__name__}")
     # The whole text at once, since a private key may be cut in two.
     screened = screen(text, settings.secrets, secrets)
-    (metadata, provenance, tags), more = screen_data(
-        (metadata, provenance, check_tags(tags)),
-        settings.secrets,
-        secrets,
-        where="what is stored with the text",
-    )
+    tags, more = check_tags(tags), Screened("")
+    if metadata or provenance or tags:
+        (metadata, provenance, tags), more = screen_data(
+            (metadata, provenance, tags), settings.secrets, secrets, where="what is stored with the text"
+        )
     spoken_at = occurred_at if callable(occurred_at) else None
     fields, extra = given_fields(
         metadata,

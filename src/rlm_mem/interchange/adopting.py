@@ -9,7 +9,7 @@ from rlm_mem.chunk import Chunk, format_time
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id
 from rlm_mem.interchange.report import ImportOptions, ImportReport
-from rlm_mem.store.core.drafts import screened_chunk
+from rlm_mem.store.core.writer import screened_chunk
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore

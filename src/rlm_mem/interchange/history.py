@@ -16,7 +16,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.interchange.reading import SourceFile, json_lines, json_objects, moment
 from rlm_mem.interchange.records import ImportedEvent, ImportedVersion, ImportProblem, Record
 from rlm_mem.interchange.report import ImportOptions, ImportReport
-from rlm_mem.store.core.drafts import screened_chunk
+from rlm_mem.store.core.writer import screened_chunk
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore

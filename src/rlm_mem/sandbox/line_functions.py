@@ -15,8 +15,7 @@ from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.lines import Line, Lines, is_speaker, one_line
 from rlm_mem.search import search
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.blocks import said_in
-from rlm_mem.text.sentences import sentences
+from rlm_mem.text.blocks import said_in, sentences
 from rlm_mem.text.wishes import standing_wishes
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from rlm_mem.text import blocks as structure
-from rlm_mem.text.blocks import Block, blocks
-from rlm_mem.text.sentences import pieces, sentences, units
+from rlm_mem.text.blocks import Block, blocks, pieces, sentences, units
 
 __all__ = ["Headings", "Segment", "SegmentKind", "headings_at", "sentences", "split_segments"]
 

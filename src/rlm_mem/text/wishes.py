@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from rlm_mem.text.sentences import sentences
+from rlm_mem.text.blocks import sentences
 
 __all__ = ["standing_wishes"]
 

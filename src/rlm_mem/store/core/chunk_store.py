@@ -13,7 +13,8 @@ from rlm_mem.chunk import Chunk, check_chunk_id, format_time
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.results import Progress
 from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
-from rlm_mem.store.core.drafts import (
+from rlm_mem.store.core.reader import ChunkReader
+from rlm_mem.store.core.writer import (
     check_complete,
     check_links,
     given_fields,
@@ -21,7 +22,6 @@ from rlm_mem.store.core.drafts import (
     revise_chunk,
     screened_chunk,
 )
-from rlm_mem.store.core.reader import ChunkReader
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, log_secrets, screen, screen_data
 
@@ -177,7 +177,7 @@ class ChunkStore(ChunkReader):
         chunk_id: str | None = None,
         namespace: str | None = None,
     ) -> Chunk:
-        """A chunk that is not stored yet, from fields checked by ``drafts.given_fields``; raises InvalidChunk."""
+        """A chunk that is not stored yet, from fields checked by ``writer.given_fields``; raises InvalidChunk."""
         return new_chunk(
             content,
             fields,

@@ -274,15 +274,15 @@ class ChunkReader:
         *,
         conversation_id: str | None = None,
         newest_first: bool = False,
-    ) -> list[tuple[str, float]]:
-        """Ids with their times in epoch seconds, from ``start`` to ``end``, both included."""
+    ) -> list[tuple[str, float, int]]:
+        """Ids with their places, time in epoch seconds and insertion, from ``start`` to ``end``, both included."""
         first = None if start is None else start.timestamp()
         last = None if end is None else end.timestamp() + 1e-6
         wanted = ListFilter(
             conversation_id, first, last, (), (), None, archived=False, limit=limit, offset=0,
             newest_first=newest_first,
         )  # fmt: skip
-        return [place[:2] for place in self.backend.queries.list_places(self.namespace, wanted)]
+        return self.backend.queries.list_places(self.namespace, wanted)
 
     def list_page(
         self, limit: int, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]

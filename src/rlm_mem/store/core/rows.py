@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +13,8 @@ from rlm_mem.chunk import Chunk, normalised_hash, parse_time
 from rlm_mem.store.core.files import Signature
 
 __all__ = [
+    "ReadBuffer",
+    "Reads",
     "ACTIVE",
     "ARCHIVED",
     "Encode",
@@ -126,3 +130,50 @@ def surroundings(chunk: Chunk) -> str:
 def epoch(time_text: str) -> float:
     """Seconds since 1970 of a stored time."""
     return parse_time(time_text).timestamp()
+
+
+# --- reads, counted in memory until a backend writes them to the rows ---------------------------------------------
+
+Reads = dict[str, tuple[int, str]]
+"""Reads by chunk id: how many, and when the last one was."""
+
+_SECONDS = 1.0
+_COUNT = 100
+
+
+class ReadBuffer:
+    """Reads that the index does not know yet; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._reads: Reads = {}
+        self._guard = threading.Lock()
+        self._taken_at = time.monotonic()
+
+    def add(self, chunk_id: str, when: str) -> bool:
+        """Note one read; True when it is time to write the lot."""
+        with self._guard:
+            self._reads[chunk_id] = (self._reads.get(chunk_id, (0, ""))[0] + 1, when)
+            return len(self._reads) >= _COUNT or time.monotonic() - self._taken_at > _SECONDS
+
+    def of(self, chunk_id: str) -> tuple[int, str] | None:
+        """What is noted for one chunk."""
+        return self._reads.get(chunk_id)
+
+    @property
+    def size(self) -> int:
+        """How many chunks have reads noted."""
+        return len(self._reads)
+
+    def take(self) -> Reads:
+        """Everything noted; the buffer is empty then."""
+        with self._guard:
+            self._taken_at = time.monotonic()
+            reads, self._reads = self._reads, {}
+            return reads
+
+    def put_back(self, reads: Reads) -> None:
+        """Note again what could not be written."""
+        with self._guard:
+            for chunk_id, (count, when) in reads.items():
+                more, latest = self._reads.get(chunk_id, (0, ""))
+                self._reads[chunk_id] = (count + more, max(when, latest))

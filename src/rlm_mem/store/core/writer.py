@@ -1,30 +1,342 @@
-"""Changes of chunks: each a read-modify-write under the lock, with its former version and its line in the audit log."""
+"""From checked arguments to chunks, and their changes.
+
+Each change is a read-modify-write under the lock, with its former version and its line in the audit log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import (
     Chunk,
     ChunkLinks,
+    ChunkMetadata,
+    TypeRegistry,
     check_chunk_id,
+    check_confidence,
+    check_content,
     check_reasoning,
     check_strength,
+    check_tags,
+    check_text,
+    check_time,
+    content_hash,
     format_time,
+    links_from_raw,
     new_chunk_id,
 )
-from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink
+from rlm_mem.config import SecretAction, SecretsConfig
+from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.answers import Version
 from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
+from rlm_mem.text.secrets import Screened, screen, screen_data
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import TypeRegistry
     from rlm_mem.store.core.backend import Backend
     from rlm_mem.store.core.changes import WriteTransaction
 
-__all__ = ["Writer"]
+__all__ = [
+    "Writer",
+    "check_complete",
+    "check_links",
+    "given_fields",
+    "new_chunk",
+    "revise_chunk",
+    "screened_chunk",
+]
+
+_TIMES = ("created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to")
+_METADATA = tuple(item.name for item in fields(ChunkMetadata))
+_OLD_NAMES = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
+
+
+def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Known fields (under their present names) and the rest; raises InvalidChunk."""
+    if metadata is None:
+        return {}, {}
+    if not isinstance(metadata, Mapping):
+        raise InvalidChunk(f"metadata must be a dict, not {type(metadata).__name__}")
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for key, value in metadata.items():
+        if not isinstance(key, str):
+            raise InvalidChunk(f"metadata keys must be text, not {key!r:.60}")
+        name = _OLD_NAMES.get(key, key)
+        if name in _METADATA or name in ("type", "tags"):
+            known[name] = value
+        else:
+            extra[key] = value
+    nested = known.pop("extra", None)
+    if nested is not None:
+        if not isinstance(nested, Mapping):
+            raise InvalidChunk(f"metadata.extra must be a dict, not {type(nested).__name__}")
+        extra.update(nested)
+    _check_plain(extra, "metadata")
+    return known, extra
+
+
+def _check_plain(value: Any, where: str, depth: int = 0) -> None:
+    """Only what JSON can hold, finite, and not deep: it must come back as it went in."""
+    if depth > 32:
+        raise InvalidChunk(f"{where} is nested more than 32 levels deep")
+    if value is None or isinstance(value, bool | int):
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise InvalidChunk(f"{where} holds a whole number that JSON readers cannot keep: {value!r:.40}")
+        return
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise InvalidChunk(f"{where} holds {value}, which JSON cannot hold")
+        return
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InvalidChunk(f"{where} holds a lone surrogate") from None
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InvalidChunk(f"{where} has a key that is not text: {key!r:.60}")
+            _check_plain(key, where, depth + 1)
+            _check_plain(item, f"{where}.{key}", depth + 1)
+        return
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check_plain(item, where, depth + 1)
+        return
+    raise InvalidChunk(f"{where} holds a {type(value).__name__}, which JSON cannot hold")
+
+
+def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata fields with every value checked and brought to its written form; raises InvalidChunk."""
+    checked: dict[str, Any] = {}
+    for name, value in known.items():
+        if name in _TIMES:
+            checked[name] = None if value is None else check_time(value, name)
+        elif name == "confidence":
+            checked[name] = check_confidence(value)
+        elif name == "access_count":
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InvalidChunk(f"access_count must be a whole number from 0 up, not {value!r:.60}")
+            checked[name] = value
+        elif name == "conversation_id":
+            checked[name] = None if value is None else check_text(value, "conversation_id")
+        elif name == "source":
+            checked[name] = check_text(value, "source")
+        elif name == "superseded_by":
+            checked[name] = None if value is None else check_chunk_id(value)
+        elif name == "provenance":
+            if not isinstance(value, Mapping):
+                raise InvalidChunk(f"provenance must be a dict, not {type(value).__name__}")
+            _check_plain(value, "provenance")
+            checked[name] = dict(value)
+        elif name == "content_hash":
+            continue  # computed, never taken from the caller
+    if checked.get("valid_from") and checked.get("valid_to") and checked["valid_from"] > checked["valid_to"]:
+        raise InvalidChunk(f"valid_from {checked['valid_from']} is after valid_to {checked['valid_to']}")
+    return checked
+
+
+def check_links(links: object, types: TypeRegistry, now: str, own_id: str | None) -> list[ChunkLinks]:
+    """Links from objects or dicts, each with a known type; raises InvalidLink."""
+    if links is None:
+        return []
+    try:
+        checked = links_from_raw(links, now)
+    except InvalidLink:
+        raise
+    except InputError as error:
+        raise InvalidLink(error.message, hint=error.hint) from None
+    checked_time = now
+    for link in checked:
+        types.check_link(link.type)
+        check_strength(link.strength)
+        check_reasoning(link.reasoning)
+        if link.extra:
+            _check_plain(link.extra, "link")
+        check_chunk_id(link.target_id)
+        if link.target_id == own_id:
+            raise InvalidLink(f"{own_id} cannot link to itself")
+        if not link.created_at:
+            link.created_at = now
+        elif link.created_at != checked_time:  # automatic links are all of one moment
+            link.created_at = checked_time = check_time(link.created_at, "link created_at")
+    return checked
+
+
+def _merged(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Fields by name; None means not given, and two different values for one field are an error."""
+    merged: dict[str, Any] = {}
+    for name, value in given:
+        if value is not None and merged.setdefault(name, value) != value:
+            raise InvalidChunk(
+                f"{name} is given twice with different values: {merged[name]!r:.60} and {value!r:.60}"
+            )
+    return merged
+
+
+def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields of a new chunk, checked, and what goes into ``metadata.extra``; raises InvalidChunk.
+
+    A field may come as a keyword, inside ``metadata`` and by an older name (docs/spec/decisions.md, 13).
+    """
+    known, extra = _split_metadata(metadata)
+    merged = _merged((*given, *known.items()))
+    fields = check_fields(merged)
+    if "type" in merged:
+        fields["type"] = merged["type"]
+    fields["tags"] = check_tags(merged.get("tags"))
+    if "tokens" in merged:
+        fields["tokens"] = tokens = merged["tokens"]
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+            raise InvalidChunk(f"tokens must be a whole number from 0 up, not {tokens!r:.60}")
+    return fields, extra
+
+
+def new_chunk(
+    content: str,
+    fields: Mapping[str, Any],
+    extra: Mapping[str, Any],
+    *,
+    namespace: str,
+    types: TypeRegistry,
+    now: datetime,
+    max_bytes: int,
+    chunk_id: str | None = None,
+) -> Chunk:
+    """A chunk without links; its tokens are counted where they are not given. Raises InvalidChunk.
+
+    Args:
+        fields, extra: as ``given_fields`` returns them.
+        chunk_id: None: a fresh one.
+    """
+    more = dict(fields)
+    chunk_type, tags, tokens = more.pop("type", "note"), more.pop("tags"), more.pop("tokens", None)
+    more.setdefault("created_at", format_time(now))
+    more.setdefault("modified_at", more["created_at"])
+    more.setdefault("accessed_at", more["created_at"])
+    text = check_content(content, max_bytes=max_bytes)
+    return Chunk(
+        id=new_chunk_id(now) if chunk_id is None else check_chunk_id(chunk_id),
+        content=text,
+        tokens=_count_tokens(text) if tokens is None else tokens,
+        type=types.check_chunk(chunk_type, extra),
+        metadata=ChunkMetadata(**more, content_hash=content_hash(text), extra=dict(extra)),
+        tags=list(tags),
+        namespace=namespace,
+    )
+
+
+def check_complete(chunk: Chunk, *, max_bytes: int) -> Chunk:
+    """A copy of a complete chunk with every field checked; raises InvalidChunk."""
+    content = check_content(chunk.content, max_bytes=max_bytes)
+    checked = Chunk.from_dict(chunk.to_dict())
+    check_fields({name: getattr(checked.metadata, name) for name in _METADATA})
+    for value, where in (
+        (checked.extra, "the chunk"),
+        (checked.metadata.extra, "metadata"),
+        *((link.extra, "link") for link in checked.links),
+    ):
+        _check_plain(value, where)
+    if checked.metadata.content_hash != content_hash(content):
+        checked.tokens = _count_tokens(content)
+        checked.metadata.content_hash = content_hash(content)
+    return checked
+
+
+def revise_chunk(
+    chunk: Chunk,
+    *,
+    content: str | None,
+    given: Iterable[tuple[str, Any]],
+    metadata: object,
+    links: object,
+    tags: Sequence[str] | str | None,
+    types: TypeRegistry,
+    now: datetime,
+    max_bytes: int,
+) -> Chunk:
+    """The chunk with changes applied: metadata merges, links and tags replace. Revision is not raised here."""
+    known, extra = _split_metadata(metadata)
+    # None inside metadata clears an optional field; elsewhere it means that the field is not given.
+    cleared = {name: None for name, value in known.items() if value is None}
+    named = _merged((*given, *known.items()))
+    stamp = format_time(now)
+    checked = {**check_fields(cleared), **check_fields(named)}
+    for name in (
+        "created_at",
+        "modified_at",
+        "accessed_at",
+        "confidence",
+        "source",
+        "access_count",
+        "provenance",
+    ):
+        if checked.get(name, ...) is None:
+            raise InvalidChunk(f"{name} cannot be removed")
+    merged = {**chunk.metadata.extra, **extra}
+    updated = copy.deepcopy(chunk)
+    updated.metadata = replace(
+        updated.metadata,
+        **checked,
+        extra={key: value for key, value in merged.items() if value is not None or key not in extra},
+    )
+    meta = updated.metadata
+    if meta.valid_from and meta.valid_to and meta.valid_from > meta.valid_to:
+        raise InvalidChunk(f"valid_from {meta.valid_from} is after valid_to {meta.valid_to}")
+    if content is not None and content != chunk.content:
+        updated.content = check_content(content, max_bytes=max_bytes)
+        updated.metadata.content_hash = content_hash(content)
+        updated.tokens = _count_tokens(content)
+        updated.metadata.provenance.pop("overlap", None)  # the repeated prefix is not known any more
+    if "type" in named:
+        updated.type = types.check_chunk(named["type"], updated.metadata.extra)
+    if links is not None:
+        updated.links = check_links(links, types, stamp, chunk.id)
+    if tags is not None:
+        updated.tags = check_tags(tags)
+    elif "tags" in named:
+        updated.tags = check_tags(named["tags"])
+    return updated
+
+
+def screened_chunk(
+    chunk: Chunk, settings: SecretsConfig, action: SecretAction | None = None
+) -> tuple[Chunk, Screened]:
+    """A complete chunk after secrets in its content, metadata, tags and links were dealt with, and what was found.
+
+    Raises:
+        InvalidChunk: there is a secret, and secrets are refused.
+    """
+    seen = screen(chunk.content, settings, action)
+    meta = chunk.metadata
+    fields = (meta.extra, meta.provenance, chunk.tags, [link.reasoning for link in chunk.links])
+    (extra, provenance, tags, reasons), more = screen_data(fields, settings, action)
+    together = Screened(seen.text, [*seen.found, *more.found], seen.hidden or more.hidden)
+    if not together.hidden:
+        return chunk, together
+    made = copy.deepcopy(chunk)
+    made.metadata = replace(made.metadata, extra=extra, provenance=provenance)
+    made.tags = check_tags(tags)
+    for link, reasoning in zip(made.links, reasons, strict=True):
+        link.reasoning = reasoning
+    if seen.hidden:
+        made.content, made.tokens = seen.text, _count_tokens(seen.text)
+        made.metadata.content_hash = content_hash(seen.text)
+    return made, together
+
+
+def _count_tokens(text: str) -> int:
+    from rlm_mem.text.tokens import count_tokens  # loads its tables: the dearest part of a cold command
+
+    return count_tokens(text)
+
+
+# --- writing --------------------------------------------------------------------------------------------
 
 
 class Writer:

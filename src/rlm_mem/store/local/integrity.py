@@ -16,7 +16,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_values
 from rlm_mem.store.core.rows import ACTIVE, ARCHIVED
-from rlm_mem.store.local.history import former_versions
+from rlm_mem.store.local.folder import former_versions
 from rlm_mem.store.local.row_writer import find_row
 from rlm_mem.store.local.schema import in_pages, shows_damage
 from rlm_mem.store.local.sync import read_chunk_file
@@ -24,7 +24,7 @@ from rlm_mem.store.local.workers import examined
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.local.layout import Layout
+    from rlm_mem.store.local.folder import Layout
     from rlm_mem.store.local.local_backend import LocalBackend
     from rlm_mem.store.local.prepare import ExaminedFile
 

@@ -17,12 +17,10 @@ from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StorageError,
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
-from rlm_mem.store.core.read_counts import ReadBuffer
-from rlm_mem.store.core.rows import ACTIVE, ChunkRow
-from rlm_mem.store.local import redo, schema
+from rlm_mem.store.core.rows import ACTIVE, ChunkRow, ReadBuffer
+from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed
-from rlm_mem.store.local.history import EventLog, former_versions
-from rlm_mem.store.local.layout import Layout
+from rlm_mem.store.local.folder import EventLog, Layout, former_versions
 from rlm_mem.store.local.local_files import LocalBrainFiles
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.row_writer import find_row
@@ -138,7 +136,9 @@ class LocalBackend(LocalIndex):
     def _begin(self) -> None:
         connection = self._connections.get()
         self._mark.begin(connection)
-        while redo.waiting(self.layout):  # the former holder of the lock was killed in the middle of a write
+        while (
+            self.layout.is_interrupted()
+        ):  # the former holder of the lock was killed in the middle of a write
             connection.execute("ROLLBACK")
             self.sync()
             self._mark.begin(connection)

@@ -19,7 +19,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import SyncReport
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.connections import Connections, UnsyncedMark, healed
-from rlm_mem.store.local.layout import Layout
+from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.namespace_postings import NamespacePostings
 from rlm_mem.store.local.queries import Queries
 from rlm_mem.store.local.sync import changed_folders, emptied, holds_nothing_of, sync_folders

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from rlm_mem.store.core import files
-from rlm_mem.store.local.layout import Layout
+from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 
 __all__ = [
     "Appending",
@@ -26,13 +26,11 @@ __all__ = [
     "erased",
     "finish",
     "forget",
-    "waiting",
     "way_back",
     "write",
 ]
 
 _logger = logging.getLogger("rlm_mem.store")
-_SUFFIX = ".redo"
 _ABANDONED = ".abandoned"
 _GONE, _ERASED = ".gone", ".erased"
 
@@ -86,7 +84,7 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, du
     try:
         if durable:
             files.sync_files([temp])
-        path = temp.with_name(f"{secrets.token_hex(8)}{_SUFFIX}")
+        path = temp.with_name(f"{secrets.token_hex(8)}{REDO_SUFFIX}")
         files.publish(temp, path)
     except BaseException:
         files.remove(temp)
@@ -134,15 +132,6 @@ def way_back(layout: Layout) -> tuple[str, ...]:
     return (_GONE, _ERASED) if abandoned else (_GONE,)
 
 
-def waiting(layout: Layout) -> bool:
-    """Whether a killed process left a record."""
-    try:
-        with os.scandir(layout.unfinished) as entries:
-            return any(entry.name.endswith(_SUFFIX) for entry in entries)
-    except FileNotFoundError:
-        return False
-
-
 def finish(layout: Layout) -> list[str]:
     """Carry out the records of killed processes, under the write lock; the folders of chunks that were touched.
 
@@ -150,9 +139,9 @@ def finish(layout: Layout) -> list[str]:
         StorageError: it cannot be done now (a full disk, a folder that is read-only); the record stays.
     """
     touched: set[str] = set()
-    if not waiting(layout):
+    if not layout.is_interrupted():
         return []
-    for path in sorted(layout.unfinished.glob(f"*{_SUFFIX}")):
+    for path in sorted(layout.unfinished.glob(f"*{REDO_SUFFIX}")):
         record = _read(layout, path)
         if record is None:
             files.remove(path)

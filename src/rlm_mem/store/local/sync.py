@@ -19,10 +19,9 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import SyncReport
-from rlm_mem.store.core.read_counts import Reads
-from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
+from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow, Reads
 from rlm_mem.store.local import redo
-from rlm_mem.store.local.layout import Layout
+from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.prepare import Prepared
 from rlm_mem.store.local.row_writer import LocalRowWriter, find_row, row_at_path
 from rlm_mem.store.local.schema import SUMS
@@ -35,7 +34,6 @@ __all__ = [
     "fold_reads",
     "holds_nothing_of",
     "read_chunk_file",
-    "read_version_file",
     "sync_folders",
     "unsaved_reads",
 ]
@@ -80,11 +78,6 @@ def read_chunk_file(path: Path) -> tuple[Chunk, files.Signature]:
     if chunk.id != path.stem:
         raise InvalidChunk(f"{path.name} holds the chunk {chunk.id}: file name and id must agree")
     return chunk, files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
-
-
-def read_version_file(path: Path) -> Chunk:
-    """Read a former version (its file is named after the revision, not the chunk)."""
-    return decode_chunk(path.read_bytes())
 
 
 def sync_folders(

@@ -26,7 +26,7 @@ from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.connections import commit
-from rlm_mem.store.local.layout import Layout
+from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.row_writer import LocalRowWriter, find_row
 from rlm_mem.store.local.schema import sqlite_error
 

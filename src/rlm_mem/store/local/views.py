@@ -14,12 +14,12 @@ import msgspec
 
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import StoreStatus
-from rlm_mem.store.local.layout import Layout
+from rlm_mem.store.local.folder import Layout
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from rlm_mem.store.local.layout import Layout
+    from rlm_mem.store.local.folder import Layout
 
 __all__ = ["status_of", "write_views"]
 

@@ -11,7 +11,7 @@ from rlm_mem.errors import ConflictError
 from rlm_mem.store.core.rows import ChunkRow, IndexEntry
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.read_counts import Reads
+    from rlm_mem.store.core.rows import Reads
 
 __all__ = ["CHUNK_COLUMNS", "COLLECT", "Collected", "touching"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rlm_mem.errors import StorageError
-from rlm_mem.store.core.read_counts import ReadBuffer, Reads
+from rlm_mem.store.core.rows import ReadBuffer, Reads
 from rlm_mem.store.postgres.collected import touching
 from rlm_mem.store.postgres.schema import namespace_key
 

@@ -14,7 +14,7 @@ from rlm_mem.store.core.rows import ACTIVE, ChunkRow, IndexEntry, entry_of, repe
 from rlm_mem.store.postgres.collected import CHUNK_COLUMNS, COLLECT, Collected, touching
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.read_counts import Reads
+    from rlm_mem.store.core.rows import Reads
     from rlm_mem.store.postgres.terms import TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
 

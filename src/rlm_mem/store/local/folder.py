@@ -1,4 +1,4 @@
-"""What happened to chunks: their former versions, and the audit log (docs/spec/store-layout.md, Audit log)."""
+"""The folder of a local store: where files lie, former versions, the audit log (docs/spec/store-layout.md)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,83 @@ from typing import Any
 
 import msgspec
 
+from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.answers import Version
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.core.files import make_folder
-from rlm_mem.store.local.layout import Layout
-from rlm_mem.store.local.sync import read_version_file
 
-__all__ = ["EventLog", "former_versions"]
+__all__ = ["REDO_SUFFIX", "EventLog", "Layout", "former_versions", "read_version_file"]
 
 _logger = logging.getLogger("rlm_mem.store")
+
+REDO_SUFFIX = ".redo"
+"""Ending of the record of a write of several files."""
+
+
+class Layout:
+    """Paths below the base folder; those kept in the index are relative, with forward slashes."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.chunks = base / "chunks"
+        """Active chunks, by month."""
+        self.archive = base / "archive"
+        """Soft-deleted chunks; ``versions/`` below it holds former versions."""
+        self.index = base / "index"
+        """Everything that can be rebuilt from files."""
+        self.database = self.index / "index.sqlite"
+        """The SQLite index."""
+        self.unfinished = base / ".tmp"
+        """Files on their way in or out; what a killed process left there is dealt with at the next open."""
+        self.log = base / "log"
+        """Append-only event files by month."""
+
+    def index_size_mb(self) -> float:
+        """Size of the SQLite index in megabytes; 0 where there is none."""
+        return round(self.database.stat().st_size / 1e6, 3) if self.database.exists() else 0.0
+
+    def chunk_path(self, chunk_id: str, created_at: str) -> str:
+        """Relative path of an active chunk: ``chunks/YYYY-MM/ID.json``."""
+        return f"chunks/{created_at[:7]}/{check_chunk_id(chunk_id)}.json"
+
+    def archive_path(self, chunk_id: str) -> str:
+        """Relative path of a soft-deleted chunk."""
+        return f"archive/{check_chunk_id(chunk_id)}.json"
+
+    def versions(self, chunk_id: str) -> Path:
+        """Folder of a chunk's former versions, ``{revision}.json`` each."""
+        return self.archive / "versions" / check_chunk_id(chunk_id)
+
+    def absolute(self, relative: str) -> Path:
+        """The file behind a relative path of the index."""
+        return Path(f"{self.base}/{relative}")
+
+    def is_interrupted(self) -> bool:
+        """Whether a killed process left the record of a write that is to be finished (see ``redo``)."""
+        try:
+            with os.scandir(self.unfinished) as entries:
+                return any(entry.name.endswith(REDO_SUFFIX) for entry in entries)
+        except FileNotFoundError:
+            return False
+
+    def relative(self, path: Path) -> str:
+        """The path as it is recorded: relative to the base, ``../…`` for a file of the brain around it."""
+        return os.path.relpath(path, self.base).replace(os.sep, "/")
+
+    def folders(self) -> list[str]:
+        """Relative paths of every folder that holds chunk files now."""
+        found = []
+        if self.chunks.is_dir():
+            found += [f"chunks/{entry.name}" for entry in sorted(self.chunks.iterdir()) if entry.is_dir()]
+        if self.archive.is_dir():
+            found.append("archive")
+        return found
+
+
+def read_version_file(path: Path) -> Chunk:
+    """Read a former version (its file is named after the revision, not the chunk)."""
+    return decode_chunk(path.read_bytes())
 
 
 def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Version]:
@@ -70,22 +137,20 @@ class EventLog:
             )
             by_month.setdefault(str(event["ts"])[:7], []).append(msgspec.json.encode(event) + b"\n")
         for month, lines in by_month.items():
+            path = self._folder / f"{month}.jsonl"
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
             try:
-                self._append(self._folder / f"{month}.jsonl", b"".join(lines))
+                try:
+                    descriptor = os.open(path, flags, 0o644)
+                except FileNotFoundError:
+                    make_folder(path.parent)
+                    descriptor = os.open(path, flags, 0o644)
+                try:
+                    os.write(descriptor, b"".join(lines))
+                finally:
+                    os.close(descriptor)
             except OSError as error:
                 _audit_logger.error("audit log %s: %s", month, error)
-
-    def _append(self, path: Path, data: bytes) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        try:
-            descriptor = os.open(path, flags, 0o644)
-        except FileNotFoundError:
-            make_folder(path.parent)
-            descriptor = os.open(path, flags, 0o644)
-        try:
-            os.write(descriptor, data)
-        finally:
-            os.close(descriptor)
 
     def read(
         self,
