@@ -98,7 +98,7 @@ LATE = {
     "rlm_mem.telemetry.recorder": Late(23, "telemetry"),
     "rlm_mem.text.analysis": Late(
         10,
-        "search.api store.local.local_index store.local.prepare store.postgres.backend",
+        "search.api store.core.segments store.postgres.backend",
     ),
     "ruamel": Late(86, "continuum.frontmatter text.yaml"),
     "snowballstemmer": Late(12, "text.analysis"),
@@ -115,13 +115,11 @@ SMALL = {
     "rlm_mem.search": "recall.recall",
     "rlm_mem.search.relations": "search.query",
     "rlm_mem.store.core.lookup": "search.api search.candidates",
-    "rlm_mem.store.core.segments": "store.local.local_index store.local.prepare",
     "rlm_mem.store.local.integrity": "store.local.local_backend",
     "rlm_mem.store.local.postings_state": "store.local.namespace_postings",
     "rlm_mem.store.postgres.files": "store.postgres.backend",
     "rlm_mem.store.postgres.integrity": "store.postgres.backend",
     "rlm_mem.store.postgres.rebuild": "store.postgres.backend",
-    "rlm_mem.text.segments": "text.analysis",
     "rlm_mem.text.tokens": "store.core.writer store.core.integrity store.local.prepare",
     "toktok": "text.tokens",
 }

@@ -12,6 +12,17 @@ from typing import Any
 import msgspec
 
 from rlm_mem.chunk.fields import (
+    AGAINST_LINK_TYPES,
+    ALL_LINK_TYPES,
+    AUTO_LINK_TYPES,
+    CHUNK_TYPES,
+    LINK_TYPES,
+    MANUAL_LINK_TYPES,
+    SIMILAR_TO,
+    STATED_LINK_TYPES,
+    ChunkTypeSpec,
+    LinkType,
+    TypeRegistry,
     check_chunk_id,
     check_confidence,
     check_content,
@@ -28,19 +39,6 @@ from rlm_mem.chunk.fields import (
     new_chunk_id,
     normalised_hash,
     parse_time,
-)
-from rlm_mem.chunk.types import (
-    AGAINST_LINK_TYPES,
-    ALL_LINK_TYPES,
-    AUTO_LINK_TYPES,
-    CHUNK_TYPES,
-    LINK_TYPES,
-    MANUAL_LINK_TYPES,
-    SIMILAR_TO,
-    STATED_LINK_TYPES,
-    ChunkTypeSpec,
-    LinkType,
-    TypeRegistry,
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink
 

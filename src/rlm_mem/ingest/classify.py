@@ -41,7 +41,7 @@ def detect_content_type(content: str) -> str:
             if kind != "note":
                 weights[kind] += weight * _WEIGHTS[kind]
             total += weight
-    best = max(weights, key=lambda kind: weights[kind])
+    best = max(weights, key=weights.__getitem__)
     needed = _SHARE_IN_DIALOGUE if turns > 1 else _SHARE
     return best if total and weights[best] >= needed * total else "note"
 

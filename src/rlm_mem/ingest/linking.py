@@ -139,10 +139,11 @@ class AutoLinker:
         if len(near) <= limit:  # said before what is there already, as in an import out of order
             later = self._store.list_between(moment, None, limit + 1, conversation_id=conversation_id)
             near += [chunk_id for chunk_id, _, _ in later]
-        targets = [chunk_id for chunk_id in dict.fromkeys(near) if chunk_id != own_id][:limit]
-        return [
-            ChunkLinks(target, "context_of", _rounded(_STEP**rank)) for rank, target in enumerate(targets)
-        ]
+        links: list[ChunkLinks] = []
+        for chunk_id in dict.fromkeys(near):
+            if chunk_id != own_id and len(links) < limit:
+                links.append(ChunkLinks(chunk_id, "context_of", _rounded(_STEP ** len(links))))
+        return links
 
     def _follows(
         self,

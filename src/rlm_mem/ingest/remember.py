@@ -24,8 +24,8 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.writer import given_fields
 from rlm_mem.telemetry import ObservedOperation, count, observed
+from rlm_mem.text.analysis import headings_at
 from rlm_mem.text.secrets import Screened, SecretsFound, screen, screen_data
-from rlm_mem.text.segments import headings_at
 
 __all__ = ["Progress", "RememberOperation", "RememberResult", "When", "remember"]
 

@@ -28,8 +28,8 @@ from rlm_mem.offline.program import (
 from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read
 from rlm_mem.offline.weights import Weights, load_weights
+from rlm_mem.text.analysis import split_segments
 from rlm_mem.text.delimiters import unbroken
-from rlm_mem.text.segments import split_segments
 
 __all__ = ["OfflineLLM", "closest", "given_passages"]
 

@@ -1,4 +1,4 @@
-"""Terms: from text to the normalised words that the index and the questions share.
+"""From text to segments, and to terms: the normalised words that the index and the questions share.
 
 One `Analyser` serves writing and searching, so a term means the same on both sides. It folds case and accents,
 splits identifiers (`camelCase`, `snake_case`) into whole and parts, keeps versions and decimals whole, drops stop
@@ -15,13 +15,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rlm_mem.chunk.fields import normalise_unicode
 from rlm_mem.errors import InvalidConfig
+from rlm_mem.text import blocks as structure
+from rlm_mem.text.blocks import Block, blocks, pieces, units
 from rlm_mem.text.irregular import irregular_forms
 from rlm_mem.text.stopwords import function_words, stop_words
 
@@ -172,7 +174,7 @@ _CASED_CUES = (
     (_CAPITAL, CAPITALS),
     (_FIRST, FIRST_PERSON),
 )
-_KINDS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
+_KIND_FLAGS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
 
 
 class _Cues(NamedTuple):
@@ -299,7 +301,10 @@ class Analyser:
         if known is not None:
             return known
         cut = word[:MAX_TERM]
-        stemmed = cut if any(c.isdigit() for c in cut) else self._stem_word(self._forms.get(cut, cut))
+        if not cut.isalpha() and any(c.isdigit() for c in cut):
+            stemmed = cut
+        else:
+            stemmed = self._stem_word(self._forms.get(cut, cut))
         if len(self._cache) >= _MOST_KNOWN:
             self._cache.clear()
         self._cache[word] = stemmed
@@ -409,8 +414,6 @@ class Analyser:
         `around` is what all of the content stands below (headings before it, its title, its path): a segment can be
         found by these words and by those of the headings it stands below as if they were its own.
         """
-        from rlm_mem.text.segments import Headings, split_segments
-
         analysed: list[AnalysedSegment] = []
         above = self.indexed_terms(around) if around else []
         headings: Headings | None = None
@@ -430,7 +433,7 @@ class Analyser:
                 counts.update(
                     term for term in list(dict.fromkeys(below))[:_MOST_AROUND] if term not in counts
                 )
-            flags = segment_flags(body) | _KINDS.get(segment.kind, 0)
+            flags = segment_flags(body) | _KIND_FLAGS.get(segment.kind, 0)
             if not analysed:
                 flags |= OPENS
             if length < 4:
@@ -499,3 +502,118 @@ def _stemmer(language: str) -> Callable[[str], str]:
 def get_analyser(language: str = "english") -> Analyser:
     """The shared analyser of `language` (see `Analyser`)."""
     return Analyser(language)
+
+
+# --- segments, what search ranks -------------------------------------------------------------------------------------
+
+# Turns, sentences and short paragraphs, list items, headings, code. Every character of a content that is not a space
+# lies in exactly one segment, and no segment is longer than a bound.
+
+SegmentKind = Literal["turn", "sentence", "code", "item", "heading"]
+
+# Sizes in characters.
+SHORT_PARAGRAPH = 160  # up to here a paragraph is one segment
+LARGEST = 800  # a longer turn becomes several segments of its author; a longer item or sentence is cut
+LONG_CODE = 1200
+_LONGEST_HEADING = 200  # as context of what stands below it
+_TINY = 40  # "Yes." alone says nothing: it joins the sentence after it, or the one before at the end
+
+
+class Segment(NamedTuple):
+    """`content[start:end]`; the words begin at `body_start`, after a speaker's label or an item's marker."""
+
+    start: int
+    end: int
+    kind: SegmentKind
+    author: str | None
+    body_start: int
+
+
+class Headings:
+    """The headings in force while a text is read from its start."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, str]] = []
+
+    def enter(self, text: str) -> None:
+        """A heading, as it is written, is reached: it ends those of its level and below."""
+        first, _, rest = text.strip().partition("\n")
+        marks = len(first) - len(first.lstrip("#"))
+        level = marks if marks else 1 if rest.startswith("=") else 2 if rest.startswith("-") else 7
+        self._open = [one for one in self._open if one[0] < level]
+        self._open.append((level, first.strip("#*: \t")[:_LONGEST_HEADING]))
+
+    def texts(self) -> list[str]:
+        """Their words, the topmost first."""
+        return [text for _, text in self._open if text]
+
+
+def headings_at(text: str, offsets: Sequence[int]) -> list[list[str]]:
+    """For each of some rising offsets of `text` the headings that what begins there stands below, topmost first.
+
+    A heading that begins at the offset itself is none of them. Linear time.
+    """
+    found: list[list[str]] = []
+    headings = Headings()
+    marks = [block for block in blocks(text) if block.kind == structure.HEADING]
+    place = 0
+    for offset in offsets:
+        while place < len(marks) and marks[place].start < offset:
+            headings.enter(text[marks[place].start : marks[place].end])
+            place += 1
+        found.append(headings.texts())
+    return found
+
+
+_KINDS: dict[str, SegmentKind] = {
+    structure.TURN: "turn",
+    structure.PARAGRAPH: "sentence",
+    structure.ITEM: "item",
+    structure.ROW: "item",
+    structure.CODE: "code",
+    structure.HEADING: "heading",
+    structure.RULE: "heading",
+}
+
+
+def split_segments(content: str) -> list[Segment]:
+    """The segments of `content` in order; an empty list for nothing but space. Linear time."""
+    found: list[Segment] = []
+    for block in blocks(content):
+        if block.kind == structure.RULE and found:
+            # A line of dashes has no words: it belongs to the segment before it.
+            found[-1] = found[-1]._replace(end=block.end)
+            continue
+        kind = _KINDS[block.kind]
+        for start, end in _spans(content, block):
+            body = block.body_start if start <= block.body_start < end else start
+            found.append(Segment(start, end, kind, block.author, body))
+    return found
+
+
+def _spans(content: str, block: Block) -> Iterator[tuple[int, int]]:
+    start, end = block.start, block.end
+    while content[start].isspace():  # kept indentation of code and nested items
+        start += 1
+    size = end - start
+    if block.kind == structure.CODE:
+        yield from [(start, end)] if size <= LONG_CODE else pieces(content, start, end, LARGEST)
+    elif size <= (SHORT_PARAGRAPH if block.kind == structure.PARAGRAPH else LARGEST):
+        yield start, end
+    else:
+        longest = LARGEST // 2 if block.kind == structure.TURN else SHORT_PARAGRAPH
+        for first, last in _grouped(units(content, start, end), block.kind == structure.TURN, longest):
+            yield from [(first, last)] if last - first <= LARGEST else pieces(content, first, last, LARGEST)
+
+
+def _grouped(spans: list[tuple[int, int]], fill: bool, longest: int) -> Iterator[tuple[int, int]]:
+    """Join neighbours up to `longest` characters: all of them where `fill`, else only tiny ones."""
+    start, end = spans[0]
+    for index, (first, last) in enumerate(spans[1:], start=1):
+        tiny = end - start < _TINY or (index == len(spans) - 1 and last - first < _TINY)
+        if (fill or tiny) and last - start <= longest:
+            end = last
+        else:
+            yield start, end
+            start, end = first, last
+    yield start, end

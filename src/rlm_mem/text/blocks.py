@@ -49,6 +49,7 @@ class _Line(NamedTuple):
 
 
 _LINE = re.compile(r"[^\r\n]+")
+_LINE_BREAK = re.compile(r"[\r\n]")
 _FENCE = re.compile(r"(`{3,16}|~{3,16})[^`]*\Z")
 _HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{1,80}\*\*:?\Z")
 _UNDERLINE = re.compile(r"(?:=+|-{3,})\Z")
@@ -549,6 +550,8 @@ def units(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
     Wrapped prose differs from independent lines by the lower-case letter that most of its lines begin with.
     """
+    if not _LINE_BREAK.search(text, start, end):
+        return sentences(text, start, end)
     lines = [
         span for match in _LINE.finditer(text, start, end) if (span := _trim(text, *match.span())) is not None
     ]

@@ -33,6 +33,7 @@ __all__ = [
     "decode_many",
     "decode_segments",
     "document_terms",
+    "encode_content",
     "encode_segments",
 ]
 
@@ -112,6 +113,16 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
     if sys.byteorder == "big":
         head.byteswap()
     return head.tobytes()
+
+
+def encode_content(
+    language: str, content: str, skip_before: int, around: str, term_id: Callable[[str], int]
+) -> bytes:
+    """The encoded segments of a chunk's content (``Analyser.analyse_segments`` of a language, then encoded)."""
+    from rlm_mem.text.analysis import get_analyser
+
+    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
+    return encode_segments(analysed, term_id)
 
 
 def decode_segments(blob: bytes) -> DecodedSegments:

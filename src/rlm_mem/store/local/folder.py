@@ -67,9 +67,12 @@ class Layout:
         """Whether a killed process left the record of a write that is to be finished (see ``redo``)."""
         try:
             with os.scandir(self.unfinished) as entries:
-                return any(entry.name.endswith(REDO_SUFFIX) for entry in entries)
-        except FileNotFoundError:
-            return False
+                for entry in entries:
+                    if entry.name.endswith(REDO_SUFFIX):
+                        return True
+        except FileNotFoundError:  # no write was ever begun
+            pass
+        return False
 
     def relative(self, path: Path) -> str:
         """The path as it is recorded: relative to the base, ``../…`` for a file of the brain around it."""

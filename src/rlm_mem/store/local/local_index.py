@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,6 +18,7 @@ from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.answers import SyncReport
+from rlm_mem.store.core.segments import encode_content
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.connections import Connections, UnsyncedMark, healed
 from rlm_mem.store.local.folder import Layout
@@ -57,7 +59,7 @@ class LocalIndex:
         self.read_only = read_only
         self._connections = Connections(
             self.layout.database,
-            self._encode,
+            partial(encode_content, config.search.language),
             wait_seconds=config.store.lock_wait_seconds,
             read_only=read_only,
             index=self,
@@ -191,15 +193,6 @@ class LocalIndex:
     def in_transaction(self) -> bool:
         """Whether the calling thread is inside ``transaction()``."""
         return self._thread.transaction is not None
-
-    def _encode(self, content: str, skip_before: int, around: str, term: Callable[[str], int]) -> bytes:
-        from rlm_mem.store.core.segments import encode_segments
-        from rlm_mem.text.analysis import get_analyser
-
-        analyser = get_analyser(self.config.search.language)
-        return encode_segments(
-            analyser.analyse_segments(content, skip_before=skip_before, around=around), term
-        )
 
     # --- asking ----------------------------------------------------------------------------------------
 

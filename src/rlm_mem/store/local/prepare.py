@@ -18,6 +18,7 @@ from rlm_mem.chunk import content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.files import Signature, signature
 from rlm_mem.store.core.rows import IndexEntry, entry_of, repeated_prefix, surroundings
+from rlm_mem.store.core.segments import encode_content
 
 __all__ = ["ExaminedFile", "LocalTerms", "Prepared", "created_at", "examine", "prepare"]
 
@@ -160,16 +161,12 @@ def prepare(base: str, path: str, language: str) -> Prepared:
 
 
 def _segments(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
-    from rlm_mem.store.core.segments import encode_segments
-    from rlm_mem.text.analysis import get_analyser
-
     places: dict[str, int] = {}
 
     def place(text: str) -> int:
         return places.setdefault(text, len(places))
 
-    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
-    return LocalTerms(encode_segments(analysed, place), list(places))
+    return LocalTerms(encode_content(language, content, skip_before, around, place), list(places))
 
 
 def created_at(base: str, path: str) -> str:

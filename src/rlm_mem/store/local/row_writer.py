@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.store.core.files import Signature
@@ -116,10 +117,9 @@ class LocalRowWriter:
         self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
     ) -> int:
         """Write every row of ``chunk``; ``former`` is its row where it is there already."""
-
-        def segments() -> bytes:
-            return self._encode(chunk.content, repeated_prefix(chunk), surroundings(chunk), self.term)
-
+        segments = partial(
+            self._encode, chunk.content, repeated_prefix(chunk), surroundings(chunk), self.term
+        )
         return self.put_entry(entry_of(chunk), path, sig, status, segments, former=former)
 
     def put_entry(
