@@ -19,8 +19,7 @@ from rlm_mem.capture.transcripts import SessionMessage, Speaker
 from rlm_mem.errors import InvalidConfig, StorageError
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.blocks import blocks
-from rlm_mem.text.sentences import units
+from rlm_mem.text.blocks import blocks, units
 
 __all__ = ["RULES_FILE", "SHIPPED", "Kept", "CaptureLimits", "Rules", "load_rules"]
 
