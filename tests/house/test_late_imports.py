@@ -98,7 +98,7 @@ LATE = {
     "rlm_mem.telemetry.recorder": Late(23, "telemetry"),
     "rlm_mem.text.analysis": Late(
         10,
-        "search.api store.core.segments store.postgres.backend",
+        "search.api store.core.segments store.local.local_index store.postgres.backend",
     ),
     "ruamel": Late(86, "continuum.frontmatter text.yaml"),
     "snowballstemmer": Late(12, "text.analysis"),
