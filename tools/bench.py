@@ -76,6 +76,7 @@ ALL = (
     Benchmark("dashboard", "The dashboard"),
     Benchmark("stalls", "Stalls"),
     Benchmark("start", "Starting"),
+    Benchmark("coding_month", "A month with coding agents"),
     Benchmark("soak", "Many processes for minutes"),
     Benchmark("failover", "Failover"),
     Benchmark("telemetry", "Telemetry"),
