@@ -176,7 +176,8 @@ def read_backup(
                 left -= _ENTRY + max(0, entry.size)
                 if left < 0:
                     raise CorruptStore(
-                        f"{path} unpacks to more than {_MOST_RATIO} times its size: no backup of a memory does"
+                        f"{path} unpacks to more than {_ALWAYS >> 20} MiB plus {_MOST_RATIO} times its size: "
+                        "no backup of a memory does"
                     )
                 content = archive.extractfile(entry) if entry.isreg() else None
                 if content is None or listed is not None:
