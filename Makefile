@@ -18,7 +18,7 @@ WORKERS ?= $(if $(filter 1,$(CORES))$(filter -k% tests/%,$(ARGS)),0,$(CORES))
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow test-models check format bench bench-peers figures clean
+.PHONY: help install dev demo test test-slow test-models test-integrations check format bench bench-peers figures clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 22
@@ -39,6 +39,10 @@ test-slow: $(VENV)/.installed-dev ## the tests that take long, too
 test-models: $(VENV)/.installed-dev ## the tests against a real local model server
 	$(PIP) install --quiet --no-deps --requirement tests/real_llm/requirements.txt || echo "No model server for this machine: its tests will be skipped."
 	$(BIN)/python -m pytest -m real_llm $(ARGS)
+
+test-integrations: $(VENV)/.installed-dev ## the adapters, each against the real package of its framework
+	$(PIP) install --quiet --requirement tests/integrations/requirements.txt
+	$(BIN)/python -m pytest tests/integrations $(ARGS)
 
 check: $(VENV)/.installed-dev ## format, lint and types
 	$(BIN)/ruff format --check .

@@ -1,0 +1,1 @@
+"""Adapters to agent frameworks: each module is one extra and imports its framework (docs/integrations.md)."""

@@ -1,0 +1,315 @@
+"""Records: small named documents kept as chunks, for the adapters of agent frameworks.
+
+A record has a path of labels, a name, a value of plain data and the text under which search finds it. It is one chunk,
+so recall, history, the audit log, backups and namespaces hold for it as for any other memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+from urllib.parse import quote, unquote
+
+from rlm_mem.chunk import Chunk
+from rlm_mem.errors import InvalidChunk
+from rlm_mem.memory import Memory
+from rlm_mem.search import Filters
+
+__all__ = ["Record", "Records", "text_of"]
+
+_LOT = 200
+"""Chunks that are read at a time."""
+_LONGEST_TAG = 200
+_FIELD = "record"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A named document.
+
+    Attributes:
+        path: labels from the outermost to the innermost.
+        name: unique within its path.
+        value: plain data.
+        created_at, updated_at: aware times.
+        indexed: found by search.
+        minutes: how long it stays after it was last read or written; None: for good.
+        score: where a search found it.
+    """
+
+    path: tuple[str, ...]
+    name: str
+    value: Any
+    created_at: datetime
+    updated_at: datetime
+    indexed: bool = True
+    minutes: float | None = None
+    score: float | None = None
+
+
+class Records:
+    """The records of one kind in a memory.
+
+    Args:
+        memory: where they are kept.
+        kind: whose they are: the first word of their tags, such as ``langgraph``.
+    """
+
+    def __init__(self, memory: Memory, kind: str) -> None:
+        self._memory = memory
+        self._store = memory.store
+        self._kind = kind
+
+    # --- one record --------------------------------------------------------------------------------------
+
+    def get(self, path: Sequence[str], name: str, *, touch: bool = True) -> Record | None:
+        """The record; None where there is none or its time has passed.
+
+        Args:
+            touch: count this as a read, from which its time begins anew.
+        """
+        chunk = self._store.get_chunk(self._id(path, name), track=False)
+        record = self._live(chunk)
+        if chunk is not None and record is not None and touch:
+            self._store.get_chunk(chunk.id)
+        return record
+
+    def put(
+        self,
+        path: Sequence[str],
+        name: str,
+        value: Any,
+        *,
+        text: str | None = None,
+        minutes: float | None = None,
+        conversation_id: str | None = None,
+        occurred_at: datetime | None = None,
+    ) -> Record:
+        """Store a record, or put another value in its place; the former one stays in the history of its chunk.
+
+        Args:
+            value: plain data; keys and passwords in it are dealt with as in any memory (``secrets.action``).
+            text: what search reads; None: the texts of the value; empty: search does not find it.
+
+        Raises:
+            InvalidChunk: the value is not plain data, or too large.
+        """
+        path = tuple(path)
+        data = _plain(value)
+        indexed = text != ""
+        content = (text_of(data) if text is None else text).strip() or name.strip() or self._kind
+        extra: dict[str, dict[str, Any]] = {
+            _FIELD: {
+                "kind": self._kind,
+                "path": list(path),
+                "name": name,
+                "value": data,
+                "indexed": indexed,
+                "minutes": minutes,
+            }
+        }
+        chunk_id = self._id(path, name)
+        with self._memory.batch():
+            former = self._store.get_chunk(chunk_id, track=False) or self._store.restore_chunk(chunk_id)
+            live = self._live(former)
+            since = live.created_at if live is not None else self._store.clock()
+            extra[_FIELD]["since"] = since.isoformat()
+            if former is None:
+                chunk: Chunk | None = self._store.create_chunk(
+                    content,
+                    metadata=extra,
+                    tags=self._tags(path, temporary=minutes is not None),
+                    source=self._kind,
+                    chunk_id=chunk_id,
+                    conversation_id=conversation_id,
+                    occurred_at=occurred_at,
+                )
+            else:
+                chunk = self._store.update_chunk(
+                    chunk_id, content, extra, tags=self._tags(path, temporary=minutes is not None)
+                )
+                self._store.get_chunk(
+                    chunk_id
+                )  # written now: its time begins anew, even where nothing differs
+            assert chunk is not None
+        record = _record(chunk)
+        assert record is not None
+        return record
+
+    def delete(self, path: Sequence[str], name: str) -> bool:
+        """Remove a record for good, with its former values; False where there is none."""
+        return self._memory.delete(self._id(path, name), permanent=True)
+
+    # --- many --------------------------------------------------------------------------------------------
+
+    def below(self, path: Sequence[str], *, exactly: bool = False) -> Iterator[Record]:
+        """Records whose path begins with these labels (or is these), the newest first."""
+        tag = self._exact(tuple(path)) if exactly else self._tag(tuple(path))
+        ids = self._store.list_chunks(tags=[tag], newest_first=True)
+        for start in range(0, len(ids), _LOT):
+            lot = ids[start : start + _LOT]
+            chunks = self._store.get_many(lot)
+            for chunk_id in lot:
+                record = self._live(chunks.get(chunk_id))
+                if record is not None and self._under(record, path, exactly):
+                    yield record
+
+    def search(
+        self,
+        path: Sequence[str],
+        query: str,
+        *,
+        limit: int,
+        offset: int = 0,
+        wanted: Callable[[Record], bool],
+    ) -> list[Record]:
+        """Records below a path that search finds and that are wanted, the best first."""
+        asked = max(50, 2 * (limit + offset))
+        while True:
+            hits = self._memory.search(
+                query, limit=asked, filters=Filters(tags_all=(self._tag(tuple(path)),))
+            )
+            chunks = self._store.get_many([hit.chunk_id for hit in hits])
+            found = []
+            for hit in hits:
+                record = self._live(chunks.get(hit.chunk_id), hit.score)
+                if (
+                    record is not None
+                    and record.indexed
+                    and self._under(record, path, False)
+                    and wanted(record)
+                ):
+                    found.append(record)
+            if len(found) >= limit + offset or len(hits) < asked:
+                return found[offset : offset + limit]
+            asked *= 4
+
+    def touch(self, records: Iterable[Record]) -> None:
+        """Count the records that stay for a time as read: their time begins anew."""
+        ids = [self._id(record.path, record.name) for record in records if record.minutes is not None]
+        if ids:
+            self._store.get_many(ids, track=True)
+
+    def paths(self) -> list[tuple[str, ...]]:
+        """Every path that holds a record, in order."""
+        found: set[tuple[str, ...]] = set()
+        start, end = f"{self._kind}:", "/."
+        for tag, _ in self._memory.tags():
+            if tag.startswith(start) and tag.endswith(end):
+                labels = tag[len(start) : -len(end)]
+                path = tuple(unquote(label) for label in labels.split("/"))
+                if labels.startswith(
+                    "~"
+                ):  # shortened, or a label that begins so: the records say what it stands for
+                    ids = self._store.list_chunks(tags=[tag])
+                    found.update(
+                        record.path
+                        for chunk in self._store.get_many(ids).values()
+                        if (record := self._live(chunk))
+                    )
+                elif any(True for _ in islice(self.below(path, exactly=True), 1)):
+                    found.add(path)
+        return sorted(found)
+
+    def sweep(self) -> int:
+        """Remove the records whose time has passed; how many."""
+        removed = 0
+        for chunk_id in self._store.list_chunks(tags=[f"{self._kind}-temporary"]):
+            chunk = self._store.get_chunk(chunk_id, track=False)
+            if chunk is not None and _record(chunk) is not None and self._live(chunk) is None:
+                removed += self._memory.delete(chunk_id, permanent=True)
+        return removed
+
+    # --- chunks ------------------------------------------------------------------------------------------
+
+    def _id(self, path: Sequence[str], name: str) -> str:
+        """The same for the same record wherever it is written, so that two writers cannot make two of it."""
+        key = json.dumps([self._store.namespace, self._kind, list(path), name]).encode()
+        return f"chunk-{self._kind}-{hashlib.sha256(key).hexdigest()[:40]}"
+
+    def _tag(self, path: tuple[str, ...]) -> str:
+        tag = f"{self._kind}:" + "/".join(quote(label, safe="") for label in path)
+        return (
+            tag
+            if len(tag) <= _LONGEST_TAG - 2
+            else f"{self._kind}:~{hashlib.sha256(tag.encode()).hexdigest()}"
+        )
+
+    def _exact(self, path: tuple[str, ...]) -> str:
+        return self._tag(path) + "/."
+
+    def _tags(self, path: tuple[str, ...], *, temporary: bool) -> list[str]:
+        prefixes = [self._tag(path[:depth]) for depth in range(len(path) + 1)]
+        return [*prefixes, self._exact(path), *([f"{self._kind}-temporary"] if temporary else [])]
+
+    def _under(self, record: Record, path: Sequence[str], exactly: bool) -> bool:
+        return record.path == tuple(path) if exactly else record.path[: len(path)] == tuple(path)
+
+    def _live(self, chunk: Chunk | None, score: float | None = None) -> Record | None:
+        record = _record(chunk, score) if chunk is not None else None
+        if chunk is None or record is None or chunk.metadata.extra[_FIELD].get("kind") != self._kind:
+            return None
+        if record.minutes is not None:
+            last = max(record.updated_at, datetime.fromisoformat(chunk.metadata.accessed_at))
+            if last + timedelta(minutes=record.minutes) <= self._store.clock():
+                return None
+        return record
+
+
+def _record(chunk: Chunk, score: float | None = None) -> Record | None:
+    """The record that a chunk holds; None where it was not written as one, or was spoilt by hand."""
+    field = chunk.metadata.extra.get(_FIELD)
+    if not isinstance(field, Mapping):
+        return None
+    path, name, minutes = field.get("path"), field.get("name"), field.get("minutes")
+    if not isinstance(path, list) or not isinstance(name, str):
+        return None
+    return Record(
+        tuple(str(label) for label in path),
+        name,
+        field.get("value"),
+        _time(field.get("since"), chunk.metadata.created_at),
+        datetime.fromisoformat(chunk.metadata.modified_at),
+        bool(field.get("indexed", True)),
+        float(minutes) if isinstance(minutes, int | float) else None,
+        score,
+    )
+
+
+def _time(written: object, otherwise: str) -> datetime:
+    """A record that took the place of one whose time had passed is younger than their chunk."""
+    try:
+        return datetime.fromisoformat(str(written)).astimezone(UTC)
+    except ValueError:
+        return datetime.fromisoformat(otherwise)
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidChunk(
+            f"the value is not plain data: {error}",
+            hint="Give texts, numbers, true, false, null, lists and objects.",
+        ) from error
+
+
+def text_of(value: Any) -> str:
+    """The texts and numbers of plain data, one to a line, with their names before them."""
+    return "\n".join(_lines(value, ""))
+
+
+def _lines(value: Any, name: str) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _lines(inner, str(key))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _lines(inner, name)
+    elif value is not None and value != "":
+        yield f"{name}: {value}" if name else str(value)
