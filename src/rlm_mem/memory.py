@@ -1,7 +1,7 @@
 """Memory: the one object most users need.
 
-It opens a brain folder and offers remember, recall, reason, search and the care of single chunks. Everything it does
-is a thin call of the package below; nothing is decided here.
+It opens a brain folder and offers remember, recall, reason, search and the maintenance of single chunks. Its methods
+only call the packages below.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Memory:
 
     Args:
         store: an open chunk store.
-        llm: who writes the programs of recall and reason: a model name such as ``"openai:…"`` or ``"cli:claude"``, an
-            object with ``complete()``, a callable, or None for the configured model (by default the embedded
-            offline one, which needs no key and no network).
+        llm: the model that writes the programs of recall and reason: a name such as ``"openai:…"`` or
+            ``"cli:claude"``, an object with ``complete()``, a callable, or None for the configured model (by default
+            the embedded offline one, which needs no key and no network).
     """
 
     def __init__(self, store: ChunkStore, llm: object = None) -> None:
@@ -121,9 +121,9 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Write what is pending and let go of every file and connection."""
+        """Write what is pending and close every file and connection."""
         self.store.close()
-        # A model given as an object belongs to the caller, one made here from its name is ours.
+        # The caller closes a model that it passed as an object; one opened here by its name is closed here.
         close = getattr(self._llm, "close", None)
         if (self._llm_given is None or isinstance(self._llm_given, str)) and callable(close):
             close()
@@ -329,7 +329,7 @@ class Memory:
         bundle: Bundle | bytes | str | Path | None = None,
         key: str | Path | None = None,
     ) -> Verification:
-        """Say what still holds of a receipt, what has changed since, and what was altered.
+        """Verify a receipt: what still holds, what has changed since, and what was altered.
 
         Args:
             receipt: the receipt, the content of its file, or the path.
@@ -361,7 +361,7 @@ class Memory:
             limit: most hits wanted.
             filters: tags, type, conversation, period, speaker.
             by: ``chunk``, ``segment`` (the sentence or turn) or ``conversation``.
-            as_of: rank as things held at that time.
+            as_of: rank by what was in force at that time.
             explain: give each hit the parts of its score.
             max_tokens: of all snippets and neighbours together: the best hits that fit, of the last of them its
                 beginning.
@@ -521,7 +521,7 @@ class Memory:
         with self.store.batch():
             yield self
 
-    # --- care ------------------------------------------------------------------------------------------
+    # --- maintenance------------------------------------------------------------------------------------
 
     def stats(self) -> Stats:
         """Figures of this namespace; ``ChunkStore.get_stats`` has them as a dictionary."""
@@ -532,7 +532,7 @@ class Memory:
         return [*check(self.store, progress=progress), *self.continuum.findings()]
 
     def repair(self, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
-        """Mend what can be mended without deleting content; by default only say what would be done."""
+        """Repair what can be repaired without deleting content; by default only report what would be done."""
         return [
             *repair(self.store, dry_run=dry_run, progress=progress),
             *self.continuum.repairs(dry_run=dry_run),
@@ -543,11 +543,11 @@ class Memory:
         return self.store.rebuild_index(progress)
 
     def sync(self, full: bool = False) -> SyncReport:
-        """Notice files changed by hand or by git."""
+        """Read files that were changed by hand or by git."""
         return self.store.sync(full)
 
     def checkpoint(self) -> Checkpoint:
-        """Fold access counts into the files and write the JSON views."""
+        """Write access counts into the files, and the JSON views."""
         written = self.store.checkpoint()
         return Checkpoint(written["access_counts_folded"], tuple(written["views"]))
 

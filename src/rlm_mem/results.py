@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 __all__ = ["Checkpoint", "Event", "Hud", "Progress", "RecordedChange", "Stats", "UndoneChange"]
 
 Progress = Callable[[int, int], None]
-"""Called now and then during long work, with (done, in all)."""
+"""Called at intervals during long work, with (done, total)."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Stats:
         by_type: active chunks by type.
         first_at, last_at: times of the oldest and the newest chunk, or None.
         tags, conversations, links: how many there are.
-        namespace: whose memory.
+        namespace: the namespace counted.
         unreadable_files: chunk files that do not validate.
     """
 

@@ -79,8 +79,8 @@ def test_say_names_what_it_did(run: Run) -> None:
         (("set", "humor", "101"), 2, "Humor must be from 0 to 100, not 101"),
         (("set", "humour", "1"), 1, "there is no slider 'humour'"),
         (("use", "poet"), 1, "there is no mode 'poet'"),
-        (("use", "../x"), 2, "is no name of a mode"),
-        (("show", "--session", "../x"), 2, "is no name of a session"),
+        (("use", "../x"), 2, "is not a valid name of a mode"),
+        (("show", "--session", "../x"), 2, "is not a valid name of a session"),
         (("slider", "wit"), 1, "there is no slider 'wit'"),
     ],
 )

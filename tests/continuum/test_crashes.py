@@ -234,7 +234,7 @@ def test_a_source_is_archived_only_after_the_new_memory_was_read_back_whole(
 
     with monkeypatch.context() as patch:
         patch.setattr(continuum.files.stored, "write", lossy)
-        with pytest.raises(StorageError, match="does not hold what was written"):
+        with pytest.raises(StorageError, match="does not have the content that was written"):
             continuum.consolidate()
         assert continuum.files.read(log.file) == log.text
     continuum.consolidate()

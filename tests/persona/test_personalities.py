@@ -141,7 +141,7 @@ def test_a_personality_at_fault_is_refused_with_its_line(tmp_path: Path, line: s
 def test_a_mode_name_that_is_a_path_is_refused(tmp_path: Path, mode: str) -> None:
     (tmp_path / "secret.md").write_text(DOCUMENTED, encoding="utf-8")
     drop(tmp_path, "X.md", DOCUMENTED)
-    with pytest.raises(InvalidConfig, match="is no name of a mode"):
+    with pytest.raises(InvalidConfig, match="is not a valid name of a mode"):
         load_personality(mode, tmp_path)
 
 

@@ -136,7 +136,7 @@ def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("session", ["../x", "a/b", "", ".hidden", "a" * 80, "x\n", "."])
 def test_a_session_name_that_is_a_path_is_refused(tmp_path: Path, session: str) -> None:
-    with pytest.raises(InvalidConfig, match="is no name of a session"):
+    with pytest.raises(InvalidConfig, match="is not a valid name of a session"):
         Persona(tmp_path, session, keep=True)
 
 

@@ -159,7 +159,7 @@ def test_a_slider_of_the_brain_counts_before_the_package(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["../HUMOR", "a/b", "..", "", "/etc/passwd", "x" * 70, "a\x00b", "hu.mor"])
 def test_a_name_that_is_a_path_is_refused(name: str) -> None:
-    with pytest.raises(InvalidConfig, match="is no name of a slider"):
+    with pytest.raises(InvalidConfig, match="is not a valid name of a slider"):
         load_slider(name)
 
 

@@ -36,7 +36,7 @@ _logger = logging.getLogger("rlm_mem.continuum")
 
 _PENDING = "archive/pending"
 _TIERED = ("workspace/", "system/", "memory/")
-_TAIL = 65_536  # bytes of the journal within which its last lines stand
+_TAIL = 65_536  # bytes at the end of the journal that contain its last lines
 _PREAMBLES = {
     places.MEMORY_LOG: "# Memory log\n\n",
     places.LEARNINGS: "# Project learnings\n\n",
@@ -90,7 +90,7 @@ class Changes:
         return Edit(file=entry.file, block=entry.block, before=entry.text, after=text)
 
     def removed(self, entry: TieredMemory) -> Edit:
-        """The edit that takes a memory away from its file."""
+        """The edit that removes a memory from its file."""
         if entry.block is None:
             return Edit(file=entry.file, before=entry.text, after=None)
         return Edit(
@@ -103,12 +103,12 @@ class Changes:
         present = self._files.read(file)
         if block is None:
             if present is not None:
-                raise ConflictError(f"{file} is there already")
+                raise ConflictError(f"{file} exists already", hint="choose another name")
             return Edit(file=file, before=None, after=text)
         preamble = _PREAMBLES.get(file, f"# {PurePosixPath(file).stem}\n\n") if present is None else present
         blocks = self._blocks(file, preamble)
         if block in blocks:
-            raise ConflictError(f"{file} holds a memory {block} already")
+            raise ConflictError(f"{file} has a memory {block} already", hint="choose another id")
         glue = (
             "" if preamble.endswith("\n\n") or not preamble else "\n" if preamble.endswith("\n") else "\n\n"
         )
@@ -118,7 +118,7 @@ class Changes:
         )  # fmt: skip
 
     def archived(self, entry: TieredMemory) -> list[Edit]:
-        """The edits that move a memory into the archive, as it is."""
+        """The edits that move a memory to the archive unchanged."""
         target = archive_name(entry.file, entry.block)
         base, _, suffix = target.rpartition(".")
         number = 2
@@ -146,7 +146,7 @@ class Changes:
             yield transaction
 
     def apply(self, build: Callable[[], Change | None], *, undoes: str | None = None) -> Change | None:
-        """Build a change on the present files and carry it out; ``build`` may find that there is nothing to do."""
+        """Build a change on the present files and carry it out; ``build`` returns None where there is nothing to do."""
         with self.locked(undoable=True) as transaction:
             change = build()
             if change is None:
@@ -160,10 +160,10 @@ class Changes:
 
     def recover(self) -> int:
         """Finish changes that an earlier version began and did not finish; returns how many that were."""
-        if not self._waiting():
+        if not self._unfinished():
             return 0
         with self._store.batch():
-            records = self._waiting()
+            records = self._unfinished()
             for record in records:
                 change = self._record(record)
                 self._perform(change, repeated=True)
@@ -175,11 +175,11 @@ class Changes:
             self._stored.tidy()
         return len(records)
 
-    def _waiting(self) -> list[str]:
+    def _unfinished(self) -> list[str]:
         return [name for name in self._stored.names(_PENDING) if name.endswith(".json")]
 
     def _validate(self, change: Change) -> None:
-        """Nothing is begun that would leave an invalid memory."""
+        """Refuse a change that would leave an invalid memory."""
         for edit in change.edits:
             if edit.after is not None and not edit.file.startswith("archive/"):
                 if not _is_memory(edit.file):
@@ -195,7 +195,7 @@ class Changes:
         self._mirrored(change)
 
     def _present(self, edit: Edit) -> bytes | None:
-        """The present content of what an edit changes."""
+        """The present content of the file or block that an edit changes."""
         if edit.block is None:
             return self._stored.read(edit.file)
         block = self._blocks(edit.file, self._files.read(edit.file) or "").get(edit.block)
@@ -219,7 +219,7 @@ class Changes:
             self._stored.write(edit.file, after)
 
     def _set_aside(self, edit: Edit, present: bytes) -> None:
-        """Keep what a person wrote between a crash and its repair, in the archive."""
+        """Archive what a person wrote between a crash and its repair."""
         name = edit.file.replace("/", "_")
         place = f"archive/conflicts/{secrets.token_hex(4)}-{name}"
         _logger.warning("%s was edited while a change was pending; the edit is kept as %s", edit.file, place)
@@ -227,7 +227,7 @@ class Changes:
 
     def _read_back(self, edit: Edit) -> None:
         if self._present(edit) != edit.data(edit.after):
-            raise StorageError(f"{edit.file} does not hold what was written")
+            raise StorageError(f"{edit.file} does not have the content that was written")
 
     def _mirrored(self, change: Change) -> None:
         kept = set(change.superseded)
@@ -262,14 +262,16 @@ class Changes:
         }  # fmt: skip
         tail = self._stored.read_from(
             JOURNAL, -_TAIL
-        )  # what was last written is there, if it was written at all
+        )  # a line that was written before is among the last ones
         if f'"id":"{change.id}"'.encode() in tail:
             return
-        start = b"" if not tail or tail.endswith(b"\n") else b"\n"  # a torn last line of a power cut
+        start = (
+            b"" if not tail or tail.endswith(b"\n") else b"\n"
+        )  # the last line was cut off by a power failure
         self._stored.append(JOURNAL, start + msgspec.json.encode(line) + b"\n")
 
     def journal_signature(self) -> Signature | None:
-        """Moves with every step: what a watcher looks at."""
+        """A value that changes with every step, for watchers."""
         return self._stored.signature(JOURNAL)
 
     def journal(self, *, entry: str | None = None, op: str | None = None) -> Iterator[dict[str, Any]]:
@@ -301,11 +303,11 @@ class Changes:
         return [_id(name) for name in self._stored.names(TRANSITIONS) if name.endswith(".json")]
 
     def waiting(self) -> list[str]:
-        """Names of changes that were begun and not finished."""
-        return [_id(name) for name in self._waiting()]
+        """Names of changes that were begun but not finished."""
+        return [_id(name) for name in self._unfinished()]
 
     def forget(self, transition_id: str) -> None:
-        """Remove the record of a transition, which cannot be undone any more then."""
+        """Remove the record of a transition, which then cannot be undone any more."""
         self._stored.remove(f"{TRANSITIONS}/{transition_id}.json")
 
     def undo(self, transition_id: str, reason: str) -> Change:
@@ -334,7 +336,7 @@ class Changes:
         return None
 
     def _undone(self, former: Change, reason: str) -> Change:
-        # Files tell where mirrors belong; which of them another one replaces is told by the record alone.
+        # Files determine the mirrors; which mirror another one replaces is in the record alone.
         again = self._recorded(str(former.details.get("undoes"))) if former.op == "undo" else None
 
         def build() -> Change:
@@ -364,13 +366,13 @@ class Changes:
             return msgspec.json.decode(self._stored.read(name) or b"", type=Change)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
             raise StorageError(
-                f"{name} cannot be read: {error}", hint="look at it: it says what was to be changed"
+                f"{name} cannot be read: {error}", hint="open the file: it describes the change"
             ) from error
 
     # --- blocks ------------------------------------------------------------------------------------------------------
 
     def _blocks(self, file: str, text: str) -> dict[str, str]:
-        """The blocks of a file by id, in order, invalid ones under a name of their own."""
+        """The blocks of a file by id, in order; invalid ones get an internal name."""
         found: dict[str, str] = {}
         for number, block in enumerate(split_blocks(text)[1]):
             try:
@@ -386,18 +388,18 @@ class Changes:
 
 
 def _is_memory(file: str) -> bool:
-    """Whether a file holds tiered memories, which are validated and mirrored."""
+    """Whether a file has tiered memories, which are validated and mirrored."""
     return file.startswith(_TIERED) and not file.startswith("system/review/")
 
 
 def archive_name(file: str, block: str | None = None) -> str:
-    """Where a memory goes in the archive, the first of its name."""
+    """The place of a memory in the archive where the name is free."""
     base, _, suffix = file.rpartition(".")
     return f"archive/{base}.{suffix}" if block is None else f"archive/{base}/{block}.{suffix}"
 
 
 def _with_block(text: str | None, edit: Edit, blocks: Callable[[str], Mapping[str, str]]) -> str | None:
-    """A file's text with one block put, changed or taken away; None: nothing is left that was not there before."""
+    """A file's text with one block added, changed or removed; None: only the preamble of a new file is left."""
     whole = text if text is not None else _PREAMBLES.get(edit.file, f"# {PurePosixPath(edit.file).stem}\n\n")
     present = blocks(whole)
     name = edit.block or ""

@@ -1,6 +1,6 @@
-"""The files of a brain's tiered memories: listed, read and written; everything else works on what this returns.
+"""List, read and write the files of a brain's tiered memories.
 
-Where they lie is the store's business: in the brain folder, or as rows of a database (``store.brain_files``).
+The store decides where they are: in the brain folder, or in rows of a database (``store.brain_files``).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _logger = logging.getLogger("rlm_mem.continuum")
 
 @dataclass(frozen=True)
 class TieredMemory:
-    """One tiered memory as it stands in its file.
+    """One tiered memory as it is in its file.
 
     Attributes:
         file: path relative to the namespace's folder, with forward slashes.
-        block: id within a file that holds many, else None.
+        block: id within a file with many memories, else None.
         text: its text in the file: the block, or the whole file.
         raw: every field, unknown ones included.
         chunk_id: the chunk that mirrors it.
-        undated: it has no ``created_at``; the file's time stands in for it.
+        undated: it has no ``created_at``; the time of the file is used instead.
     """
 
     file: str
@@ -56,7 +56,7 @@ class TieredMemory:
 
     @property
     def key(self) -> str:
-        """Its name for people and programs: the file, and the block behind ``#``."""
+        """Its name for people and programs: the file, and the block after ``#``."""
         return self.file if self.block is None else f"{self.file}#{self.block}"
 
     @property
@@ -79,7 +79,10 @@ class TieredMemory:
 
 @dataclass(frozen=True)
 class InvalidEntry:
-    """A file, or a memory in it, that breaks a rule; it is left alone. ``code`` is one of ``store.integrity.CODES``."""
+    """A file, or a memory in it, that breaks a rule; it is left as it is.
+
+    ``code`` is one of ``store.core.integrity.CODES``.
+    """
 
     file: str
     message: str
@@ -95,7 +98,7 @@ class MemoryFiles:
     """Files of the memories of one namespace.
 
     Args:
-        store: the chunk store of the same brain; its namespace, settings and durability hold here too.
+        store: the chunk store of the same brain; its namespace, settings and durability apply.
     """
 
     def __init__(self, store: ChunkStore) -> None:
@@ -115,19 +118,19 @@ class MemoryFiles:
         return None if data is None else _text(data, file)
 
     def write(self, file: str, text: str) -> None:
-        """Write a whole file: a reader sees the old or the new one."""
+        """Write a whole file atomically."""
         self.stored.write(_checked(file), text.encode("utf-8"))
 
     def remove(self, file: str) -> None:
-        """Remove a file; no error where it is gone."""
+        """Remove a file; no error where it is missing."""
         self.stored.remove(_checked(file))
 
     def names(self) -> list[str]:
-        """Every file that may hold memories, in order; other files of a person's are none of ours."""
+        """Every file that may have memories, in order; other files are ignored."""
         return sorted(self.signatures())
 
     def signatures(self) -> dict[str, Signature]:
-        """What tells a changed file without reading it, of every file that may hold memories."""
+        """Signatures of every file that may have memories, which change with the file."""
         found = {}
         for single in places.SINGLES:
             signature = self.stored.signature(single)
@@ -147,7 +150,7 @@ class MemoryFiles:
         """Every memory that validates.
 
         Args:
-            problems: takes what does not validate; without it that is logged.
+            problems: list to which invalid entries are added; None: they are logged.
             kinds: only these.
         """
         wanted = []
@@ -176,7 +179,7 @@ class MemoryFiles:
             try:
                 entry = self.parse(file, "", block.text)
                 if any(entry.block == other.block for other in found):
-                    raise InvalidMemory(f"{file}: id: {entry.block!r} stands there twice")
+                    raise InvalidMemory(f"{file}: id: {entry.block!r} is used twice in this file")
                 found.append(entry)
             except InvalidMemory as error:
                 _note(problems, file, error)
@@ -195,7 +198,7 @@ class MemoryFiles:
         else:
             parts = split_one(text)
             if parts is None:
-                raise InvalidMemory(f"{file}: frontmatter: every memory begins with it")
+                raise InvalidMemory(f"{file}: front matter: every memory must begin with it")
             header, body = parts[1], parts[2].split("\n", 1)[-1] if "\n" in parts[2] else ""
             raw = parse_yaml(header, file)
         name = str(raw.get("id") or _default_id(body)) if block is not None else None
@@ -203,8 +206,8 @@ class MemoryFiles:
         meta = validate(raw, where, self._task_types)
         if meta.memory_frequency not in places.tiers_of(kind):
             raise InvalidMemory(
-                f"{where}: memory_frequency: {meta.memory_frequency} does not live in "
-                f"{'this file' if kind == 'learning' else 'a ' + kind}: {' or '.join(places.tiers_of(kind))} does"
+                f"{where}: memory_frequency: must be {' or '.join(places.tiers_of(kind))} in "
+                f"{'this file' if kind == 'learning' else 'a ' + kind}, not {meta.memory_frequency}"
             )
         undated = meta.created_at is None
         if undated:
@@ -221,7 +224,7 @@ class MemoryFiles:
             raise InvalidMemory(f"{file}: the JSON is nested too deeply") from None
         memory = data.get("_memory") if isinstance(data, dict) else None
         if not isinstance(memory, dict):
-            raise InvalidMemory(f"{file}: _memory: JSON files carry the frontmatter under this key")
+            raise InvalidMemory(f"{file}: _memory: a JSON file must have its front matter under this key")
         body = {name: value for name, value in data.items() if name != "_memory"}
         return memory, "", msgspec.json.format(msgspec.json.encode(body), indent=2).decode()
 
@@ -246,11 +249,11 @@ def _text(data: bytes, file: str) -> str:
 
 
 def _checked(file: str) -> str:
-    """The name; raises InvalidMemory for one that leads elsewhere."""
+    """The name; raises InvalidMemory for a path outside the folder."""
     try:
         return checked_name(file)
     except InputError:
-        raise InvalidMemory(f"{file!r:.80} is no path of a memory file") from None
+        raise InvalidMemory(f"{file!r:.80} is not a path of a memory file") from None
 
 
 def _note(problems: list[InvalidEntry] | None, file: str, error: InvalidMemory) -> None:
@@ -261,6 +264,6 @@ def _note(problems: list[InvalidEntry] | None, file: str, error: InvalidMemory) 
 
 
 def _default_id(body: str) -> str:
-    """A block written by hand without an id is known by its first line."""
+    """The id of a block written by hand without one, computed from its first line."""
     first = next((line for line in body.splitlines() if line.strip("# \t")), "")
     return f"entry-{hashlib.sha256(first.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"

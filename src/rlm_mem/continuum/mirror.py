@@ -1,4 +1,4 @@
-"""Every tiered memory as a chunk, so that search, RECALL and programs find it with no second index."""
+"""Mirror every tiered memory as a chunk, so that search, RECALL and programs find it without a second index."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TYPES = {
 
 
 def chunk_fields(entry: TieredMemory) -> dict[str, Any]:
-    """What the mirror of a memory says: content, type, tags, confidence and figures."""
+    """The fields of a mirror: content, type, tags, confidence and figures."""
     meta = entry.meta
     rate = meta.rate
     tags = [f"{TIER_TAG}{meta.tier}", f"kind:{entry.kind}"]
@@ -68,17 +68,17 @@ def chunk_fields(entry: TieredMemory) -> dict[str, Any]:
 
 
 class Mirror:
-    """Writes mirrors; every call may be repeated and changes nothing the second time.
+    """Writes mirrors; every call is idempotent.
 
     Args:
-        store: where the chunks live; its lock is held by the caller.
+        store: of the chunks; the caller holds its lock.
     """
 
     def __init__(self, store: ChunkStore) -> None:
         self._store = store
 
     def put(self, entry: TieredMemory, derived_from: Sequence[str] = ()) -> Chunk:
-        """Bring the mirror of a memory up to date: made, revised, or brought back from the archive."""
+        """Create, update or restore the mirror of a memory."""
         fields = chunk_fields(entry)
         limit = self._store.config.store.max_content_bytes
         data = fields["content"].encode("utf-8")
@@ -102,7 +102,7 @@ class Mirror:
             )
             if chunk is not None:
                 return chunk
-        known = [one for one in derived_from if self._known(one)]
+        known = [one for one in derived_from if self._store.exists(one)]
         return self._store.create_chunk(
             content,
             fields["type"],
@@ -116,16 +116,13 @@ class Mirror:
             chunk_id=entry.chunk_id,
         )
 
-    def _known(self, chunk_id: str) -> bool:
-        return self._store.exists(chunk_id)
-
     def supersede(self, chunk_id: str, by: str, at: str) -> None:
-        """The memory went into another: its mirror stays to be found, below its successor."""
+        """Mark the mirror of a memory that was merged into another: search ranks it below its successor."""
         if self._store.exists(chunk_id):
             self._store.update_chunk(chunk_id, metadata={"superseded_by": by, "valid_to": at})
 
     def retire(self, chunk_id: str) -> None:
-        """The memory was archived: so is its mirror."""
+        """Archive the mirror of an archived memory."""
         self._store.delete_chunk(chunk_id)
 
     def mark(self, chunk_id: str, fields: dict[str, Any]) -> None:
@@ -134,12 +131,12 @@ class Mirror:
             self._store.update_chunk(chunk_id, metadata=fields)
 
     def ids(self) -> list[str]:
-        """Every mirror that is searched, from the index alone."""
+        """Ids of every active mirror, from the index alone."""
         tags = [f"{TIER_TAG}{name}" for name in TIERS]
         return [one for one in self._store.list_chunks(any_tags=tags) if one.startswith(places.MIRROR)]
 
     def file_of(self, chunk_id: str) -> str | None:
-        """The file that a mirror says it stands for."""
+        """The file of the memory that a chunk mirrors."""
         chunk = self._store.get_chunk(chunk_id, track=False)
         file = chunk.metadata.provenance.get("file") if chunk is not None else None
         return file if isinstance(file, str) else None

@@ -1,4 +1,4 @@
-"""Where memories live and what their files are called (docs/spec/continuum.md, Files)."""
+"""Folders and file names of tiered memories (docs/spec/continuum.md, Files)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def kind_of(file: str) -> str:
     """state, interaction, session, trace, pattern, learning, library or profile.
 
     Raises:
-        InvalidMemory: the name follows no pattern of docs/spec/continuum.md, Files.
+        InvalidMemory: the name matches no pattern of docs/spec/continuum.md, Files.
     """
     path = PurePosixPath(file)
     if str(path.parent) == STATE and path.name in STATE_FILES:
@@ -78,13 +78,13 @@ def kind_of(file: str) -> str:
         if pattern.fullmatch(file):
             return kind
     raise InvalidMemory(
-        f"{file}: no memory file has such a name",
+        f"{file}: not a name of a memory file",
         hint="see docs/spec/continuum.md, Files, for the names of memory files",
     )
 
 
 def is_multi(file: str) -> bool:
-    """Whether a file holds many memories, one block each."""
+    """Whether a file has many memories, one block each."""
     return kind_of(file) in _MULTI
 
 
@@ -122,7 +122,7 @@ def pattern_file(name: str) -> str:
 def profile_file(name: str) -> str:
     """A user profile; raises InvalidMemory for a name that cannot be a file's."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,80}", name):
-        raise InvalidMemory(f"a profile cannot be called {name!r:.60}: use letters, digits, _ and -")
+        raise InvalidMemory(f"a profile cannot be named {name!r:.60}: use letters, digits, _ and -")
     return f"{PROFILES}/{name}.md"
 
 
@@ -134,7 +134,7 @@ def slug(text: str, words: int = 6) -> str:
 
 
 def namespace_folder(namespace: str) -> str:
-    """Folder of a namespace below the brain: the default one lives in the brain folder itself."""
+    """Folder of a namespace below the brain; that of the default one is the brain folder itself."""
     return "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{quote(namespace, safe='')}"
 
 
@@ -143,7 +143,7 @@ MIRROR = "chunk-memory-"
 
 
 def mirror_id(namespace: str, file: str, block: str | None) -> str:
-    """Id of the chunk that mirrors a memory: the same for the same place, so nothing is ever mirrored twice."""
+    """Id of the chunk that mirrors a memory: computed from its place, so nothing is mirrored twice."""
     digest = hashlib.sha256(
         "\0".join((namespace, file, block or "")).encode("utf-8", "surrogatepass")
     ).hexdigest()

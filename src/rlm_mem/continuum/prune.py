@@ -1,6 +1,6 @@
-"""Retention and pruning: what is old or failed goes down or to the archive, by a report first.
+"""Retention: old or failed memories are demoted or archived, after a report.
 
-Nothing is deleted here but what is explicitly deleted from the archive. Ultra-low memories are never touched.
+Only ``delete_archived`` deletes, and only from the archive. Ultra-low memories are never touched.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ class Pruner:
         self._changes = continuum.changes
 
     def plan(self) -> PruneReport:
-        """What the rules ask for at this time; nothing is changed."""
+        """The steps that the rules require now; nothing is changed."""
         report = PruneReport(dry_run=True)
         now = self._continuum.store.clock()
         for entry in self._files.entries(report.problems):
             report.considered += 1
-            asked = prune_action(entry.meta, now) if not entry.meta.component_of else None
-            if asked is None:
+            due = prune_action(entry.meta, now) if not entry.meta.component_of else None
+            if due is None:
                 continue
-            action, reason = asked
+            action, reason = due
             if action == "flag_for_review" and not self._continuum.review.wanted("retain", entry):
                 continue
             report.steps.append(PruneStep(entry.key, action, reason, entry.meta.tier))
-        report.steps += self._replaced(now)
+        report.steps += self._merged_mirrors(now)
         return report
 
     def run(self, *, dry_run: bool = True, progress: Progress | None = None) -> PruneReport:
-        """Report what retention asks for, and with ``dry_run=False`` do it; safe to repeat and to kill."""
+        """Report what retention requires, and with ``dry_run=False`` do it; safe to repeat and to kill."""
         if not dry_run:
             self._continuum.sync()
         report = self.plan()
@@ -59,8 +59,8 @@ class Pruner:
                     progress(number, len(report.steps))
         return report
 
-    def _replaced(self, now: datetime) -> list[PruneStep]:
-        """Mirrors of memories that went into others: found below their successor for 30 days, then archived."""
+    def _merged_mirrors(self, now: datetime) -> list[PruneStep]:
+        """Mirrors of memories that were merged into others: kept for 30 days, then archived."""
         store = self._continuum.store
         ids = store.list_chunks(any_tags=[f"{TIER_TAG}{name}" for name in TIERS])
         limit = stamp(now - timedelta(days=TEMPORARY_DAYS))
@@ -87,12 +87,10 @@ class Pruner:
 
     def _moved(self, step: PruneStep) -> Change | None:
         entry = self._files.get(step.key)
-        asked = prune_action(entry.meta, self._continuum.store.clock()) if entry is not None else None
-        if entry is None or asked is None or asked[0] != step.action:
+        due = prune_action(entry.meta, self._continuum.store.clock()) if entry is not None else None
+        if entry is None or due is None or due[0] != step.action:
             return None  # used or moved since the plan
-        return (
-            self._archive(entry, asked[1]) if step.action == "archive" else self._downgrade(entry, asked[1])
-        )
+        return self._archive(entry, due[1]) if step.action == "archive" else self._downgrade(entry, due[1])
 
     def _archive(self, entry: TieredMemory, reason: str) -> Change:
         return self._changes.draft(
@@ -131,10 +129,10 @@ class Pruner:
         )
 
     def restore(self, name: str) -> Change:
-        """Bring an archived memory back by undoing what archived it; raises NotFoundError, ConflictError.
+        """Restore an archived memory by undoing the change that archived it; raises NotFoundError, ConflictError.
 
         Args:
-            name: path in the archive, or the key that the memory had.
+            name: path in the archive, or the former key of the memory.
         """
         for transition_id in reversed(self._changes.transitions()):
             former = self._changes.transition(transition_id)
@@ -147,25 +145,25 @@ class Pruner:
         )
 
     def delete_archived(self, before: datetime, *, dry_run: bool = True) -> list[str]:
-        """Delete from the archive, for good, what was archived before a time; dry by default.
+        """Delete permanently what was archived before a time; by default a dry run.
 
-        The records that could undo those transitions go too. Returns the names.
+        The records that could undo those transitions are deleted too. Returns the names.
         """
         archived_by: dict[str, tuple[str, datetime]] = {}
-        for transition_id in self._changes.transitions():  # a name archived twice counts from the last time
+        for transition_id in self._changes.transitions():  # of a name archived twice the last time counts
             former = self._changes.transition(transition_id)
             for edit in former.edits:
                 if edit.file.startswith("archive/") and edit.after is not None:
                     archived_by[edit.file] = (transition_id, parse_time(former.at))
-        doomed = {
+        expired = {
             name: transition_id
             for name, (transition_id, at) in archived_by.items()
             if at < before and self._files.exists(name)
         }
         if not dry_run:
             with self._changes.locked():
-                for name in doomed:
+                for name in expired:
                     self._files.remove(name)
-                for transition_id in set(doomed.values()):
+                for transition_id in set(expired.values()):
                     self._changes.forget(transition_id)
-        return sorted(doomed)
+        return sorted(expired)

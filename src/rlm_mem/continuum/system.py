@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["Continuum"]
 
 _INTERRUPTED = "change-interrupted"
-_SEEN = "index/continuum.json"
-"""Derived: each file as it was when its memories were last mirrored, and their chunks."""
-_Seen = dict[str, tuple[Signature, list[str]]]
+_SYNC_STATE = "index/continuum.json"
+"""Derived: the signature of each file when its memories were last mirrored, and their chunks."""
+_SyncState = dict[str, tuple[Signature, list[str]]]
 
 
 class Continuum:
@@ -78,7 +78,7 @@ class Continuum:
 
     @cached_property
     def review(self) -> ReviewQueue:
-        """The queue before the core."""
+        """The review queue."""
         from rlm_mem.continuum.review import ReviewQueue
 
         return ReviewQueue(self.store, self.files, self.changes, self.traces)
@@ -92,11 +92,11 @@ class Continuum:
 
     @cached_property
     def pruner(self) -> Pruner:
-        """Retention, the archive, and the way back."""
+        """Retention, and the archive."""
         return Pruner(self)
 
     def agent(self, llm: LLM | None = None) -> MemoryConsolidationAgent:
-        """MemoryConsolidationAgent, with a model that words generalisations or by rules alone."""
+        """MemoryConsolidationAgent; ``llm`` writes generalisations, None: none are written."""
         from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
 
         return MemoryConsolidationAgent(self, llm)
@@ -111,14 +111,14 @@ class Continuum:
         llm: LLM | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ConsolidationReport:
-        """Promote what has proved itself."""
+        """Promote the memories whose recorded uses meet the rules."""
         return self.agent(llm).run(dry_run=dry_run, progress=progress)
 
     @observed("prune", count_pruning)
     def prune(
         self, *, dry_run: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> PruneReport:
-        """Apply retention; by default only say what would be done."""
+        """Apply retention; by default only report what would be done."""
         return self.pruner.run(dry_run=dry_run, progress=progress)
 
     def hints(self, goal: str, *, limit: int = 5) -> list[Hint]:
@@ -161,7 +161,7 @@ class Continuum:
                 problems.append(
                     InvalidEntry(
                         entry.file,
-                        f"{entry.key}: created_at: missing; the file's time stands in",
+                        f"{entry.key}: created_at: missing; the time of the file is used",
                         "tiered-undated",
                     )
                 )
@@ -176,7 +176,7 @@ class Continuum:
         return problems
 
     def findings(self) -> list[Finding]:
-        """The same as findings of the integrity check; places are relative to the brain."""
+        """The problems of ``check`` as findings; places are relative to the brain."""
         namespace = self.store.namespace
         return [
             Finding(problem.code, problem.message, file=place_of(namespace, problem.file))
@@ -184,7 +184,7 @@ class Continuum:
         ]
 
     def repairs(self, *, dry_run: bool = True) -> list[Repair]:
-        """Finish what was interrupted; what breaks a rule of a memory is for a person."""
+        """Finish interrupted changes; a person must correct memories that break a rule."""
         found = self.findings()
         error: str | None = None
         if not dry_run and any(one.code == _INTERRUPTED for one in found):
@@ -204,9 +204,9 @@ class Continuum:
         ]
 
     def sync(self) -> int:
-        """Finish what was interrupted, and bring the mirrors in step with files edited by hand or by git.
+        """Finish interrupted changes, and update the mirrors of files edited by hand or by git.
 
-        Only files whose size, time or inode changed since the last time are read. Returns how many were.
+        Only files whose size, time or inode changed since the last sync are read. Returns their number.
         """
         self.changes.recover()
         known = self._known()
@@ -218,7 +218,7 @@ class Continuum:
             if file not in known or known[file][0] != signature or not searched.issuperset(known[file][1])
         ]
         gone = [file for file in known if file not in present]
-        if not changed and not gone and not self._strays(known):
+        if not changed and not gone and not self._orphans(known):
             return 0
         broken = set()
         with self.changes.locked():
@@ -230,20 +230,20 @@ class Continuum:
                     known[file] = (present[file], sorted(now))
             for file in gone:
                 del known[file]
-            for chunk_id in self._strays(known):
+            for chunk_id in self._orphans(known):
                 if self.mirror.file_of(chunk_id) not in broken:
                     self.mirror.retire(chunk_id)
-        self.files.stored.write(_SEEN, msgspec.json.encode(known), durable=False)
+        self.files.stored.write(_SYNC_STATE, msgspec.json.encode(known), durable=False)
         return len(changed) + len(gone)
 
-    def _strays(self, known: _Seen) -> list[str]:
-        """Mirrors that are searched and stand for no memory of these files (those below a successor may)."""
-        mine = {chunk_id for _, ids in known.values() for chunk_id in ids}
-        strays = [chunk_id for chunk_id in self.mirror.ids() if chunk_id not in mine]
-        return [one.id for one in self.store.summaries(strays) if not one.superseded_by]
+    def _orphans(self, known: _SyncState) -> list[str]:
+        """Active mirrors of no memory in these files, except superseded ones."""
+        mirrored_ids = {chunk_id for _, ids in known.values() for chunk_id in ids}
+        orphans = [chunk_id for chunk_id in self.mirror.ids() if chunk_id not in mirrored_ids]
+        return [one.id for one in self.store.summaries(orphans) if not one.superseded_by]
 
     def _put(self, file: str) -> set[str] | None:
-        """Mirror the memories of one file; None where it is broken: then its mirrors stay as they are."""
+        """Mirror the memories of one file; None where it has invalid ones, whose mirrors are not changed."""
         problems: list[InvalidEntry] = []
         try:
             entries = self.files.in_file(file, problems)
@@ -256,8 +256,8 @@ class Continuum:
             return None
         return {entry.chunk_id for entry in entries}
 
-    def _known(self) -> _Seen:
+    def _known(self) -> _SyncState:
         try:
-            return msgspec.json.decode(self.files.stored.read(_SEEN) or b"{}", type=_Seen)
+            return msgspec.json.decode(self.files.stored.read(_SYNC_STATE) or b"{}", type=_SyncState)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return {}  # derived: everything is looked at once more
+            return {}  # derived: every file is read again

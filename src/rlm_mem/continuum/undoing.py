@@ -1,4 +1,4 @@
-"""Undoing the last change of a brain, whatever it was: chunks, tiered memories, reviews or personas."""
+"""Undo the last change of a brain, whatever it was: chunks, tiered memories, reviews or personas."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def recorded_changes(store: ChunkStore) -> Iterator[RecordedChange]:
 
 
 def _undo_former(store: ChunkStore, tiers: Changes, found: LoggedChange) -> UndoneChange:
-    """Undo a change that an earlier version made: its lines do not name it, the newest transition may be it."""
+    """Undo a change by an earlier version, whose lines in the log have no id: it may be the newest transition."""
     for transition_id in tiers.transitions()[-1:]:
         former = tiers.transition(transition_id)
         mirrors = {places.mirror_id(store.namespace, edit.file, edit.block) for edit in former.edits}
@@ -100,5 +100,5 @@ def _mirrors(change: LoggedChange) -> list[str]:
 
 
 def _only_mirrors(change: LoggedChange) -> bool:
-    """Mirrors brought in step with files that were edited by hand: no change of its own."""
+    """Whether a change only updated mirrors of files that were edited by hand."""
     return change.id is not None and not change.files and len(_mirrors(change)) == len(change.chunk_ids)

@@ -1,4 +1,4 @@
-"""Where personalities, sliders and gauges come from: the files of a brain over the defaults of the package."""
+"""Find personalities, sliders and gauges: the files of a brain over the defaults of the package."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class _Source:
         except OSError as error:
             raise InvalidConfig(str(error)) from None
         if data is None:  # removed since it was listed
-            raise InvalidConfig(f"{self.where} cannot be read: it is gone")
+            raise InvalidConfig(f"{self.where} cannot be read: it was removed")
         return document_text(data, self.where)
 
 
 class Library:
     """Personalities, sliders and gauges of one brain.
 
-    A file in the brain's folder counts before the package's of the same name, letter case aside, so a mode dropped
-    into ``brain/personalities/`` is there at once and a changed copy holds. Files are read when asked for.
+    A file of the brain takes precedence over the package's of the same name, letter case aside; a new file in
+    ``brain/personalities/`` is available at once. Files are read on demand.
 
     Args:
         brain: the files of an open store (``Backend.files``), or a brain folder, which need not exist; None: the
@@ -94,7 +94,7 @@ class Library:
         """Every slider by name, in the order they are shown.
 
         Raises:
-            InvalidConfig: a slider file is at fault.
+            InvalidConfig: a slider file is invalid.
         """
         if self._sliders is None:
             made = {
@@ -123,14 +123,14 @@ class Library:
         wanted = _checked_name(dimension, "slider").lower()
         found = self.sliders().get(wanted)
         if found is None:
-            raise _missing("slider", dimension, self.sliders())
+            raise _not_found("slider", dimension, self.sliders())
         return found
 
     def personality(self, mode: str) -> Personality:
-        """One personality as its file says it (see ``find_mode`` for names), its values checked.
+        """One personality as its file defines it (see ``find_mode`` for names), with checked values.
 
         Raises:
-            InvalidConfig: the name is none, a value is outside its range, or a slider is unknown.
+            InvalidConfig: the name is invalid, a value is outside its range, or a slider is unknown.
             NotFoundError: there is no such personality.
         """
         name = self.find_mode(mode)
@@ -147,10 +147,10 @@ class Library:
         return made
 
     def find_mode(self, mode: str) -> str:
-        """The full name of a mode: in any letter case, or by one of its words where that is clear (``research``).
+        """The full name of a mode: in any letter case, or by words of it that are unambiguous (``research``).
 
         Raises:
-            InvalidConfig: the name is none, or could be several. NotFoundError: there is no such mode.
+            InvalidConfig: the name is invalid or ambiguous. NotFoundError: there is no such mode.
         """
         wanted = _checked_name(mode, "mode")
         names = self._files("personalities")
@@ -162,7 +162,7 @@ class Library:
                 f"mode {mode!r:.60} could be {' or '.join(sorted(partly))}", hint="Write the whole name."
             )
         if not partly:
-            raise _missing("mode", mode, names)
+            raise _not_found("mode", mode, names)
         return partly[0]
 
     def gauge(self, name: str) -> Gauge:
@@ -177,7 +177,7 @@ class Library:
             return parse_gauge(source.text(), wanted, source.where)
         found = extension(GAUGES, wanted.lower(), InvalidConfig)
         if found is None:
-            raise _missing("gauge", name, self.gauges())
+            raise _not_found("gauge", name, self.gauges())
         return _installed_gauge(found, wanted)
 
     # --- modes over BASE ------------------------------------------------------------------------------
@@ -188,32 +188,32 @@ class Library:
         return {name: own.get(name, slider.default) for name, slider in self.sliders().items()}
 
     def values(self, mode: str) -> dict[str, int]:
-        """Every slider's value in a mode: the mode over BASE over the sliders' defaults."""
+        """Every slider's value in a mode: that of the mode, else of BASE, else the slider's default."""
         return {**self.defaults(), **self.personality(mode).values}
 
     # --- files ----------------------------------------------------------------------------------------
 
     def _files(self, kind: str) -> dict[str, _Source]:
-        """Name → file; the brain's own in place of the package's."""
+        """Files by name; those of the brain replace the package's."""
         found = {_upper(path.stem): _Source(str(path), str(path)) for path in _package(kind)}
         if self.brain is not None:
             for name in _markdown(self.brain, kind):
                 stem = PurePosixPath(name).stem
                 if not _NAME.fullmatch(stem) or stem.upper() == "README":
-                    continue  # nobody could call it, or it is about the folder
+                    continue  # not a valid name, or a description of the folder
                 _check_link(self.brain.path(name))
                 found[_upper(stem)] = _Source(name, self.brain.where(name), self.brain)
         return found
 
     def copy_defaults(self) -> list[str]:
-        """Copy the package's files into the brain, leaving alone what is there; returns the names of those written."""
+        """Copy the package's files into the brain where it has none of the name; returns the names written."""
         if self.brain is None:
             raise InvalidConfig("there is no brain to copy the defaults to")
         written = []
         for kind in KINDS:
             there = {PurePosixPath(name).stem.upper() for name in _markdown(self.brain, kind)}
             for path in _package(kind):
-                # One that somebody makes at this very moment stays theirs.
+                # A file that another process creates meanwhile is kept.
                 if path.stem.upper() not in there and self.brain.create(
                     f"{kind}/{path.name}", path.read_bytes()
                 ):
@@ -229,7 +229,7 @@ def located_files(
 
     Args:
         brain: the folder or the DSN; None: where the command line looks.
-        namespace: whose persona, on a database; None: the configured one's. A folder has one for all.
+        namespace: of the persona, on a database; None: the configured one. A folder has one persona for all.
     """
     place = locate(brain)
     if isinstance(place, Path):
@@ -337,7 +337,7 @@ def _markdown(brain: BrainFiles, kind: str) -> list[str]:
 
 
 def _check_link(path: Path | None) -> None:
-    """A brain is cloned and shared: a link in it must not bring another file into a prompt."""
+    """Refuse links out of the folder: a brain is cloned and shared, and a prompt must not include other files."""
     if path is not None and path.is_symlink() and not path.resolve().is_relative_to(path.parent.resolve()):
         raise InvalidConfig(
             f"{path} leads out of {path.parent}", hint="Put the file itself there instead of a link."
@@ -353,19 +353,19 @@ def _checked_name(name: str, what: str) -> str:
     bare = name.strip().removesuffix(".md") if isinstance(name, str) else ""
     if not _NAME.fullmatch(bare):
         raise InvalidConfig(
-            f"{name!r:.80} is no name of a {what}",
+            f"{name!r:.80} is not a valid name of a {what}",
             hint="A name has letters, digits, spaces, - and _, at most 64 of them.",
         )
     return _upper(bare)
 
 
 def _within(words: list[str], wanted: str) -> bool:
-    """Whether the wanted words stand one after the other among the words of a name."""
+    """Whether the wanted words are consecutive words of a name."""
     asked = wanted.split("_")
     return any(words[at : at + len(asked)] == asked for at in range(len(words)))
 
 
-def _missing(what: str, name: str, known: Iterable[str]) -> NotFoundError:
+def _not_found(what: str, name: str, known: Iterable[str]) -> NotFoundError:
     return NotFoundError(f"there is no {what} {name.strip()!r:.60}", hint=_hint(name, known))
 
 

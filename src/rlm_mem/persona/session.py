@@ -1,4 +1,4 @@
-"""The persona of one session: its mode, what was set by hand, and the file that keeps both between runs."""
+"""The persona of one session: its mode, the sliders set by hand, and the file that keeps both between runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["FOLDER", "SESSION", "Persona"]
 
 SESSION = "default"
 FOLDER = "persona"
-"""Of the brain: one small JSON file a session."""
+"""Folder of the brain with one small JSON file per session."""
 _VERSION = 1
 _SESSION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
 
@@ -27,18 +27,18 @@ _SESSION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
 class Persona:
     """Mode and sliders of one session.
 
-    What was said last holds: a mode sets the sliders that it names, and a slider set by hand keeps its value until it
-    is reset, set again, or named by a mode chosen later.
+    The last command wins: a mode sets the sliders that it names, and a slider set by hand keeps its value until it is
+    reset, set again, or named by a mode chosen later.
 
     Args:
-        brain: the files of an open store (``Backend.files``), or a brain folder; None: the package's defaults, nothing
+        brain: the files of an open store (``Backend.files``), or a brain folder; None: the package's defaults, not
             kept.
         session: name of the session.
         mode: the mode to begin with where nothing is kept.
         keep: write every change to ``persona/SESSION.json`` of the brain, and read it at the start.
 
     Raises:
-        InvalidConfig: a name, or the kept file, is at fault. NotFoundError: there is no such mode.
+        InvalidConfig: a name, or the kept file, is invalid. NotFoundError: there is no such mode.
     """
 
     def __init__(
@@ -51,19 +51,19 @@ class Persona:
     ) -> None:
         if not isinstance(session, str) or not _SESSION.fullmatch(session):
             raise InvalidConfig(
-                f"{session!r:.80} is no name of a session",
+                f"{session!r:.80} is not a valid name of a session",
                 hint="Use letters, digits, . - and _ (at most 64).",
             )
         self.library = Library(brain)
         self.session = session
         self._file = f"{FOLDER}/{session}.json"
-        self._kept_in = self.library.brain if keep else None
+        self._brain = self.library.brain if keep else None
         self._by_hand: dict[str, int] = {}
         self._mode = self.library.personality(mode).name
-        if self._kept_in is not None:
-            self._load(self._kept_in)
+        if self._brain is not None:
+            self._load(self._brain)
 
-    # --- what holds -----------------------------------------------------------------------------------
+    # --- state ---------------------------------------------------------------------------------------
 
     @property
     def mode(self) -> str:
@@ -99,7 +99,7 @@ class Persona:
     # --- changing it ----------------------------------------------------------------------------------
 
     def say(self, text: str) -> list[Command]:
-        """Do what a chat message asks, if it is a command; returns what was done, nothing for ordinary talk.
+        """Carry out a chat message, if it is a command; returns the commands, none for ordinary text.
 
         Raises:
             InvalidConfig: a command with a value out of range; nothing was changed.
@@ -120,7 +120,7 @@ class Persona:
         """Set a slider by hand.
 
         Raises:
-            InvalidConfig: the value is no whole number within the range. NotFoundError: there is no such slider.
+            InvalidConfig: the value is not a whole number in the range. NotFoundError: there is no such slider.
         """
         found = self.library.slider(slider)
         if isinstance(value, bool) or not isinstance(value, int):
@@ -132,14 +132,14 @@ class Persona:
         """Change the mode; returns its full name.
 
         Raises:
-            InvalidConfig: the name is none, or its file is at fault. NotFoundError: there is no such mode.
+            InvalidConfig: the name or its file is invalid. NotFoundError: there is no such mode.
         """
         self._use(mode)
         self._save()
         return self._mode
 
     def reset(self, slider: str | None = None) -> None:
-        """Let go of what was set by hand, of one slider or of all: the mode's values hold again."""
+        """Reset one slider or all to the values of the mode."""
         if slider is None:
             self._by_hand.clear()
         else:
@@ -149,7 +149,7 @@ class Persona:
     def _use(self, mode: str) -> None:
         chosen = self.library.personality(mode)
         self._mode = chosen.name
-        # BASE names the sliders' defaults and is what "normal" means; it too has the last word on what it sets.
+        # BASE, chosen as "normal", is a mode like the others: it resets the sliders that it names.
         self._by_hand = {name: value for name, value in self._by_hand.items() if name not in chosen.values}
 
     def _apply(self, command: Command) -> None:
@@ -164,26 +164,26 @@ class Persona:
             slider = self.library.slider(str(command.slider))
             value = int(command.value or 0)
             if command.kind == "change":
-                # "Raise by 30" near the end means as far as it goes.
+                # "Raise by 30" stops at the end of the range.
                 value = min(slider.high, max(slider.low, self.sliders[slider.name] + value))
             self._by_hand[slider.name] = slider.checked(value)
 
     # --- keeping it -----------------------------------------------------------------------------------
 
     def signature(self) -> Signature | None:
-        """Moves when what is kept changes: what a watcher looks at; None where nothing is kept."""
-        return self._kept_in.signature(self._file) if self._kept_in is not None else None
+        """A value that changes with the kept state, for watchers; None where nothing is kept."""
+        return self._brain.signature(self._file) if self._brain is not None else None
 
     def _save(self) -> None:
-        if self._kept_in is None:
+        if self._brain is None:
             return
         state = {"version": _VERSION, "session": self.session, "mode": self._mode, "sliders": self._by_hand}
         data = json.dumps(state, ensure_ascii=False, indent=2).encode("utf-8") + b"\n"
-        if not self._kept_in.transactional:
-            self._kept_in.write(self._file, data, durable=False)
+        if not self._brain.transactional:
+            self._brain.write(self._file, data, durable=False)
             return
-        with self._kept_in.transaction():
-            self._kept_in.write(self._file, data)
+        with self._brain.transaction():
+            self._brain.write(self._file, data)
 
     def _load(self, brain: BrainFiles) -> None:
         where = brain.where(self._file)
@@ -204,7 +204,7 @@ class Persona:
         self._mode = self.library.personality(mode).name
         known = self.library.sliders()
         for name, value in sliders.items():
-            # A slider whose file is gone since has nothing to say any more.
+            # A slider whose file was removed since is ignored.
             if name in known:
                 if isinstance(value, bool) or not isinstance(value, int):
                     raise InvalidConfig(f"{where}: {name} must be a whole number, not {value!r:.60}")
