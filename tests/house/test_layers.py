@@ -39,8 +39,6 @@ SIDEWAYS = {("offline", "models")}
 
 CIRCLES: dict[str, tuple[str, ...]] = {
     "operations.runs": ("operations.shapes",),
-    "recall.observing": ("recall.reason", "recall.recall"),
-    "sandbox.engine": ("sandbox.cpython", "sandbox.monty"),
     "store.core.backend": ("store.core.chunk_store", "store.core.integrity"),
     "store.local.local_backend": ("store.local.backup", "store.local.integrity"),
     "store.postgres.backend": (

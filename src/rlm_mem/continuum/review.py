@@ -21,11 +21,11 @@ from rlm_mem.continuum.changes import Change, Changes, Edit
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
-from rlm_mem.continuum.traces import Traces
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.continuum.traces import Traces
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Case", "Decision", "ReviewQueue"]

@@ -11,6 +11,7 @@ from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.prune import Pruner
+from rlm_mem.continuum.query import QueryMemoryTool, hints, program_functions
 from rlm_mem.continuum.reports import (
     ConsolidationReport,
     PruneReport,
@@ -18,7 +19,9 @@ from rlm_mem.continuum.reports import (
     count_pruning,
     health,
 )
+from rlm_mem.continuum.review import ReviewQueue
 from rlm_mem.continuum.undoing import recorded_changes, undo
+from rlm_mem.continuum.workspace import Workspace
 from rlm_mem.errors import InvalidMemory, RlmMemError
 from rlm_mem.store.core.brain_files import place_of
 from rlm_mem.store.core.files import Signature
@@ -30,11 +33,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.continuum.answers import Hint
     from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
-    from rlm_mem.continuum.prune import Pruner
-    from rlm_mem.continuum.query import QueryMemoryTool
-    from rlm_mem.continuum.review import ReviewQueue
     from rlm_mem.continuum.traces import Traces
-    from rlm_mem.continuum.workspace import Workspace
     from rlm_mem.models.base import LLM
     from rlm_mem.results import RecordedChange, UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -65,8 +64,6 @@ class Continuum:
     @cached_property
     def workspace(self) -> Workspace:
         """Working state."""
-        from rlm_mem.continuum.workspace import Workspace
-
         return Workspace(self.store, self.files, self.changes)
 
     @cached_property
@@ -79,15 +76,11 @@ class Continuum:
     @cached_property
     def review(self) -> ReviewQueue:
         """The review queue."""
-        from rlm_mem.continuum.review import ReviewQueue
-
         return ReviewQueue(self.store, self.files, self.changes, self.traces)
 
     @cached_property
     def queries(self) -> QueryMemoryTool:
         """QueryMemoryTool."""
-        from rlm_mem.continuum.query import QueryMemoryTool
-
         return QueryMemoryTool(self.store)
 
     @cached_property
@@ -123,8 +116,6 @@ class Continuum:
 
     def hints(self, goal: str, *, limit: int = 5) -> list[Hint]:
         """Risk warnings and success patterns for a goal."""
-        from rlm_mem.continuum.query import hints
-
         return hints(self.queries, self.files, goal, limit=limit)
 
     def health(self) -> dict[str, Any]:
@@ -147,8 +138,6 @@ class Continuum:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """Read-only functions for programs in the sandbox: ``search_traces(goal)`` and ``memories(tier=…)``."""
-        from rlm_mem.continuum.query import program_functions
-
         return program_functions(self.queries)
 
     # --- files and mirrors in step -----------------------------------------------------------------------------------

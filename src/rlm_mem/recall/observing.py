@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from rlm_mem.telemetry import count
 
 if TYPE_CHECKING:
-    from rlm_mem.recall.reason import ReasoningResult
-    from rlm_mem.recall.recall import RecallResult
+    from rlm_mem.recall.trajectory import Trajectory
     from rlm_mem.telemetry import ObservedOperation
 
-__all__ = ["record_recall"]
+__all__ = ["Finished", "record_recall"]
 
 
-def record_recall(current: ObservedOperation, result: RecallResult | ReasoningResult) -> None:
+class Finished(Protocol):
+    """The attributes of a finished recall or reasoning that are recorded."""
+
+    @property
+    def iterations_used(self) -> int: ...
+    @property
+    def chunk_ids(self) -> Sequence[str]: ...
+    @property
+    def concluded(self) -> bool: ...
+    @property
+    def stopped_by(self) -> str | None: ...
+    @property
+    def trajectory(self) -> Trajectory: ...
+
+
+def record_recall(current: ObservedOperation, result: Finished) -> None:
     """Put the figures of a result into its span, and the budget that ended it into a counter."""
     current.set("rlm_mem.turns", result.iterations_used)
     current.set("rlm_mem.chunks", len(result.chunk_ids))

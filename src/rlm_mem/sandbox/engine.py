@@ -2,8 +2,8 @@
 
 An engine is the boundary. It runs a program in another process, hands each call of a host function to the
 driver, bounds what comes back, and keeps the namespace from one program to the next. ``monty`` is the default
-(:mod:`rlm_mem.sandbox.monty`), ``cpython`` the optional second one (:mod:`rlm_mem.sandbox.cpython`); it is chosen per
-session, never per program.
+(:mod:`rlm_mem.sandbox.monty`), ``cpython`` the optional second one (:mod:`rlm_mem.sandbox.cpython`); ``engines`` opens
+the one that a session names.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rlm_mem.errors import InvalidConfig, ProgramError
+from rlm_mem.errors import ProgramError
 from rlm_mem.sandbox.values import Bounds
 
-__all__ = ["Call", "Engine", "EngineLimits", "HostCallFailed", "Printed", "open_engine", "program_error"]
+__all__ = ["Call", "Engine", "EngineLimits", "HostCallFailed", "Printed", "program_error"]
 
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
 """Answers a call of a host function: name, positional and keyword arguments in, plain value out. It raises
@@ -170,21 +170,3 @@ def program_error(kind: str, message: str, line: int | None, hint: str | None) -
     place = f"line {line}: " if line else ""
     text = f"{place}{kind}: {message}" if message else f"{place}{kind}"
     return ProgramError(text, line=line, kind=kind, hint=hint)
-
-
-def open_engine(name: str, limits: EngineLimits) -> Engine:
-    """Return a new engine: ``monty`` or ``cpython``.
-
-    Raises:
-        InvalidConfig: an unknown name, or an engine that this machine cannot isolate.
-    """
-    # A session needs one of them, and each takes 10 to 30 ms to load.
-    if name == "monty":
-        from rlm_mem.sandbox.monty import MontyEngine
-
-        return MontyEngine(limits)
-    if name == "cpython":
-        from rlm_mem.sandbox.cpython import CPythonEngine
-
-        return CPythonEngine(limits)
-    raise InvalidConfig(f"There is no sandbox engine {name!r}.", hint="Use 'monty' or 'cpython'.")

@@ -12,7 +12,8 @@ from typing import Any
 from rlm_mem.errors import InvalidConfig, RlmMemError
 from rlm_mem.errors import TimeoutError as TimedOut
 from rlm_mem.sandbox import seccomp
-from rlm_mem.sandbox.engine import Engine, EngineLimits, Printed, open_engine
+from rlm_mem.sandbox.engine import Engine, EngineLimits, Printed
+from rlm_mem.sandbox.engines import open_engine
 from rlm_mem.sandbox.parsing import syntax_tree
 
 __all__ = ["Guarantees", "Probe", "probe_engine"]

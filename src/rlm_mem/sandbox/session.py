@@ -15,7 +15,8 @@ from rlm_mem import errors
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, ModelUnavailable
 from rlm_mem.sandbox.dispatch import Dispatcher
-from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed, open_engine
+from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed
+from rlm_mem.sandbox.engines import open_engine
 from rlm_mem.sandbox.final import Finished, check_cited, final_refused, read_final
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
 from rlm_mem.sandbox.names import names_of, ready_imports, variable_name, with_own_variables
