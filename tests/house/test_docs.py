@@ -173,7 +173,7 @@ def test_commands_shown_in_the_documents_exist() -> None:
 def test_settings_named_in_the_documents_exist() -> None:
     settings = Config().to_dict()
     known = {f"{section}.{name}" for section, values in settings.items() for name in values}
-    setting = re.compile(rf"`((?:{'|'.join(settings)})\.[a-z_]+)")
+    setting = re.compile(rf"`((?:{'|'.join(settings)})\.(?!py`)[a-z_]+)")
     wrong = [
         f"{named(path)} names {name}"
         for path in PAGES

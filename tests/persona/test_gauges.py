@@ -130,7 +130,7 @@ def test_a_gauge_dropped_into_the_brain_is_there(tmp_path: Path) -> None:
     assert "│ 25" in render_gauge(library.gauge("Mine"), FIGURES)
     with pytest.raises(NotFoundError, match="there is no gauge 'other'"):
         library.gauge("other")
-    with pytest.raises(InvalidConfig, match="no name of a gauge"):
+    with pytest.raises(InvalidConfig, match="not a valid name of a gauge"):
         library.gauge("../mine")
 
 
