@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory import Trajectory
     from rlm_mem.telemetry import ObservedOperation
 
-__all__ = ["Finished", "record_recall"]
+__all__ = ["FinishedOperation", "record_recall"]
 
 
-class Finished(Protocol):
+class FinishedOperation(Protocol):
     """The attributes of a finished recall or reasoning that are recorded."""
 
     @property
@@ -29,7 +29,7 @@ class Finished(Protocol):
     def trajectory(self) -> Trajectory: ...
 
 
-def record_recall(current: ObservedOperation, result: Finished) -> None:
+def record_recall(current: ObservedOperation, result: FinishedOperation) -> None:
     """Put the figures of a result into its span, and the budget that ended it into a counter."""
     current.set("rlm_mem.turns", result.iterations_used)
     current.set("rlm_mem.chunks", len(result.chunk_ids))
