@@ -510,6 +510,7 @@ class AsyncMemory(_OnThreads[Memory]):
     unlink = _threaded(Memory.unlink)
     links = _threaded(Memory.links)
     list_chunks = _threaded(Memory.list_chunks)
+    supersede = _threaded(Memory.supersede)
     tags = _threaded(Memory.tags)
     conversations = _threaded(Memory.conversations)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -170,14 +170,17 @@ class Memory:
         provenance: Mapping[str, Any] | None = None,
         secrets: SecretAction | None = None,
         progress: Progress | None = None,
+        replaces: Sequence[str] | str | None = None,
     ) -> RememberResult:
         """Store text of any length: chunked, typed, linked, deduplicated, in one commit.
 
         The arguments are those of :func:`rlm_mem.ingest.remember.remember`; a single text given as ``tags`` is one tag,
-        ``secrets`` is ``redact``, ``keep`` or ``refuse`` (None: as configured, by default ``redact``).
+        ``secrets`` is ``redact``, ``keep`` or ``refuse`` (None: as configured, by default ``redact``). ``replaces``
+        names chunks that the text replaces, in the same commit (:meth:`supersede`).
 
         Raises:
             InvalidChunk: there is nothing to remember, or an argument is wrong; nothing was changed.
+            NotFoundError, ConflictError: a chunk to replace is not there, or was replaced already.
             StorageError: it could not be written; nothing was changed.
         """
         from rlm_mem.ingest.remember import remember
@@ -195,6 +198,7 @@ class Memory:
             provenance=provenance,
             secrets=secrets,
             progress=progress,
+            replaces=replaces,
         )
 
     # --- ask -------------------------------------------------------------------------------------------
@@ -210,6 +214,7 @@ class Memory:
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         max_tokens: int | None = None,
+        as_of: str | date | datetime | None = None,
     ) -> RecallResult:
         """Answer a question by a program that the model writes.
 
@@ -221,6 +226,7 @@ class Memory:
             functions: further read-only functions for the program, by name.
             on_step: called after each turn. ``on_text``: called with the model's words as they arrive.
             max_tokens: of the excerpts in ``sources`` together; ``limits`` bounds what the run itself may spend.
+            as_of: answer from what held at this time (a day or a time), not from what holds now.
 
         Returns:
             The result; ``content`` is None when nothing was concluded or the memory does not hold the answer.
@@ -231,7 +237,11 @@ class Memory:
         from rlm_mem.recall.recall import RecallOperation
 
         operation = RecallOperation(
-            self.store, self.llm, engine=engine, functions={**self.continuum.functions(), **(functions or {})}
+            self.store,
+            self.llm,
+            engine=engine,
+            functions={**self.continuum.functions(), **(functions or {})},
+            as_of=as_of,
         )
         found = operation.recall(question, result=result, limits=limits, on_step=on_step, on_text=on_text)
         if max_tokens is not None:
@@ -248,12 +258,13 @@ class Memory:
         limits: Limits | None = None,
         engine: str | None = None,
         on_step: Callable[[LoopStep], None] | None = None,
+        as_of: str | date | datetime | None = None,
     ) -> ReasoningResult:
-        """Follow links across memories to a conclusion with its path."""
+        """Follow links across memories to a conclusion with its path; the arguments are those of :meth:`recall`."""
         from rlm_mem.recall.reason import ReasonOperation
 
         return ReasonOperation(
-            self.store, self.llm, engine=engine, functions=self.continuum.functions()
+            self.store, self.llm, engine=engine, functions=self.continuum.functions(), as_of=as_of
         ).reason(question, limits=limits, on_step=on_step)
 
     def limits(self, **given: float | None) -> Limits:
@@ -350,7 +361,7 @@ class Memory:
         limit: int = 10,
         filters: Filters | None = None,
         by: str = "chunk",
-        as_of: str | datetime | None = None,
+        as_of: str | date | datetime | None = None,
         explain: bool = False,
         max_tokens: int | None = None,
         neighbours: int = 0,
@@ -381,9 +392,33 @@ class Memory:
 
     # --- single memories -------------------------------------------------------------------------------
 
-    def get(self, chunk_id: str) -> Chunk | None:
-        """The chunk, or None; counted as a read."""
-        return self.store.get_chunk(chunk_id)
+    def get(self, chunk_id: str, *, as_of: str | date | datetime | None = None) -> Chunk | None:
+        """The chunk, or None; counted as a read.
+
+        Args:
+            as_of: the state that it had at this time; None where it did not hold then (see ``ChunkStore.held_at``).
+        """
+        return self._as_of(as_of).get_chunk(chunk_id)
+
+    def _as_of(self, moment: str | date | datetime | None) -> ChunkStore:
+        return self.store if moment is None else self.store.held_at(moment)
+
+    def supersede(
+        self, old_id: str, new_id: str, reason: str | None = None, *, confidence: float = 1.0
+    ) -> Chunk:
+        """Let one chunk replace another, from the time of the newer one on; ``undo`` takes it back.
+
+        Search, recall and programs then give the newer one first, and what held earlier with ``as_of``.
+
+        Returns:
+            The older chunk, which names its successor (``metadata.superseded_by``).
+
+        Raises:
+            NotFoundError: one of the two is not there.
+            ConflictError: another chunk replaced the older one already.
+            InvalidLink: they are the same chunk, or the older one replaces the newer one.
+        """
+        return self.store.supersede(old_id, new_id, reason, confidence=confidence)
 
     def update(
         self,
@@ -491,9 +526,10 @@ class Memory:
         limit: int | None = None,
         offset: int = 0,
         newest_first: bool = False,
+        as_of: str | date | datetime | None = None,
     ) -> list[str]:
-        """Ids by filter, in order of time (see ``ChunkStore.list_chunks``)."""
-        return self.store.list_chunks(
+        """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); with ``as_of`` of what held then."""
+        return self._as_of(as_of).list_chunks(
             conversation_id,
             start_date,
             end_date,

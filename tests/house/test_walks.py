@@ -19,13 +19,14 @@ from rlm_mem import Memory
 ROOT = str(Path(rlm_mem.__file__).parent)
 
 REMEMBER_FILES = 24
-REMEMBER_FUNCTIONS = 137
+REMEMBER_FUNCTIONS = 138
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed. One of them makes
-the id of the transaction, by which it can be undone."""
+the id of the transaction, by which it can be undone, and one looks whether it replaces another memory."""
 
-RECALL_FILES = 88
-RECALL_FUNCTIONS = 705
-"""One question, answered by the embedded offline model in its first program."""
+RECALL_FILES = 90
+RECALL_FUNCTIONS = 712
+"""One question, answered by the embedded offline model in its first program; some of them keep to what held at a time,
+say what was replaced, and look for numbered statements."""
 
 ROW_CALLS = 5
 """Calls of our functions for one row of the index, which every read of a chunk starts with."""

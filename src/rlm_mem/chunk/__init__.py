@@ -20,6 +20,7 @@ from rlm_mem.chunk.fields import (
     MANUAL_LINK_TYPES,
     SIMILAR_TO,
     STATED_LINK_TYPES,
+    SUPERSEDES,
     ChunkTypeSpec,
     LinkType,
     TypeRegistry,
@@ -54,6 +55,7 @@ __all__ = [
     "LinkType",
     "SCHEMA_VERSION",
     "SIMILAR_TO",
+    "SUPERSEDES",
     "Chunk",
     "ChunkLinks",
     "ChunkMetadata",
@@ -144,6 +146,11 @@ class Chunk:
     schema: str = SCHEMA_VERSION
     namespace: str = DEFAULT_NAMESPACE
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def replaces(self) -> list[str]:
+        """Ids of the chunks that this one replaced (docs/spec/links.md, Supersession)."""
+        return [link.target_id for link in self.links if link.type == SUPERSEDES]
 
     def to_dict(self) -> dict[str, Any]:
         """The canonical JSON shape as a plain dict (schema 2.0)."""

@@ -237,6 +237,10 @@ SIMILAR_TO = "similar_to"
 """Equal after normalising case, space and punctuation."""
 
 
+SUPERSEDES = "supersedes"
+"""The source replaces the target, which is out of date."""
+
+
 @dataclass(frozen=True)
 class LinkType:
     """A built-in link type.
@@ -266,6 +270,7 @@ LINK_TYPES = (
     LinkType("contradicts", "contradicts it", "is contradicted by it", "against", 1.0),
     LinkType("elaborates", "elaborates on it", "is elaborated on by it", "for", 1.0),
     LinkType("example_of", "is an example of it", "has it as an example", "for", 0.9),
+    LinkType(SUPERSEDES, "replaces it", "was replaced by it", weight=0.5),
     LinkType("derived_from", "was made from it", "is what it was made from"),
 )
 """Every built-in link type (docs/spec/links.md, Types); add a type by adding a row."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_mem.cli import options, rich
+from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
@@ -49,6 +49,7 @@ class QuestionCall(Call):
         bool, options.flag("--trajectory", help="With --json: also every step, and all that was read.")
     ] = False
     llm: options.Llm = None
+    as_of: periods.AsOf = None
     engine: Annotated[
         str | None,
         typer.Option(
@@ -73,6 +74,7 @@ class QuestionCall(Call):
             "on_step": (lambda step: show_step(console, plain(step))) if self.live else None,
             "limits": memory.limits(**{name: getattr(self, name) for name in _LIMITS}),
             "engine": self.engine,
+            "as_of": self.as_of,
         }
 
 

@@ -67,6 +67,28 @@ def link(
         screen().print(text(f"{source_id} {kind} {target_id}"))
 
 
+def supersede(
+    call: Call,
+    old_id: Annotated[
+        str, typer.Argument(metavar="OLD", help="The chunk that does not hold any more.", show_default=False)
+    ],
+    new_id: Annotated[
+        str, typer.Argument(metavar="NEW", help="The chunk that holds instead.", show_default=False)
+    ],
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why it was replaced.")
+    ] = None,
+) -> None:
+    """Let one chunk replace another, which is kept: rlm-mem chunk supersede OLD NEW; rlm-mem undo takes it back."""
+    with call.open() as memory:
+        old_id, new_id = full_ids(memory, [old_id, new_id])
+        changed = memory.supersede(old_id, new_id, reason)
+    if call.json:
+        print_json(changed.to_dict())
+    else:
+        screen().print(text(f"{new_id} replaces {old_id}, which held until {changed.metadata.valid_to}"))
+
+
 def unlink(
     call: Call,
     source_id: Annotated[

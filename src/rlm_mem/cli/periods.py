@@ -1,4 +1,4 @@
-"""``--since`` and ``--until``: days as people name them."""
+"""``--since``, ``--until`` and ``--as-of``: days as people name them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlm_mem.cli.options import FILTER
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.text.dates import DateMention, find_dates
 
-__all__ = ["Since", "Until", "day_of"]
+__all__ = ["AsOf", "Since", "Until", "day_of"]
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?", re.DOTALL)
 _AGO = re.compile(r"(.{1,30}?)\s+(?:ago|back|earlier)", re.IGNORECASE | re.DOTALL)
@@ -23,11 +23,11 @@ def day_of(said: str, option: str, today: date) -> str:
     """The day that a person means, as ``YYYY-MM-DD``; ISO dates and times stay as they are.
 
     A period such as ``last week`` or ``May 2026`` stands for its first day with ``--since``, and for its last with
-    ``--until``. ``3 weeks ago`` is the day three weeks before.
+    ``--until`` and ``--as-of``. ``3 weeks ago`` is the day three weeks before.
 
     Args:
         said: "yesterday", "last week", "3 days ago", "monday", "2026-03", "12 May 2026".
-        option: ``--since`` or ``--until``.
+        option: ``--since``, ``--until`` or ``--as-of``.
         today: what is counted from.
 
     Raises:
@@ -49,7 +49,7 @@ def day_of(said: str, option: str, today: date) -> str:
             f"{option} {said!r:.60} is not a date",
             hint="Use YYYY-MM-DD, yesterday, last week, 3 days ago, or a month such as May 2026.",
         )
-    return (found.last if option == "--until" and not ago else found.first).isoformat()
+    return (found.last if option in ("--until", "--as-of") and not ago else found.first).isoformat()
 
 
 def _whole(words: str, today: date) -> DateMention | None:
@@ -70,4 +70,8 @@ Since = Annotated[
 ]
 Until = Annotated[
     str | None, _option("--until", "On this day or earlier; a period counts with its last day.")
+]
+AsOf = Annotated[
+    str | None,
+    _option("--as-of", "What held then, instead of what holds now: YYYY-MM-DD, last week, 3 days ago."),
 ]

@@ -72,6 +72,7 @@ def search(
             "--superseded", help="Also what a newer memory replaced.", rich_help_panel=options.FILTER
         ),
     ] = False,
+    as_of: periods.AsOf = None,
 ) -> None:
     """List the memories that match words, names and dates, best first; no model is involved."""
     if by not in ("chunk", "segment", "conversation"):
@@ -90,7 +91,13 @@ def search(
     with call.open() as memory:
         filters = rlm_mem.Filters(**named) if named else None
         hits = memory.search(
-            " ".join(query), limit=limit, filters=filters, by=by, explain=explain, neighbours=neighbours
+            " ".join(query),
+            limit=limit,
+            filters=filters,
+            by=by,
+            explain=explain,
+            neighbours=neighbours,
+            as_of=as_of,
         )
     if call.json:
         print_json(hits)
@@ -103,6 +110,10 @@ def search(
         head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
         console.print(head, no_wrap=True, overflow="ellipsis")
+        if hit.superseded_by:
+            console.print(indented(f"out of date: {hit.superseded_by} replaced it", 8, "yellow"))
+        if hit.replaces:
+            console.print(indented(f"replaces {', '.join(hit.replaces)}", 8, "dim"))
         for one in hit.neighbours:
             if one.offset < 0:
                 console.print(indented(one_line(one.text, 2000), 10, "dim"))
@@ -122,14 +133,16 @@ def show(
     call: Call,
     chunk_ids: options.ChunkIds,
     raw: Annotated[bool, options.flag("--raw", help="Print the content alone.")] = False,
+    as_of: periods.AsOf = None,
 ) -> None:
     """Show chunks whole: content, metadata and links."""
     with call.open() as memory:
         chunks = []
         for chunk_id in full_ids(memory, chunk_ids):
-            chunk = memory.get(chunk_id)
+            chunk = memory.get(chunk_id, as_of=as_of)
             if chunk is None:
-                raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
+                then = f"{chunk_id} did not hold on {as_of}" if as_of else f"there is no chunk {chunk_id}"
+                raise NotFoundError(then, hint="rlm-mem list shows the ids.")
             chunks.append(chunk)
     if call.json:
         shapes = [chunk.to_dict() for chunk in chunks]
@@ -171,6 +184,7 @@ def _about(chunk: rlm_mem.Chunk) -> list[tuple[str, object]]:
         ("source", " ".join([meta.source, *(f"{key}={value}" for key, value in meta.provenance.items())])),
         ("valid until", moment(meta.valid_to) if meta.valid_to else None),
         ("superseded by", meta.superseded_by),
+        ("replaces", ", ".join(chunk.replaces)),
     ]
     return [(name, value) for name, value in rows if value not in (None, "")]
 
@@ -183,6 +197,7 @@ def list_(
     conversation: options.InConversation = None,
     since: periods.Since = None,
     until: periods.Until = None,
+    as_of: periods.AsOf = None,
     archived: Annotated[
         bool,
         options.flag(
@@ -198,7 +213,7 @@ def list_(
     """List chunks."""
     with call.open() as memory:
         chunks = list(
-            memory.store.iter_chunks(
+            (memory.store if as_of is None else memory.store.held_at(as_of)).iter_chunks(
                 conversation_id=conversation,
                 start_date=since,
                 end_date=until,

@@ -13,6 +13,7 @@ import typer
 import rlm_mem
 from rlm_mem.cli import options, sources
 from rlm_mem.cli.call import Call
+from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.terminal import amount, one_line, print_json, progress, screen, text
 from rlm_mem.errors import InputError
 
@@ -47,6 +48,10 @@ def remember(
             "--at", metavar="TIME", help="When it was said or happened, where that is not now (ISO 8601)."
         ),
     ] = None,
+    replaces: Annotated[
+        list[str] | None,
+        typer.Option("--replaces", metavar="ID", help="A chunk that this text replaces; may be given again."),
+    ] = None,
     secrets: options.Secrets = None,
 ) -> None:
     """Remember a text: it is split into chunks, and linked with what is there."""
@@ -72,8 +77,12 @@ def remember(
                 hint="Give a text of at least one visible character.",
             )
 
+    if replaces and (paths or len(texts) != 1):
+        raise InputError("--replaces needs one text", hint="Give the text that replaces the chunk alone.")
     started = time.perf_counter()
     with call.open(create=True) as memory:
+        if replaces:
+            named["replaces"] = full_ids(memory, replaces)
         outcome = _Outcome()
         _from_texts(memory, texts, named, conversation, outcome, quiet=call.json)
         _from_folder(memory, paths, named, conversation, outcome, quiet=call.json)
@@ -97,6 +106,7 @@ class _Outcome:
         self.failed: list[sources.Skipped] = []
         self.secrets: Counter[str] = Counter()
         self.hidden = False
+        self.replaced: list[str] = []
 
     def add(self, result: rlm_mem.RememberResult) -> None:
         self.texts += 1
@@ -104,6 +114,7 @@ class _Outcome:
         self.tokens += result.tokens
         self.created += result.created
         self.secrets.update(result.secrets.rules)
+        self.replaced += result.replaced
         self.hidden = self.hidden or result.secrets.hidden  # one command has one action
 
     def as_dict(self) -> dict[str, Any]:
@@ -113,6 +124,7 @@ class _Outcome:
             "total_tokens": self.tokens,
             "chunks_created": self.created,
             "texts": self.texts,
+            "replaced": self.replaced,
             "skipped": self.skipped,
             "failed": self.failed,
             "secrets": dict(self.secrets),
@@ -199,6 +211,8 @@ def _show(outcome: _Outcome, seconds: float) -> None:
         console.print(text(f"  {chunk_id}", "cyan"))
     if len(outcome.chunk_ids) > 20:
         console.print(text(f"  … and {len(outcome.chunk_ids) - 20:,} more (--json names all)", "dim"))
+    if outcome.replaced:
+        console.print(text(f"replaced {', '.join(outcome.replaced)}"))
     if outcome.secrets:
         console.print(text(str(rlm_mem.SecretsFound(outcome.secrets, outcome.hidden)), "yellow"))
     for title, rows in (("skipped", outcome.skipped), ("failed", outcome.failed)):

@@ -106,6 +106,7 @@ def memory_page(visit: Visit) -> Response:
         before=next((near[one] for one in before if one in near), None),
         after=next((near[one] for one in after if one in near), None),
         successor=_brief(memory, chunk.metadata.superseded_by),
+        replaced=[brief for one in chunk.replaces if (brief := _brief(memory, one))],
         link_types=list(memory.store.types.link_types),
         editable=not (archived or visit.state.read_only or stands["tier"]),
         back=visit.came_from(),

@@ -182,6 +182,7 @@ _DEEDS = {
     "restore": "restored from the archive",
     "erase": "removed for good",
     "repeat": "said again",
+    "supersede": "replaced by another memory",
 }
 
 
@@ -210,6 +211,8 @@ def deed(event: Mapping[str, Any]) -> str:
         return f"link added: this one {way(str(event.get('type', '')), 'out')}"
     if op == "unlink":
         return "link removed"
+    if op == "supersede" and not event.get("by"):
+        return "not replaced any more"
     if op == "undo":
         return (
             f"revision {event['to']} put back in force"

@@ -130,7 +130,7 @@ async def _ask(exchange: Exchange, operation: RunKind) -> Response:
     state = exchange.state
     limits = await state.work(lambda memory: limits_of(memory, given.limits))
     schema = given.schema if isinstance(given, RecallRequest) else None
-    run = state.runs.start(operation, given.question, limits, schema)
+    run = state.runs.start(operation, given.question, limits, schema, given.as_of)
     if given.background:
         return Response(
             encode(run_out(run)),

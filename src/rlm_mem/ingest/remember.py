@@ -9,6 +9,7 @@ from typing import Any
 
 from rlm_mem.chunk import (
     Chunk,
+    check_chunk_id,
     check_confidence,
     check_content,
     check_tags,
@@ -16,6 +17,7 @@ from rlm_mem.chunk import (
     check_time,
     format_time,
 )
+from rlm_mem.chunk.fields import as_list
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
@@ -44,6 +46,7 @@ class RememberResult:
         duplicates: ids of those that were there already, word for word, in the same conversation.
         tokens: o200k tokens of the new ones.
         secrets: what looks like a key or password, and whether it was hidden; false when there is none.
+        replaced: ids of those that the text replaced.
     """
 
     chunk_ids: list[str]
@@ -51,6 +54,7 @@ class RememberResult:
     duplicates: list[str]
     tokens: int
     secrets: SecretsFound = field(default_factory=SecretsFound)
+    replaced: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         ids = ", ".join(self.chunk_ids[:5]) + (", …" if len(self.chunk_ids) > 5 else "")
@@ -58,6 +62,8 @@ class RememberResult:
         if self.duplicates:
             said += f"; {_amount(len(self.duplicates), 'chunk')} already known"
         said += f": {ids}"
+        if self.replaced:
+            said += f"; replaced {', '.join(self.replaced)}"
         return f"{said}\n{self.secrets}" if self.secrets else said
 
 
@@ -86,6 +92,7 @@ def remember(
     provenance: Mapping[str, Any] | None = None,
     secrets: SecretAction | None = None,
     progress: Progress | None = None,
+    replaces: Sequence[str] | str | None = None,
     config: Config | None = None,
 ) -> RememberResult:
     """Store a text with automatic chunking, typing and linking, all or nothing.
@@ -109,12 +116,15 @@ def remember(
         secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``; None:
             ``config.secrets.action``.
         progress: called after each chunk with (done, total).
+        replaces: ids of chunks that the text replaces (``ChunkStore.supersede``): of a text of several chunks, the
+            first one does.
         config: settings; None takes the store's.
 
     Raises:
         InvalidChunk: there is nothing to remember, or an argument is wrong, or there is a secret and secrets are
             refused. Nothing was changed.
         InputError: ``secrets`` is none of the three.
+        NotFoundError, ConflictError: a chunk to replace is not there, or was replaced already; nothing was changed.
         StorageError: it could not be written; nothing was changed.
     """
     settings = config or store.config
@@ -154,6 +164,7 @@ def remember(
     above: list[list[str]] = [[]]
     if len(pieces) > 1:
         above = headings_at(screened.text, [piece.start + piece.overlap for piece in pieces])
+    former = [check_chunk_id(one) for one in as_list(replaces)] if replaces else []
     linker = AutoLinker(store, sizes)
     chunk_ids: list[str] = []
     new: list[Chunk] = []
@@ -164,6 +175,8 @@ def remember(
                 said_at = spoken_at(screened.original(piece.start + piece.overlap))
                 fields["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
             same = store.find_same(piece.content, fields.get("conversation_id"))
+            if same is not None and former and _out_of_date(store, same, former):
+                same = None  # it holds again, or is said anew: a statement of its own
             if same is None:
                 new.append(_stored(store, linker, piece, len(pieces), headings, fields, extra))
                 chunk_ids.append(new[-1].id)
@@ -172,6 +185,8 @@ def remember(
                 chunk_ids.append(same)
             if progress is not None:
                 progress(piece.index + 1, len(pieces))
+        for old_id in dict.fromkeys(former):
+            store.supersede(old_id, chunk_ids[0])
     for chunk_id in known:  # after the commit: a failed batch must leave no trace
         store.note_repetition(chunk_id)
     report = SecretsFound()
@@ -185,7 +200,22 @@ def remember(
         duplicates=list(dict.fromkeys(known)),
         tokens=sum(chunk.tokens for chunk in new),
         secrets=report,
+        replaced=list(dict.fromkeys(former)),
     )
+
+
+def _out_of_date(store: ChunkStore, same: str, former: Sequence[str]) -> bool:
+    """Whether a chunk with the words of a new statement is out of date.
+
+    Raises:
+        InvalidChunk: it is what the statement is to replace.
+    """
+    if same in former:
+        raise InvalidChunk(
+            f"{same} says the same already, word for word: there is nothing to replace",
+            hint="give the new text, or leave out replaces",
+        )
+    return any(one.superseded_by for one in store.summaries([same]))
 
 
 def _checked_text(text: object, limit: int) -> str:
@@ -266,6 +296,7 @@ class RememberOperation:
         provenance: Mapping[str, Any] | None = None,
         secrets: SecretAction | None = None,
         progress: Progress | None = None,
+        replaces: Sequence[str] | str | None = None,
     ) -> dict[str, Any]:
         """As :func:`remember`, with the answer and the failures as a dictionary.
 
@@ -289,6 +320,7 @@ class RememberOperation:
                 provenance=provenance,
                 secrets=secrets,
                 progress=progress or self._on_progress,
+                replaces=replaces,
                 config=self._config,
             )
         except RlmMemError as error:  # the documented contract: a sentence, no traceback

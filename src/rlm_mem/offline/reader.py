@@ -12,6 +12,7 @@ from rlm_mem.offline.candidates import Candidate, candidates
 from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, signals, with_unspoken_names
 from rlm_mem.offline.language import is_foreign, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
+from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
@@ -53,6 +54,9 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     table = weights or load_weights()
     if is_foreign(question.text):
         return quote(question.text, passages)
+    numbered = read_numbered(question, passages)
+    if numbered is not None:
+        return numbered
     if is_notes(passages):
         return read_notes(question, passages)
     seen = examine(question, passages, table)

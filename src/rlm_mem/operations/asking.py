@@ -29,6 +29,7 @@ from rlm_mem.operations.types import (
     QUESTION_NAMES,
     TAG_NAMES,
     TYPE_NAMES,
+    AsOf,
     Line,
     Question,
     Request,
@@ -91,7 +92,7 @@ class SearchRequest(Bounded, kw_only=True):
         Literal["chunk", "segment", "conversation"],
         Meta(description="What a hit is: a chunk, a sentence or turn of one, or a conversation."),
     ] = "chunk"
-    as_of: Annotated[Time, Meta(description="Rank as things held at that time.")] | None = None
+    as_of: AsOf | None = None
     explain: Annotated[bool, Meta(description="Give each hit the parts of its score.")] = False
     neighbours: Annotated[
         int, Meta(ge=0, le=10, description="Turns or sentences on each side that each hit carries along.")
@@ -111,7 +112,10 @@ class AdjacentSegmentOut(Struct):
 
 
 class HitOut(Struct):
-    """One hit: the part that matched, with its place in the chunk's content, and of which chunk."""
+    """One hit: the part that matched, with its place in the chunk's content, and of which chunk.
+
+    ``superseded_by`` replaced that chunk, which is out of date then; it took the place of ``replaces``.
+    """
 
     chunk_id: str
     score: float
@@ -126,6 +130,8 @@ class HitOut(Struct):
     author: str | None
     parts: dict[str, float] | None
     neighbours: list[AdjacentSegmentOut]
+    superseded_by: str | None
+    replaces: list[str]
 
 
 class Hits(MayBeCut):
@@ -150,6 +156,7 @@ class AskRequest(Bounded, kw_only=True):
 
     question: Annotated[Question, Meta(description="In words, with the names and dates it is about.")]
     limits: Budgets = field(default_factory=Budgets)
+    as_of: AsOf | None = None
     background: Annotated[
         bool, Meta(description="Answer at once (202) with the run, which goes on whoever listens.")
     ] = False
@@ -203,8 +210,8 @@ class EventQuery(Bounded, kw_only=True):
     after: Annotated[int, Meta(ge=0, le=2**31, description="Number of the last event that is known.")] = 0
 
 
-class SearchHit(Struct):
-    """One hit: the part that matched, and of which memory."""
+class SearchHit(Struct, omit_defaults=True):
+    """One hit: the part that matched, and of which memory; with `superseded_by` it does not hold any more."""
 
     id: str
     score: float
@@ -214,6 +221,8 @@ class SearchHit(Struct):
     tags: list[str]
     conversation_id: str | None
     author: str | None
+    superseded_by: str | None = None
+    replaces: list[str] = []
 
 
 class SearchResponse(MayBeCut):
@@ -236,6 +245,7 @@ class SearchArguments(Bounded, kw_only=True):
     since: Annotated[Time, Meta(description="Only from this day on (YYYY-MM-DD).")] | None = None
     until: Annotated[Time, Meta(description="Only up to this day, included.")] | None = None
     speaker: Annotated[Line, Meta(description="Only where this person speaks.")] | None = None
+    as_of: AsOf | None = None
 
 
 class RecallArguments(Bounded, kw_only=True):
@@ -251,12 +261,14 @@ class RecallArguments(Bounded, kw_only=True):
         | None
     ) = None
     schema: ResultForm | None = None
+    as_of: AsOf | None = None
 
 
 class ReasonArguments(Bounded, kw_only=True):
     """As an agent gives it."""
 
     question: Annotated[Question, Meta(description="What to conclude, in words.")]
+    as_of: AsOf | None = None
 
 
 def _search(context: Context, request: SearchRequest) -> Hits:
@@ -296,6 +308,7 @@ def _hit(hit: Hit) -> HitOut:
             AdjacentSegmentOut(one.offset, one.chunk_id, one.text, one.start, one.end, one.author, one.at)
             for one in hit.neighbours
         ],
+        hit.superseded_by, list(hit.replaces),
     )  # fmt: skip
 
 
@@ -358,13 +371,12 @@ def _find(context: Context, request: SearchArguments) -> SearchResponse:
         speaker=request.speaker,
     )
     if not request.query.strip() and filters == Filters():
-        chunks = [
-            context.memory.store.get_chunk(one.id, track=False)
-            for one in context.memory.store.latest(request.limit)
-        ]
+        store = context.memory.store
+        view = store if request.as_of is None else store.held_at(request.as_of)
+        chunks = [view.get_chunk(one.id, track=False) for one in view.latest(request.limit)]
         newest = [_newest(chunk) for chunk in chunks if chunk is not None]
         return SearchResponse(_outcome(newest), newest)
-    found = context.memory.search(request.query, limit=request.limit, filters=filters)
+    found = context.memory.search(request.query, limit=request.limit, filters=filters, as_of=request.as_of)
     return SearchResponse(
         _outcome(found),
         [
@@ -377,6 +389,8 @@ def _find(context: Context, request: SearchArguments) -> SearchResponse:
                 tags=list(hit.tags),
                 conversation_id=hit.conversation_id,
                 author=hit.author,
+                superseded_by=hit.superseded_by,
+                replaces=list(hit.replaces),
             )
             for hit in found
         ],
@@ -393,6 +407,8 @@ def _newest(chunk: Chunk) -> SearchHit:
         tags=list(chunk.tags),
         conversation_id=chunk.metadata.conversation_id,
         author=None,
+        superseded_by=chunk.metadata.superseded_by,
+        replaces=chunk.replaces,
     )
 
 
@@ -401,13 +417,17 @@ def _recall(context: Context, request: RecallArguments) -> CitedAnswer:
     return cited_answer(
         context,
         context.memory.recall(
-            request.question, result=request.schema, limits=limits, on_step=on_step(context)
+            request.question,
+            result=request.schema,
+            limits=limits,
+            on_step=on_step(context),
+            as_of=request.as_of,
         ),
     )
 
 
 def _reason(context: Context, request: ReasonArguments) -> CitedConclusion:
-    result = context.memory.reason(request.question, on_step=on_step(context))
+    result = context.memory.reason(request.question, on_step=on_step(context), as_of=request.as_of)
     return CitedConclusion(
         conclusion=result.conclusion,
         path=[PathStep(step.chunk_id, step.operation, step.reasoning) for step in result.path],

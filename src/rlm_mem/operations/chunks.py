@@ -11,12 +11,13 @@ from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import ChunkOut, ChunkSummary, chunk_out, summary_of
+from rlm_mem.operations.shapes import ChunkOut, ChunkSummary, ChunkView, chunk_out, chunk_view, summary_of
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, not_modified
 from rlm_mem.operations.types import (
     CONVERSATION_NAMES,
     TAG_NAMES,
     TYPE_NAMES,
+    AsOf,
     ChunkContent,
     ChunkId,
     ChunkType,
@@ -37,7 +38,7 @@ from rlm_mem.operations.types import (
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.core.chunk_store import Summary
+    from rlm_mem.store.core.chunk_store import ChunkStore, Summary
     from rlm_mem.text.secrets import Screened
 
 __all__ = [
@@ -47,9 +48,8 @@ __all__ = [
 
 PREFIX = "/api/v1"
 _GROUP = "chunks"
-#: Most characters of a chunk as tools give it.
-_MAX_CONTENT = 20_000
 _Place = tuple[float, int]
+ReplacedIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=20)]
 Ids = Annotated[
     list[ChunkId], Meta(min_length=1, max_length=20, description="Ids of memories (chunk-…), at most 20.")
 ]
@@ -77,6 +77,16 @@ class RememberArguments(Request):
         Annotated[Time, Meta(description="When it was said or happened, ISO 8601; else now.")] | None
     ) = None
     secrets: Secrets | None = None
+    replaces: (
+        Annotated[
+            ReplacedIds | ChunkId,
+            Meta(
+                description="Ids of memories that this one replaces, as they do not hold any more. They are kept, "
+                "marked, and rank below it."
+            ),
+        ]
+        | None
+    ) = None
 
 
 class RememberRequest(RememberArguments):
@@ -88,15 +98,16 @@ class RememberRequest(RememberArguments):
 
 
 class RememberResponse(Struct):
-    """What was stored; ``duplicates`` were there already. ``secrets`` counts by rule what looks like a key or password,
-    ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others stand in clear, and
-    ``note`` says so in a sentence.
+    """What was stored; ``duplicates`` were there already, ``replaced`` do not hold any more. ``secrets`` counts by rule
+    what looks like a key or password, ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others
+    stand in clear, and ``note`` says so in a sentence.
     """
 
     chunk_ids: list[str]
     chunks_created: int
     total_tokens: int
     duplicates: list[str]
+    replaced: list[str]
     secrets: dict[str, int]
     secrets_hidden: int
     note: str | None
@@ -168,6 +179,7 @@ class ReadQuery(Bounded, kw_only=True):
     """How to read a chunk."""
 
     track: Annotated[bool, Meta(description="Count this read.")] = True
+    as_of: AsOf | None = None
 
 
 class DeleteQuery(Request):
@@ -188,6 +200,7 @@ class ListQuery(Bounded, kw_only=True):
     )
     type: TypeFilter | None = None
     order: Annotated[Literal["oldest", "newest"], Meta(description="Which come first.")] = "oldest"
+    as_of: AsOf | None = None
     limit: Limit = 50
     cursor: Cursor | None = None
 
@@ -233,35 +246,6 @@ class Reads(Struct):
     accessed_at: str
 
 
-class MemoryLink(Struct):
-    """A link of a memory with another one; `direction` is out or in."""
-
-    id: str
-    type: str
-    strength: float
-    direction: str
-    reasoning: str | None
-
-
-class ChunkView(Struct):
-    """One memory; `truncated` when its content is longer than what stands here. `note` tells of secrets in a change."""
-
-    id: str
-    content: str
-    truncated: bool
-    type: str
-    tags: list[str]
-    at: str
-    created_at: str
-    conversation_id: str | None
-    confidence: float
-    revision: int
-    valid_to: str | None
-    superseded_by: str | None
-    links: list[MemoryLink]
-    note: str | None = None
-
-
 class ChunkViews(MayBeCut):
     """The memories that are there, and the ids for which there is none."""
 
@@ -280,6 +264,7 @@ class GetArguments(Bounded, kw_only=True):
     """As an agent gives it."""
 
     ids: Ids
+    as_of: AsOf | None = None
 
 
 class IdsArguments(Request):
@@ -327,6 +312,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         chunk_type=request.type,
         occurred_at=request.occurred_at,
         secrets=request.secrets,
+        replaces=request.replaces,
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
         **more,
     )
@@ -335,6 +321,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         chunks_created=made.created,
         total_tokens=made.tokens,
         duplicates=made.duplicates,
+        replaced=made.replaced,
         secrets=dict(made.secrets.rules),
         secrets_hidden=made.secrets.count if made.secrets.hidden else 0,
         note=str(made.secrets) if made.secrets else None,
@@ -369,9 +356,15 @@ def create(context: Context, request: NewChunk) -> Reply:
     return _written(chunk, found, Location=f"{PREFIX}/chunks/{chunk.id}")
 
 
+def _as_of(context: Context, moment: str | None) -> ChunkStore:
+    """The store, or a view of it as of a time."""
+    store = context.memory.store
+    return store if moment is None else store.held_at(moment)
+
+
 def _read(context: Context, request: ReadQuery) -> Reply:
     chunk_id = context.path["chunk_id"]
-    chunk = _found(context.memory.store.get_chunk(chunk_id, track=request.track), chunk_id)
+    chunk = _found(_as_of(context, request.as_of).get_chunk(chunk_id, track=request.track), chunk_id)
     if not_modified(context, chunk):
         return Reply(status=304, headers={"ETag": etag(chunk)})
     return _told(chunk)
@@ -452,7 +445,8 @@ def undo(context: Context, request: UndoRequest) -> Reply:
 
 
 def _list(context: Context, request: ListQuery) -> ChunkPage:
-    ids, after = context.memory.store.list_page(
+    store = _as_of(context, request.as_of)
+    ids, after = store.list_page(
         request.limit,
         after=None if request.cursor is None else decode_cursor(request.order, request.cursor, _Place),
         conversation_id=request.conversation_id,
@@ -463,7 +457,7 @@ def _list(context: Context, request: ListQuery) -> ChunkPage:
         chunk_type=request.type,
         newest_first=request.order == "newest",
     )
-    return _page(context.memory.store.summaries(ids), request.order, after)
+    return _page(store.summaries(ids), request.order, after)
 
 
 def _archive(context: Context, request: ArchiveQuery) -> ChunkPage:
@@ -506,33 +500,11 @@ _NEXT = dict.fromkeys(
 )  # fmt: skip
 
 
-def chunk_view(context: Context, chunk: Chunk) -> ChunkView:
-    """A chunk as tools hand it out, with its strongest links both ways."""
-    about = chunk.metadata
-    return ChunkView(
-        id=chunk.id,
-        content=chunk.content[:_MAX_CONTENT],
-        truncated=len(chunk.content) > _MAX_CONTENT,
-        type=chunk.type,
-        tags=list(chunk.tags),
-        at=about.at,
-        created_at=about.created_at,
-        conversation_id=about.conversation_id,
-        confidence=about.confidence,
-        revision=chunk.revision,
-        valid_to=about.valid_to,
-        superseded_by=about.superseded_by,
-        links=[
-            MemoryLink(link.chunk_id, link.type, link.strength, link.direction, link.reasoning)
-            for link in context.memory.store.linked(chunk.id, None, "both", limit=10)
-        ],
-    )
-
-
 def _get_several(context: Context, request: GetArguments) -> ChunkViews:
     found = ChunkViews([], [])
+    store = _as_of(context, request.as_of)
     for chunk_id in dict.fromkeys(request.ids):
-        chunk = context.memory.get(chunk_id)
+        chunk = store.get_chunk(chunk_id)
         if chunk is None:
             found.missing.append(chunk_id)
         else:
@@ -586,11 +558,13 @@ OPERATIONS: tuple[Operation, ...] = (
             title="Remember",
             description="Store something worth knowing later: a preference, a decision with its reason, a "
             "fact about people "
-            "or the project. The same text in the same conversation is stored once. Keep passwords and keys out.",
+            "or the project. What changed or was wrong is corrected by remembering what holds with `replaces`. The "
+            "same text in the same conversation is stored once. Keep passwords and keys out.",
             request=RememberArguments,
             aliases={
                 **dict.fromkeys(("content", "memory", "note", "value", "observation"), "text"),
                 **dict.fromkeys(("at", "when", "date", "timestamp", "time"), "occurred_at"),
+                **dict.fromkeys(("supersedes", "replace", "corrects", "updates"), "replaces"),
                 **CONVERSATION_NAMES,
                 **TYPE_NAMES,
                 **TAG_NAMES,
@@ -663,7 +637,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="get",
             title="Read memories",
-            description="Read memories whole by their ids, with their links.",
+            description="Read memories whole by their ids, with their links; what one replaced, and what replaced it.",
             aliases=_IDS,
         ),
     ),

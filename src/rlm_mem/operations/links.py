@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from rlm_mem.chunk import STATED_LINK_TYPES
+from rlm_mem.chunk import STATED_LINK_TYPES, SUPERSEDES
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import Neighbour, iso, neighbour, summary_of
+from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, iso, neighbour, summary_of
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, page_of
 from rlm_mem.operations.types import (
     ChunkId,
@@ -29,7 +29,7 @@ from rlm_mem.operations.types import (
 __all__ = ["OPERATIONS", "LinkRequest", "LinkState", "link", "unlink"]
 
 _GROUP = "links"
-_STATED = ", ".join(STATED_LINK_TYPES)
+_STATED = ", ".join([*STATED_LINK_TYPES, SUPERSEDES])
 _Place = tuple[float, int]
 
 
@@ -48,6 +48,14 @@ class LinkRequest(Request):
 
     strength: Annotated[Confidence, Meta(description="How strong, 0 to 1.")] = 0.5
     reasoning: Annotated[LongText, Meta(description="Why they are linked.")] | None = None
+
+
+class SupersedeRequest(Request):
+    """What replaces a chunk, and why."""
+
+    by: Annotated[ChunkId, Meta(description="The chunk that holds instead.")]
+    reason: Annotated[LongText, Meta(description="Why it does.")] | None = None
+    confidence: Annotated[Confidence, Meta(description="How sure that is, 0 to 1.")] = 1.0
 
 
 class UnlinkQuery(Request):
@@ -189,6 +197,18 @@ def link(context: Context, request: LinkRequest) -> Reply:
     return Reply(LinkState(source, target, kind, request.strength, request.reasoning), headers=headers)
 
 
+def supersede(context: Context, request: SupersedeRequest) -> Reply:
+    """Let a chunk replace another one."""
+    chunk_id = context.path["chunk_id"]
+    if chunk_id == request.by:
+        raise Refused(problem(409, f"{chunk_id} cannot replace itself"))
+    with matched(context, chunk_id):
+        _there(context, chunk_id)
+        _there(context, request.by)
+        chunk = context.memory.supersede(chunk_id, request.by, request.reason, confidence=request.confidence)
+    return Reply(chunk_out(chunk), headers={"ETag": etag(chunk)})
+
+
 def unlink(context: Context, request: UnlinkQuery) -> Unlinked:
     """Remove links of a chunk to another; also a step of a batch."""
     source, target = context.path["chunk_id"], context.path["target_id"]
@@ -264,8 +284,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="link",
             title="Link memories",
-            description=f"Say how one memory stands to another: {_STATED}. A link that is "
-            "there already gets the new strength and reasoning.",
+            description=f"Say how one memory stands to another: {_STATED}. The source `{SUPERSEDES}` a target that "
+            "does not hold any more. A link that is there already gets the new strength and reasoning.",
             request=LinkArguments,
             path={"source_id": "chunk_id", "type": "link_type"},
             aliases={
@@ -275,6 +295,10 @@ OPERATIONS: tuple[Operation, ...] = (
                 **dict.fromkeys(("reason", "why"), "reasoning"),
             },
         ),
+    ),
+    Operation(
+        "POST", "/chunks/{chunk_id}/supersede", "supersedeChunk", "Let a chunk replace this one, which is kept.",
+        _GROUP, run=supersede, request=SupersedeRequest, response=ChunkOut, writes=True, conditional=True,
     ),
     Operation(
         "DELETE", "/chunks/{chunk_id}/links/{target_id}", "deleteLinks",

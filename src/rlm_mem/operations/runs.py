@@ -129,7 +129,11 @@ class LiveRun:
     # --- running ---------------------------------------------------------------------------------------
 
     def carry_out(
-        self, memory: Callable[[], Memory], limits: Limits | None, schema: Mapping[str, Any] | None = None
+        self,
+        memory: Callable[[], Memory],
+        limits: Limits | None,
+        schema: Mapping[str, Any] | None = None,
+        as_of: str | None = None,
     ) -> None:
         """Run to the end, in the calling thread; whatever goes wrong becomes the last event."""
         try:
@@ -144,9 +148,10 @@ class LiveRun:
                         limits=limits,
                         on_step=self._on_step,
                         on_text=self._on_text,
+                        as_of=as_of,
                     )
                 else:
-                    result = opened.reason(self.question, limits=limits, on_step=self._on_step)
+                    result = opened.reason(self.question, limits=limits, on_step=self._on_step, as_of=as_of)
         except (CallCancelled, SessionCancelled):
             self._end("cancelled", CallCancelled("the run was cancelled"))
         except RlmMemError as error:
@@ -227,6 +232,7 @@ class RunRegistry:
         question: str,
         limits: Limits | None = None,
         schema: Mapping[str, Any] | None = None,
+        as_of: str | None = None,
     ) -> LiveRun:
         """Begin a run; it goes on whoever listens.
 
@@ -235,6 +241,7 @@ class RunRegistry:
             question: in words.
             limits: its budgets; None: as configured.
             schema: the form of a recall's answer, as a JSON Schema.
+            as_of: answer from what held at this time; None: at present.
 
         Raises:
             ConflictError: too many wait already.
@@ -249,7 +256,7 @@ class RunRegistry:
             for name in ended[: max(0, len(self._runs) + 1 - self._keep)]:
                 del self._runs[name]
             self._runs[run.id] = run
-        self._pool.submit(run.carry_out, self._memory, limits, schema)
+        self._pool.submit(run.carry_out, self._memory, limits, schema, as_of)
         return run
 
     def get(self, run_id: str) -> LiveRun:

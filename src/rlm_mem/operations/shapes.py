@@ -26,17 +26,20 @@ if TYPE_CHECKING:
 __all__ = [
     "ChunkOut",
     "ChunkSummary",
+    "ChunkView",
     "CitedAnswer",
     "CitedConclusion",
     "CitedMemory",
     "Conclusion",
     "LinkOut",
+    "MemoryLink",
     "Neighbour",
     "PathStep",
     "RecallAnswer",
     "TokenUsage",
     "answer_of",
     "chunk_out",
+    "chunk_view",
     "cited_answer",
     "iso",
     "neighbour",
@@ -44,6 +47,9 @@ __all__ = [
     "sources",
     "summary_of",
 ]
+
+#: Most characters of a chunk as tools give it.
+_MAX_CONTENT = 20_000
 
 
 class LinkOut(Struct):
@@ -105,6 +111,38 @@ class ChunkSummary(Struct):
     superseded_by: str | None
 
 
+class MemoryLink(Struct):
+    """A link of a memory with another one; `direction` is out or in."""
+
+    id: str
+    type: str
+    strength: float
+    direction: str
+    reasoning: str | None
+
+
+class ChunkView(Struct):
+    """One memory; with `superseded_by` it does not hold any more. `truncated` when its content is longer than what
+    stands here. `note` tells of secrets in a change.
+    """
+
+    id: str
+    content: str
+    truncated: bool
+    type: str
+    tags: list[str]
+    at: str
+    created_at: str
+    conversation_id: str | None
+    confidence: float
+    revision: int
+    valid_to: str | None
+    superseded_by: str | None
+    replaces: list[str]
+    links: list[MemoryLink]
+    note: str | None = None
+
+
 class Neighbour(Struct):
     """A chunk linked with another one; ``direction`` is out or in, ``strength`` 0 to 1."""
 
@@ -144,6 +182,30 @@ def chunk_out(chunk: Chunk, *, archived: bool = False) -> ChunkOut:
             for link in chunk.links
         ],
         archived=archived,
+    )
+
+
+def chunk_view(context: Context, chunk: Chunk) -> ChunkView:
+    """A chunk as tools hand it out, with its strongest links both ways."""
+    about = chunk.metadata
+    return ChunkView(
+        id=chunk.id,
+        content=chunk.content[:_MAX_CONTENT],
+        truncated=len(chunk.content) > _MAX_CONTENT,
+        type=chunk.type,
+        tags=list(chunk.tags),
+        at=about.at,
+        created_at=about.created_at,
+        conversation_id=about.conversation_id,
+        confidence=about.confidence,
+        revision=chunk.revision,
+        valid_to=about.valid_to,
+        superseded_by=about.superseded_by,
+        replaces=chunk.replaces,
+        links=[
+            MemoryLink(link.chunk_id, link.type, link.strength, link.direction, link.reasoning)
+            for link in context.memory.store.linked(chunk.id, None, "both", limit=10)
+        ],
     )
 
 

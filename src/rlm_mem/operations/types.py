@@ -14,6 +14,7 @@ from rlm_mem.chunk.fields import MAX_TAG_LENGTH, MAX_TAGS, format_time, parse_ti
 from rlm_mem.config import SecretAction
 
 __all__ = [
+    "AsOf",
     "CaseId",
     "ChunkContent",
     "ChunkId",
@@ -99,6 +100,7 @@ Time = Annotated[
         examples=["2026-02-10", "2026-02-10T21:37:00Z"],
     ),
 ]
+AsOf = Annotated[Time, Meta(description="What held at this time, instead of what holds now.")]
 Extra = Annotated[
     dict[str, Any],
     Meta(

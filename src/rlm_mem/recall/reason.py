@@ -113,7 +113,7 @@ class ReasonOperation(RunOperation):
         """Reason about ``query``; the arguments and errors are those of ``RecallOperation.recall``."""
         query = check_query(query)
         runner = self._runner
-        offline = OfflineReasoner(query, runner.store.clock())
+        offline = OfflineReasoner(query, runner.view.clock())
         run = runner.run(
             query,
             "reason",
@@ -124,7 +124,7 @@ class ReasonOperation(RunOperation):
             on_step=on_step,
             on_text=on_text,
         )
-        return reasoning_result(runner.store, run)
+        return reasoning_result(runner.view, run)
 
     __call__ = reason
 

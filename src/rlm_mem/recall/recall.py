@@ -163,7 +163,7 @@ class RecallOperation(RunOperation):
         """
         form = None if result is None else ResultSchema(result)
         run = self._runner.run(query, "recall", limits=limits, form=form, on_step=on_step, on_text=on_text)
-        return recall_result(self._runner.store, run, form)
+        return recall_result(self._runner.view, run, form)
 
     __call__ = recall
 

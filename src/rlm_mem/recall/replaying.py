@@ -103,7 +103,8 @@ def replay(
         NotFoundError: there is no such trajectory.
     """
     recorded = load_trajectory(store, trajectory) if isinstance(trajectory, str) else trajectory
-    replayer = Replayer(store, recorded, config, functions, engine, limits)
+    view = store if recorded.as_of is None else store.held_at(recorded.as_of)
+    replayer = Replayer(view, recorded, config, functions, engine, limits)
     stopped_by: str | None = None
     try:
         final = replayer.play(recorded.query, 0)

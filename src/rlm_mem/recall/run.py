@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.chunk import format_time
 from rlm_mem.errors import BudgetError, InvalidQuery
 from rlm_mem.models.base import LLM
 from rlm_mem.models.budget import Budget, Limits, Spent
@@ -102,6 +104,7 @@ class Runner:
         config: settings; None: the store's.
         functions: further read-only host functions by name.
         engine: sandbox engine; None: ``config.sandbox.engine``.
+        as_of: answer from what held at this time; None: at present.
     """
 
     def __init__(
@@ -113,8 +116,10 @@ class Runner:
         config: Config | None = None,
         functions: HostFunctions | None = None,
         engine: str | None = None,
+        as_of: str | date | datetime | None = None,
     ) -> None:
         self.store = store
+        self.view = store if as_of is None else store.held_at(as_of)
         self.config: Config = config or store.config
         self.llm = adapt(llm, self.config)
         self.limits = limits or limits_from(self.config.recall)
@@ -311,10 +316,10 @@ class Runner:
         """What the model sees first; figures of the store may be some seconds old, hits never are."""
         now = time.monotonic()
         if self._figures is None or now - self._figures[0] > _FIGURES_SECONDS:
-            self._figures = (now, store_figures(self.store))
+            self._figures = (now, store_figures(self.view))
         figures = dict(self._figures[1])
         return build_opening(
-            self.store, query, limit=self.config.recall.first_hits, task=task, figures=figures
+            self.view, query, limit=self.config.recall.first_hits, task=task, figures=figures
         )
 
     def recorder(self, query: str, operation: str, model: str, limits: Limits) -> TrajectoryRecorder:
@@ -329,6 +334,8 @@ class Runner:
             limits={name: _plain_number(value) for name, value in asdict(limits).items()},
             enabled=settings.trajectories,
         )
+        if self.view.as_of is not None:
+            recorder.trajectory.as_of = format_time(self.view.as_of)
         if recorder.recording:
             prune_trajectories(self.store, settings.keep_trajectory_days)
         return recorder
@@ -362,7 +369,7 @@ class Runner:
         """
         calls = ModelCalls(llm, budget, self.config)
         return kind(
-            self.store,
+            self.view,
             ask=calls.ask,
             ask_all=calls.ask_all,
             sub_question=sub_question,
@@ -388,6 +395,7 @@ class RunOperation:
         config: settings; None: the store's.
         functions: further read-only host functions for the programs, by name.
         engine: ``monty`` or ``cpython``; None: ``config.sandbox.engine``.
+        as_of: answer from what held at this time; None: at present.
 
     Raises:
         InputError: ``llm`` is not a model.
@@ -404,6 +412,7 @@ class RunOperation:
         config: Config | None = None,
         functions: HostFunctions | None = None,
         engine: str | None = None,
+        as_of: str | date | datetime | None = None,
     ) -> None:
         self._runner = Runner(
             store,
@@ -412,4 +421,5 @@ class RunOperation:
             config=config,
             functions=functions,
             engine=engine,
+            as_of=as_of,
         )

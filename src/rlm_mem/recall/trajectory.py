@@ -119,6 +119,7 @@ class Trajectory:
         hits: what the model saw first: the best chunks, with their snippets.
         steps: turns in the order in which they ended; those of sub-questions have a ``depth`` above 0.
         result_schema: what the answer had to fit, as a JSON Schema, or None.
+        as_of: the time of which it was asked, or None: the present.
         path: the file; None when nothing is recorded, or where records are rows of a database.
     """
 
@@ -135,6 +136,7 @@ class Trajectory:
     steps: list[LoopStep] = field(default_factory=list)
     calls: list[SubCall] = field(default_factory=list)
     result_schema: dict[str, Any] | None = None
+    as_of: str | None = None
     outcome: Outcome | None = None
     path: Path | None = None
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.chunk import parse_time
-from rlm_mem.errors import BudgetError, InputError
+from rlm_mem.errors import BudgetError, ConflictError, InputError
 from rlm_mem.models.budget import Limits
 from rlm_mem.models.secrets import redact
 from rlm_mem.recall.trajectory import Trajectory, load_trajectory
@@ -84,6 +84,11 @@ def make_receipt(
         raise InputError(
             f"run {trajectory.id} has no outcome, so there is no answer to write down",
             hint="ask again; rlm-mem trajectories list shows how each run ended",
+        )
+    if trajectory.as_of is not None:
+        raise ConflictError(
+            f"run {trajectory.id} was asked as of {trajectory.as_of[:10]}: a receipt is of what held when it was asked",
+            hint="ask without as_of, or keep the run itself: rlm-mem trajectories show",
         )
     trajectory = without_keys(trajectory)
     settings = Limits(iterations=None, depth=50, seconds=REPLAY_SECONDS, model_calls=None)

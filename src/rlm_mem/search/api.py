@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from datetime import date, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import format_time, parse_time
-from rlm_mem.errors import InputError, InvalidQuery
+from rlm_mem.chunk import format_time
+from rlm_mem.errors import InvalidQuery
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.telemetry import observed
 
@@ -50,6 +50,8 @@ class Hit:
         parts: with `explain`, what each signal added to the segment's score.
         neighbours: with `neighbours`, the turns or sentences beside it in its conversation, in reading order: beside
             the segment where hits are segments, else beside the chunk.
+        superseded_by: the chunk that replaced this one, which is out of date then.
+        replaces: the chunks that this one replaced.
     """
 
     chunk_id: str
@@ -65,9 +67,12 @@ class Hit:
     author: str | None
     parts: dict[str, float] | None = None
     neighbours: tuple[AdjacentSegment, ...] = ()
+    superseded_by: str | None = None
+    replaces: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"
+        line = f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"
+        return f"{line}  [out of date: {self.superseded_by}]" if self.superseded_by else line
 
 
 @observed("search", lambda current, hits: current.set("rlm_mem.hits", len(hits)))
@@ -78,7 +83,7 @@ def search(
     limit: int = 10,
     filters: Filters | Mapping[str, Any] | None = None,
     by: str = "chunk",
-    as_of: str | datetime | None = None,
+    as_of: str | date | datetime | None = None,
     explain: bool = False,
     neighbours: int = 0,
 ) -> list[Hit]:
@@ -104,9 +109,10 @@ def search(
     _check(query, limit, by)
     _check_neighbours(neighbours)
     wanted = _filters(filters)
-    now = store.clock() if as_of is None else _moment(as_of)
     if as_of is not None:
-        wanted = replace(wanted, valid_at=now.timestamp())
+        store = store.held_at(as_of)
+    wanted = _then(store, wanted)
+    now = store.clock()
 
     def found() -> list[Hit]:
         source = store.candidate_source()
@@ -158,7 +164,7 @@ def ranked_ids(
     def found() -> list[tuple[str, float]]:
         source = store.candidate_source()
         question = question_for(source, query, store.config.search.language, store.clock())
-        results = _ranked(store, source, question, _filters(filters), limit, "chunk")
+        results = _ranked(store, source, question, _then(store, _filters(filters)), limit, "chunk")
         return [(result.chunk_id, result.score) for result in islice(results, limit)]
 
     return store.backend.retried(found)
@@ -186,7 +192,9 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
     def found() -> list[str]:
         source = store.candidate_source()
         wanted = with_authors(rarest(words, source.term_counts), source.authors())
-        candidates = gather(source, wanted, Filters(), max(store.config.search.candidates, 2 * limit))
+        candidates = gather(
+            source, wanted, _then(store, Filters()), max(store.config.search.candidates, 2 * limit)
+        )
         return [
             result.chunk_id for result in islice(ranked(wanted, candidates, "chunk", with_word=True), limit)
         ]
@@ -226,6 +234,11 @@ def _ranked(
         yield from ranked(named, gather(source, named, filters, wanted), by)
 
 
+def _then(store: ChunkStore, filters: Filters) -> Filters:
+    """The filters with the time of the store, where it is a view."""
+    return filters if store.as_of is None else replace(filters, valid_at=store.as_of.timestamp())
+
+
 def _hits(
     store: ChunkStore, question: Query, results: Iterator[Ranked], limit: int, explain: bool
 ) -> Iterator[Hit]:
@@ -238,12 +251,18 @@ def _hits(
         best = list(islice(results, limit - found))
         if not best:
             return
-        chunks = store.get_many(list(dict.fromkeys(result.chunk_id for result in best)), track=False)
+        ids = list(dict.fromkeys(result.chunk_id for result in best))
+        chunks = store.get_many(ids, track=False)
+        present = chunks if store.as_of is None else store.backend.chunks(store.namespace, ids)
         for result in best:
             chunk = chunks.get(result.chunk_id)
             if chunk is not None:
                 found += 1
-                yield _hit(chunk, result, question, analyser, explain)
+                now = present.get(chunk.id, chunk)
+                # Found by its present words, shown with those that it had then.
+                same = now is chunk or now.content == chunk.content
+                place = result if same else replace(result, start=0, end=len(chunk.content))
+                yield _hit(chunk, place, question, analyser, explain)
 
 
 def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, explain: bool) -> Hit:
@@ -262,6 +281,8 @@ def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, expl
         tags=tuple(chunk.tags),
         author=result.author,
         parts=result.parts if explain else None,
+        superseded_by=chunk.metadata.superseded_by,
+        replaces=tuple(chunk.replaces),
     )
 
 
@@ -305,6 +326,8 @@ def _newest(store: ChunkStore, source: CandidateSource, filters: Filters, limit:
                 type=chunk.type,
                 tags=tuple(chunk.tags),
                 author=None,
+                superseded_by=chunk.metadata.superseded_by,
+                replaces=tuple(chunk.replaces),
             )
         )
     return hits
@@ -391,19 +414,3 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     ):
         raise InvalidQuery(f"The filter {name} is a list of texts, not {value!r}.")
     return tuple(sorted(value))
-
-
-def _moment(as_of: object) -> datetime:
-    if isinstance(as_of, datetime):
-        return as_of.replace(tzinfo=UTC) if as_of.tzinfo is None else as_of
-    if not isinstance(as_of, str):
-        raise InvalidQuery(f"as_of is a time, not {type(as_of).__name__}.", hint="Write it as YYYY-MM-DD.")
-    try:
-        moment = parse_time(as_of)
-    except (InputError, ValueError) as error:
-        raise InvalidQuery(
-            f"as_of is {as_of[:40]!r}, which is not a time.", hint="Write it as YYYY-MM-DD."
-        ) from error
-    return (
-        moment.replace(hour=23, minute=59, second=59) if len(as_of.strip()) == len("YYYY-MM-DD") else moment
-    )

@@ -24,6 +24,7 @@ __all__ = [
     "Vacuumed",
     "Version",
     "after",
+    "as_of_time",
     "list_filter",
     "page",
     "query_time",
@@ -103,6 +104,7 @@ class ListFilter:
     """What list_chunks and iter_chunks take, checked; times in epoch seconds, ``end`` exclusive.
 
     ``after`` is the place (time, insertion) of a chunk, active or not: only what comes after it in this order.
+    ``held_at`` keeps what held at a time, given in epoch seconds and in the written form.
     """
 
     conversation_id: str | None = None
@@ -116,6 +118,7 @@ class ListFilter:
     offset: int = 0
     newest_first: bool = False
     after: tuple[float, int] | None = None
+    held_at: tuple[float, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,16 @@ class Vacuumed:
     def freed(self) -> int:
         """Bytes that are free now and were not; negative where merged postings take more than what waited did."""
         return sum(self.before.values()) - sum(self.after.values())
+
+
+def as_of_time(value: object) -> datetime:
+    """The moment up to which "as of" looks: of a bare day its last second; raises InvalidQuery."""
+    try:
+        moment = parse_time(value, "as_of")
+    except InvalidChunk as error:
+        raise InvalidQuery(error.message, hint="write it as YYYY-MM-DD") from None
+    bare = isinstance(value, str) and len(value.strip()) == len("YYYY-MM-DD")
+    return moment.replace(hour=23, minute=59, second=59, microsecond=999_999) if bare else moment
 
 
 def page(value: object, what: str) -> int:

@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rlm_mem.chunk import Chunk, check_chunk_id, format_time
+from rlm_mem.chunk import SUPERSEDES, Chunk, check_chunk_id, format_time
 from rlm_mem.config import Config, SecretAction
+from rlm_mem.errors import NotFoundError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
 from rlm_mem.store.core.reader import ChunkReader
@@ -327,6 +328,35 @@ class ChunkStore(ChunkReader):
         made = self._writer.add_link(source_id, target_id, link_type, strength, reasoning)
         self._report_secrets(source_id, found)
         return made
+
+    def supersede(
+        self, old_id: str, new_id: str, reason: str | None = None, *, confidence: float = 1.0
+    ) -> Chunk:
+        """Let one chunk replace another, in one transaction that ``undo`` takes back.
+
+        The older chunk gets ``superseded_by``, and ``valid_to`` where none was set before: the time of the newer one.
+        The newer chunk gets a link ``supersedes`` with the reason and, as its strength, the confidence.
+
+        Args:
+            old_id: what does not hold any more.
+            new_id: what holds instead.
+            reason: why, for people and models.
+            confidence: 0-1, how sure it is.
+
+        Returns:
+            The older chunk as it is now.
+
+        Raises:
+            NotFoundError: one of the two is not there.
+            ConflictError: another chunk replaced the older one already.
+            InvalidLink: they are the same chunk, or the older one replaces the newer one.
+        """
+        for chunk_id in (old_id, new_id):
+            if not self.exists(chunk_id):
+                raise NotFoundError(f"there is no chunk {chunk_id}", hint="search gives the ids")
+        with self.batch():
+            self.add_link(new_id, old_id, SUPERSEDES, confidence, reason)
+            return self.get_many([old_id])[old_id]
 
     def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
         """Remove links from one chunk to another (of one type, or all); returns how many."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 from rlm_mem import telemetry
 from rlm_mem.chunk import (
@@ -16,6 +17,7 @@ from rlm_mem.chunk import (
     check_content,
     check_namespace,
     content_hash,
+    format_time,
     normalised_hash,
 )
 from rlm_mem.chunk.fields import as_list
@@ -29,12 +31,14 @@ from rlm_mem.store.core.answers import (
     Summary,
     Version,
     after,
+    as_of_time,
     list_filter,
     page,
     query_time,
 )
 from rlm_mem.store.core.backends import open_backend
 from rlm_mem.store.core.rows import ARCHIVED
+from rlm_mem.store.core.succession import as_it_was, held
 from rlm_mem.store.core.writer import Writer
 
 if TYPE_CHECKING:
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["ChunkReader"]
 
 _LOT = 200
+_Answer = TypeVar("_Answer")
 
 _NO_FILTER: Mapping[str, Any] = {
     "conversation_id": None, "start": None, "end": None, "tags": None, "chunk_type": None, "any_tags": None,
@@ -121,6 +126,8 @@ class ChunkReader:
         for name, description in (link_types or {}).items():
             self.types.register_link_type(name, description)
         self._clock = clock
+        self.as_of: datetime | None = None
+        """The time of which this is a view (``held_at``); None: the present."""
         telemetry.start(self.config.telemetry)
         self.backend: Backend = open_backend(place, self.config, read_only)
         self._writer = Writer(self.backend, self.namespace, self.types, self.clock, actor)
@@ -146,6 +153,24 @@ class ChunkReader:
     def files(self) -> BrainFiles:
         """The files of the namespace beside its chunks."""
         return self.backend.files(self.namespace, actor=self.actor, clock=self.clock)
+
+    def held_at(self, as_of: str | date | datetime) -> Self:
+        """A view of this store as of a time, for reading: what held then, in the state that it had then.
+
+        Left out is what happened later, and what was outside of its validity: replaced already, or not valid yet. An
+        edited chunk is read in the version of that time, where it is kept; search looks for its present words.
+        ``clock`` tells the time of the view. Counts and figures are those of the store.
+
+        Args:
+            as_of: a day (its end is meant), or a time, UTC where it has no offset.
+
+        Raises:
+            InvalidQuery: that is no time.
+        """
+        view = copy.copy(self)
+        view.as_of = as_of_time(as_of)
+        view._clock = lambda: view.as_of or datetime.now(UTC)
+        return view
 
     def clock(self) -> datetime:
         """The present time in UTC."""
@@ -184,10 +209,33 @@ class ChunkReader:
         found = self.backend.chunks(
             self.namespace, [check_chunk_id(chunk_id) for chunk_id in as_list(chunk_ids)]
         )
+        if self.as_of is not None:
+            found = self._then(found)
         if track:
             for chunk in found.values():
                 self._count_read(chunk)
         return found
+
+    def _then(self, found: Mapping[str, Chunk]) -> dict[str, Chunk]:
+        """Those that held at the time of the view, as they were."""
+        at = format_time(self.as_of or datetime.now(UTC))
+        return {
+            chunk_id: as_it_was(chunk, at, self.history)
+            for chunk_id, chunk in found.items()
+            if held(chunk, at)
+        }
+
+    def _held(self, found: list[_Answer], chunk_id: Callable[[_Answer], str]) -> list[_Answer]:
+        """Of answers that name chunks, those whose chunk held at the time of the view."""
+        if self.as_of is None:
+            return found
+        there = self.get_many([chunk_id(one) for one in found])
+        return [one for one in found if chunk_id(one) in there]
+
+    def _filter(self, wanted: ListFilter) -> ListFilter:
+        if self.as_of is None:
+            return wanted
+        return replace(wanted, held_at=(self.as_of.timestamp(), format_time(self.as_of)))
 
     def _count_read(self, chunk: Chunk) -> None:
         when = self._writer.now()
@@ -199,6 +247,8 @@ class ChunkReader:
 
     def exists(self, chunk_id: str) -> bool:
         """Whether there is an active chunk with this id in this namespace."""
+        if self.as_of is not None:
+            return bool(self.get_many([chunk_id]))
         return self._writer.row(chunk_id) is not None
 
     def history(self, chunk_id: str) -> list[Version]:
@@ -248,7 +298,7 @@ class ChunkReader:
             newest_first,
         )
         if not archived or not (wanted.tags or wanted.any_tags):
-            return self.backend.queries.list_ids(place, wanted)
+            return self.backend.queries.list_ids(place, self._filter(wanted))
         return self._archived_with_tags(place, wanted)
 
     def _archived_with_tags(self, namespace: str, wanted: ListFilter) -> list[str]:
@@ -282,7 +332,7 @@ class ChunkReader:
             conversation_id, first, last, (), (), None, archived=False, limit=limit, offset=0,
             newest_first=newest_first,
         )  # fmt: skip
-        return self.backend.queries.list_places(self.namespace, wanted)
+        return self.backend.queries.list_places(self.namespace, self._filter(wanted))
 
     def list_page(
         self, limit: int, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
@@ -298,7 +348,7 @@ class ChunkReader:
             raise InvalidQuery(
                 "deleted chunks are not listed by tag in pages", hint="Leave out one of the two."
             )
-        places = self.backend.queries.list_places(self.namespace, wanted)
+        places = self.backend.queries.list_places(self.namespace, self._filter(wanted))
         here = places[:limit]
         return [place[0] for place in here], here[-1][1:] if here and len(places) > limit else None
 
@@ -320,18 +370,22 @@ class ChunkReader:
         """Chunks of any status, read a few at a time: neither one query each nor all in memory at once."""
         for start in range(0, len(chunk_ids), _LOT):
             lot = chunk_ids[start : start + _LOT]
-            yield from self.backend.chunks(namespace, lot, status=None).items()
+            found = self.backend.chunks(namespace, lot, status=None)
+            yield from (found if self.as_of is None else self._then(found)).items()
 
     def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
         """Metadata from the index, no file read; unknown ids are left out."""
-        return self.backend.queries.summaries(
+        found = self.backend.queries.summaries(
             self.namespace, [check_chunk_id(chunk_id) for chunk_id in as_list(chunk_ids)]
         )
+        return self._held(found, lambda one: one.id)
 
     def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
         """Summaries by time; ``start`` and ``end`` as in list_chunks."""
         low = None if start is None else query_time(start, "start")[0]
         high = None if end is None else after(query_time(end, "end"))
+        if self.as_of is not None:
+            return self.summaries(self.list_chunks(start_date=start, end_date=end, limit=limit))
         return self.backend.queries.timeline(self.namespace, low, high, page(limit, "limit"))
 
     def latest(
@@ -344,6 +398,10 @@ class ChunkReader:
     ) -> list[Summary]:
         """The newest chunks; its cost does not grow with the store."""
         low = None if since is None else query_time(since, "since")[0]
+        if self.as_of is not None:
+            return self.summaries(
+                self.list_chunks(conversation_id, since, tags=tag, limit=limit, newest_first=True)
+            )
         return self.backend.queries.latest(
             self.namespace, page(limit, "limit"), conversation_id=conversation_id, since=low, tag=tag
         )
@@ -356,16 +414,18 @@ class ChunkReader:
         """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first."""
         if direction not in ("out", "in", "both"):
             raise InvalidQuery(f"direction must be out, in or both, not {direction!r:.40}")
-        return self.backend.queries.linked(
+        found = self.backend.queries.linked(
             self.namespace, check_chunk_id(chunk_id), link_type=link_type, direction=direction,
             limit=page(limit, "limit"),
         )  # fmt: skip
+        return self._held(found, lambda one: one.chunk_id)
 
     def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
         """Ids before and after a chunk in its conversation, both in reading order."""
-        return self.backend.queries.neighbours(
+        earlier, later = self.backend.queries.neighbours(
             self.namespace, check_chunk_id(chunk_id), page(before, "before"), page(after, "after")
         )
+        return self._held(earlier, str), self._held(later, str)
 
     # --- figures ----------------------------------------------------------------------------------------
 

@@ -20,7 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["LoggedChange", "changes_in_force", "logged_changes", "record_of", "undo_change"]
 
 _CHANGES = frozenset(
-    {"create", "update", "link", "unlink", "delete", "restore", "erase", "undo", "import", "edit"}
+    {
+        "create",
+        "update",
+        "link",
+        "unlink",
+        "delete",
+        "restore",
+        "erase",
+        "undo",
+        "import",
+        "edit",
+        "supersede",
+    }
 )
 
 

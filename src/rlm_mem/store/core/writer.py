@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import (
+    SUPERSEDES,
     Chunk,
     ChunkLinks,
     ChunkMetadata,
@@ -33,6 +34,7 @@ from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.answers import Version
 from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
+from rlm_mem.store.core.succession import ended, released, successions
 from rlm_mem.text.secrets import Screened, screen, screen_data
 
 if TYPE_CHECKING:
@@ -395,6 +397,8 @@ class Writer:
                         f"there is a chunk {chunk.id} already", hint="update it, or leave the id out"
                     )
                 chunk.id = new_chunk_id(self._clock())
+            if chunk.metadata.superseded_by or [link for link in chunk.links if link.type == SUPERSEDES]:
+                self._settle(transaction, None, chunk)
             transaction.put(chunk)
             self._log(transaction, "create", chunk)
         return chunk
@@ -443,12 +447,74 @@ class Writer:
     def _put_revision(
         self, transaction: WriteTransaction, former: Chunk, updated: Chunk, op: str, **more: Any
     ) -> Chunk:
+        self._settle(transaction, former, updated)
+        return self._put_next(transaction, former, updated, op, **more)
+
+    def _put_next(
+        self, transaction: WriteTransaction, former: Chunk, updated: Chunk, op: str, **more: Any
+    ) -> Chunk:
         updated.revision = former.revision + 1
         # A clock that went back must not make the newer revision look older.
         updated.metadata.modified_at = max(self.now(), former.metadata.modified_at)
         transaction.put(updated)
         self._log(transaction, op, updated, former=former, **more)
         return updated
+
+    # --- succession ------------------------------------------------------------------------------------
+
+    def _settle(self, transaction: WriteTransaction, former: Chunk | None, updated: Chunk) -> None:
+        """Bring the chunks that ``updated`` replaces, or is replaced by, in line with it (``succession``).
+
+        Undoing a whole change puts every chunk of it back by itself.
+
+        Raises:
+            ConflictError: what it is to replace was replaced already.
+            InvalidLink: what it is to replace is not there, or replaces it.
+        """
+        if transaction.change.undoes is not None:
+            return
+        before, now = successions(former), successions(updated)
+        place = updated.namespace
+
+        def find(chunk_id: str) -> Chunk | None:
+            row = self._backend.find(place, chunk_id)
+            return self._read(row if row is not None and row.status == ACTIVE else None)
+
+        for target, link in before.items():
+            if target not in now:
+                self._release(transaction, target, updated.id, link)
+        for target, link in now.items():
+            if target not in before:
+                old = find(target)
+                if old is None:
+                    raise InvalidLink(f"there is no chunk {target} to replace", hint="search gives the ids")
+                made = ended(old, link, updated, find)
+                if made != old:
+                    self._put_next(transaction, old, made, "supersede", by=updated.id)
+        by, earlier = updated.metadata.superseded_by, former.metadata.superseded_by if former else None
+        if by == earlier or by == updated.id:
+            return
+        if earlier is not None:
+            self._relink(transaction, earlier, updated.id, add=False)
+        if by is not None:
+            self._relink(transaction, by, updated.id, add=True)
+
+    def _release(self, transaction: WriteTransaction, old_id: str, new_id: str, link: ChunkLinks) -> None:
+        old = self._read(self.row(old_id))
+        if old is not None and old.metadata.superseded_by == new_id:
+            self._put_next(transaction, old, released(old, link), "supersede", by=None)
+
+    def _relink(self, transaction: WriteTransaction, new_id: str, old_id: str, *, add: bool) -> None:
+        """Let the link of the newer chunk follow the field of the older one; one that is gone has none."""
+        new = self._read(self.row(new_id))
+        if new is None or (old_id in successions(new)) == add:
+            return
+        made = Chunk.from_dict(new.to_dict())
+        if add:
+            made.links.append(ChunkLinks(old_id, SUPERSEDES, 1.0, self.now()))
+        else:
+            made.links = [one for one in made.links if (one.target_id, one.type) != (old_id, SUPERSEDES)]
+        self._put_next(transaction, new, made, "link" if add else "unlink", target=old_id, type=SUPERSEDES)
 
     # --- delete and restore ----------------------------------------------------------------------------
 
@@ -471,6 +537,8 @@ class Writer:
                 return False
             for source_id in self._backend.queries.linking_to(self._namespace, chunk_id):
                 self._forget_target(transaction, source_id, chunk_id)
+            for old_id, link in successions(self._read(row)).items():
+                self._release(transaction, old_id, chunk_id, link)
             transaction.erase(row)
             transaction.events.append(
                 self.envelope("erase")
@@ -485,7 +553,7 @@ class Writer:
             return
         updated = Chunk.from_dict(source.to_dict())
         updated.links = [link for link in source.links if link.target_id != target_id]
-        self._put_revision(transaction, source, updated, "unlink", target=target_id)
+        self._put_next(transaction, source, updated, "unlink", target=target_id)
 
     def restore(self, chunk_id: str) -> Chunk | None:
         """Bring a chunk back from the archive as it was, without links to what was erased meanwhile."""
@@ -560,6 +628,7 @@ class Writer:
                 if (link.target_id, link.type) == (target_id, link_type):
                     if (link.strength, link.reasoning) == (strength, reasoning):
                         return True
+                    new.extra = dict(link.extra)
                     updated.links[position] = new
                     break
             else:

@@ -140,6 +140,12 @@ class Queries:
         if wanted.chunk_type is not None:
             where.append("type = ?")
             values.append(wanted.chunk_type)
+        if wanted.held_at is not None:
+            seconds, text = wanted.held_at
+            where.append(
+                "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
+            )
+            values += [text, seconds, text]
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)")
             values += wanted.after

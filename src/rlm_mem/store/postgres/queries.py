@@ -99,6 +99,13 @@ class PostgresQueries:
         if wanted.chunk_type is not None:
             where.append("c.type = %s")
             values.append(plain(wanted.chunk_type))
+        if wanted.held_at is not None:
+            seconds, text = wanted.held_at
+            where.append(
+                "(c.valid_from <= %s OR (c.valid_from IS NULL AND c.at <= %s))"
+                " AND (c.valid_to > %s OR c.valid_to IS NULL)"
+            )
+            values += [text, seconds, text]
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (%s, %s)")
             values += wanted.after

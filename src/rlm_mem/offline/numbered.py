@@ -1,0 +1,139 @@
+"""Numbered statements: of those that say the same of the same thing with another value, the one numbered last holds.
+
+"17. The lead of Harbour is Ana." and "203. The lead of Harbour is Ben.": the second one replaces the first. The rule is
+open: a statement is a line that begins with a number; it answers where it has every name of the question and nearly all
+other words of content; two say the same of the same thing where all words before the value are equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlm_mem.offline.everyday import degree
+from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
+from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
+from rlm_mem.offline.question import Question
+
+__all__ = ["read_numbered"]
+
+_LINE = re.compile(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[^\n]{0,600})$", re.MULTILINE)
+_LEAST = 3
+"""Numbered statements that the passages must have: one line with a number is no list."""
+_ENOUGH = 0.75
+"""Share of the words of a question that a statement must have."""
+_NAME, _WORD = 2.0, 1.0
+_UNASKED = 0.05
+"""What a statement loses for each word before its value that the question does not have."""
+_SHARED_LETTERS = 5
+_ASKING = FUNCTION_WORDS | word_set("what which who whom whose where when why how name does did do current")
+_HELD, _CONFIDENCE = 0.95, 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    number: int
+    words: tuple[Word, ...]
+    text: str
+    passage: Passage
+    fit: float
+    value: int  # number of the word with which the value begins
+
+    @property
+    def frame(self) -> tuple[str, ...]:
+        """The words before the value."""
+        return tuple(word.low for word in self.words[: self.value])
+
+
+def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | None:
+    """Answer from numbered statements; None where none plainly answers, or where somebody speaks in the passages."""
+    lines = [
+        (int(match["number"]), match["text"].strip(), passage)
+        for passage in passages
+        if not passage.author
+        for match in _LINE.finditer(passage.text)
+    ]
+    if len(lines) < _LEAST or question.kind in ("yes_no", "choice"):
+        return None
+    asked = _asked(question)
+    names = {stem for stem, weight in asked.items() if weight == _NAME}
+    if not names and len(asked) < 2:
+        return None
+    found = [
+        statement for line in lines if (statement := _statement(*line, asked=asked, names=names)) is not None
+    ]
+    if not found:
+        return None
+    best = max(found, key=lambda one: (one.fit, one.number))
+    same = [one for one in found if tuple(word.low for word in one.words[: best.value]) == best.frame]
+    same.sort(key=lambda one: one.number, reverse=True)
+    chosen = same[0]
+    text = (
+        chosen.text[chosen.words[best.value].start :].strip()
+        if best.value < len(chosen.words)
+        else chosen.text
+    )
+    used = dict.fromkeys(one.passage for one in same)
+    return Reading(text.removesuffix("."), tuple(used)[:4], _HELD, _CONFIDENCE)
+
+
+def _asked(question: Question) -> dict[str, float]:
+    """The words of content of a question by their stems, names weighing most."""
+    words = Sentence(question.text, 0).words
+    return {
+        word.stem: _NAME if number and word.text[:1].isupper() else _WORD
+        for number, word in enumerate(words)
+        if word.low.removesuffix("'s") not in _ASKING and word.text not in '"“”'
+    }
+
+
+def _statement(
+    number: int, text: str, passage: Passage, *, asked: dict[str, float], names: set[str]
+) -> _Statement | None:
+    sentence = Sentence(text, 0)
+    words, stems = sentence.words, sentence.stems
+    if not words or sentence.asks or not names <= stems:
+        return None
+    met = {stem: _met(stem, stems, text) for stem in asked}
+    places = _places(words, met)
+    last = max(places, default=-1)
+    value = last + 1
+    while value < len(words) and words[value].low in FUNCTION_WORDS and words[value].text[0].islower():
+        value += 1
+    if value == len(words):
+        return None  # the value stands before the thing it is said of, or there is none
+    unasked = sum(
+        1
+        for n, word in enumerate(words[:value])
+        if word.low.removesuffix("'s") not in _ASKING and n not in places
+    )
+    unasked += 2 * (value == last + 1)  # no "is", "by" or "of" leads to the value
+    fit = sum(met[stem] * weight for stem, weight in asked.items()) / sum(asked.values())
+    if fit < _ENOUGH:
+        return None
+    return _Statement(number, words, text, passage, fit - _UNASKED * unasked, value)
+
+
+def _places(words: Sequence[Word], met: dict[str, float]) -> set[int]:
+    """Where a statement has the words of the question, each where it stands first: a value may repeat one."""
+    places = set()
+    for stem in (stem for stem, value in met.items() if value):
+        alike = [n for n, word in enumerate(words) if stem == word.stem]
+        alike = alike or [n for n, word in enumerate(words) if _family(stem, word.stem)]
+        places.update(alike[:1])
+    return places
+
+
+def _met(stem: str, stems: frozenset[str], text: str) -> float:
+    """How far a statement has a word of the question: the word, one of its family, or one that means the same."""
+    found = degree(stem, stems, text)
+    if found < 0.8 and any(_family(stem, other) for other in stems):
+        return 0.8
+    return found
+
+
+def _family(one: str, other: str) -> bool:
+    """Whether one stem begins with the other: "citizenship" and "citizen"."""
+    short, long = sorted((one, other), key=len)
+    return len(short) >= _SHARED_LETTERS and long.startswith(short)

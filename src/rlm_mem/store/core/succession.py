@@ -1,0 +1,91 @@
+"""One chunk replaces another: `superseded_by` and `valid_to` of the older, a link `supersedes` of the newer.
+
+The two always say the same. Whichever of them a write changes (an act, a link, a field, an undo), the other follows in
+the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks
+from rlm_mem.errors import ConflictError, InvalidLink
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.answers import Version
+
+    Find = Callable[[str], Chunk | None]
+
+__all__ = ["as_it_was", "ended", "held", "released", "successions"]
+
+#: Replacements that are followed to find a circle.
+_STEPS = 1_000
+
+
+def successions(chunk: Chunk | None) -> dict[str, ChunkLinks]:
+    """The links by which a chunk replaces others, by their ids."""
+    return {link.target_id: link for link in chunk.links if link.type == SUPERSEDES} if chunk else {}
+
+
+def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
+    """The older chunk as it is once the newer one replaces it; ``link`` keeps the end that it had before.
+
+    It held until the newer one happened, never past an end that was set earlier.
+
+    Raises:
+        ConflictError: another chunk replaced it.
+        InvalidLink: the older one replaces the newer one, directly or by way of others.
+    """
+    if old.metadata.superseded_by not in (None, new.id):
+        raise ConflictError(
+            f"{old.id} was replaced by {old.metadata.superseded_by} already",
+            hint="replace that one instead, or undo the earlier replacement first",
+        )
+    step: Chunk | None = new
+    for _ in range(_STEPS):
+        after = step.metadata.superseded_by if step is not None else None
+        if after is None:
+            break
+        if after == old.id:
+            raise InvalidLink(
+                f"{new.id} cannot replace {old.id}: it was replaced by it",
+                hint="remember anew what holds again, and let that replace the other",
+            )
+        step = find(after)
+    made = Chunk.from_dict(old.to_dict())
+    about = made.metadata
+    until = max(new.metadata.at, about.at, about.valid_from or "")
+    if about.valid_to is not None and about.valid_to != until:
+        link.extra = {**link.extra, "former_valid_to": about.valid_to}
+        until = min(until, about.valid_to)
+    about.superseded_by, about.valid_to = new.id, until
+    return made
+
+
+def released(old: Chunk, link: ChunkLinks) -> Chunk:
+    """The older chunk as it is once nothing replaces it any more."""
+    made = Chunk.from_dict(old.to_dict())
+    made.metadata.superseded_by = None
+    made.metadata.valid_to = link.extra.get("former_valid_to")
+    return made
+
+
+def held(chunk: Chunk, at: str) -> bool:
+    """Whether a chunk held at a time, in the written form: it had happened, and its validity includes the time."""
+    about = chunk.metadata
+    return (about.valid_from or about.at) <= at and (about.valid_to is None or about.valid_to > at)
+
+
+def as_it_was(chunk: Chunk, at: str, versions: Callable[[str], Sequence[Version]]) -> Chunk:
+    """The state that a chunk had at a time, of those that are kept; its successor then is not named.
+
+    Args:
+        versions: every kept state of a chunk, the oldest first; asked only where the present state is later.
+    """
+    if chunk.metadata.modified_at > at:
+        kept = [one.chunk for one in versions(chunk.id)]
+        then = [one for one in kept if one.metadata.modified_at <= at]
+        chunk = Chunk.from_dict((then[-1] if then else kept[0] if kept else chunk).to_dict())
+        chunk.metadata.superseded_by = None
+    return chunk

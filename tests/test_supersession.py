@@ -1,0 +1,246 @@
+"""One memory replaces another: the act, its faces, what held earlier, and taking it back; on both stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.cli import main
+from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink, InvalidQuery, NotFoundError, RlmMemError
+from rlm_mem.mcp.service import Service
+from rlm_mem.operations.context import OpenMemory, Settings
+from rlm_mem.store.core.integrity import check
+from tests.conftest import Clock
+from tests.server.api import client_of
+
+JANUARY, MARCH, MAY = "2026-01-10", "2026-03-10", "2026-05-10"
+
+
+@pytest.fixture
+def memory(tmp_path: Path, clock: Clock) -> Iterator[Memory]:
+    """A memory in files, where the store makes no difference."""
+    with Memory.open(tmp_path / "brain", clock=clock) as opened:
+        yield opened
+
+
+def sound(memory: Memory) -> bool:
+    """Whether fields and links agree, and the store is without findings."""
+    chunks = {chunk.id: chunk for chunk in memory.store.iter_chunks()}
+    fields = {
+        (chunk.metadata.superseded_by, chunk.id) for chunk in chunks.values() if chunk.metadata.superseded_by
+    }
+    links = {
+        (chunk.id, link.target_id)
+        for chunk in chunks.values()
+        for link in chunk.links
+        if link.type == "supersedes"
+    }
+    return fields == links and not check(memory.store)
+
+
+def test_what_replaces_comes_first_what_held_is_kept_and_undo_takes_it_back(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        old = memory.remember("Dana lives in Berlin, in Berlin itself.", occurred_at=JANUARY).chunk_ids[0]
+        made = memory.remember("Dana lives in Hamburg.", occurred_at=MARCH, replaces=old)
+        new = made.chunk_ids[0]
+        assert made.replaced == [old] and old in str(made)
+        hits = memory.search("Where does Dana live, in Berlin?")
+        assert [(hit.chunk_id, hit.superseded_by, hit.replaces) for hit in hits] == [
+            (new, None, (old,)),
+            (old, new, ()),
+        ]
+        assert f"out of date: {new}" in str(hits[1])
+        [way] = memory.links(old, "supersedes")
+        assert (way.chunk_id, way.direction) == (new, "in")
+        chunk = memory.get(old)
+        assert chunk is not None and chunk.metadata.valid_to == "2026-03-10T00:00:00.000000Z"
+        assert "Hamburg" in str(memory.recall("Where does Dana live?").content)
+        assert sound(memory)
+
+        assert [hit.chunk_id for hit in memory.search("Where does Dana live?", as_of="2026-02-01")] == [old]
+        assert "Berlin" in str(memory.recall("Where does Dana live?", as_of="2026-02-01").content)
+        assert [memory.list_chunks(as_of=day) for day in ("2025-12-31", "2026-02-01", MARCH)] == [
+            [],
+            [old],
+            [new],
+        ]
+        then = memory.get(old, as_of="2026-02-01")
+        assert then is not None and then.metadata.superseded_by is None
+        assert memory.get(old, as_of=MAY) is None and memory.get(new, as_of="2026-02-01") is None
+
+        undone = memory.undo()
+        assert undone is not None and memory.list_chunks() == [old] and sound(memory)
+        chunk = memory.get(old)
+        assert chunk is not None and (chunk.metadata.superseded_by, chunk.metadata.valid_to) == (None, None)
+        memory.undo(change=undone.undo)
+        assert [hit.chunk_id for hit in memory.search("Dana")] == [new, old] and sound(memory)
+
+
+def test_every_way_to_say_it_is_the_same_act(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        old, new = (memory.remember(text).chunk_ids[0] for text in ("The lamp is red.", "The lamp is blue."))
+        ways = [
+            (lambda: memory.supersede(old, new, "painted"), lambda: memory.unlink(new, old, "supersedes")),
+            (lambda: memory.link(new, old, "supersedes", 0.9, "painted"), lambda: memory.undo()),
+            (
+                lambda: memory.update(old, metadata={"superseded_by": new}),
+                lambda: memory.update(old, metadata={"superseded_by": None}),
+            ),
+            (lambda: memory.supersede(old, new), lambda: memory.undo(old)),
+            (lambda: memory.supersede(old, new), lambda: memory.undo(new)),
+        ]
+        for act, back in ways:
+            act()
+            chunk = memory.store.get_chunk(old)
+            assert chunk is not None and chunk.metadata.superseded_by == new and sound(memory)
+            assert [hit.chunk_id for hit in memory.search("lamp red")] == [new, old]
+            back()
+            chunk = memory.store.get_chunk(old)
+            assert chunk is not None and chunk.metadata.superseded_by is None and sound(memory)
+            assert not memory.links(new, "supersedes")
+        memory.supersede(old, new, "painted", confidence=0.8)
+        [link] = memory.links(new, "supersedes")
+        assert (link.reasoning, link.strength) == ("painted", 0.8)
+        memory.delete(new, permanent=True)
+        chunk = memory.store.get_chunk(old)
+        assert chunk is not None and chunk.metadata.superseded_by is None and sound(memory)
+
+
+def test_an_end_that_was_set_by_hand_comes_back(memory: Memory) -> None:
+    old = memory.store.create_chunk("The pass holds.", occurred_at=JANUARY, valid_to=MAY).id
+    new = memory.remember("The pass was withdrawn.", occurred_at=MARCH, replaces=[old]).chunk_ids[0]
+    ends = []
+    for step in (lambda: None, lambda: memory.unlink(new, old)):
+        step()
+        chunk = memory.store.get_chunk(old)
+        assert chunk is not None
+        ends.append(str(chunk.metadata.valid_to)[:10])
+    assert ends == [MARCH, MAY]
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing(memory: Memory) -> None:
+    one, two, three = (
+        memory.remember(f"The lamp is {colour}.").chunk_ids[0] for colour in ("red", "blue", "grey")
+    )
+    memory.supersede(one, two)
+    memory.supersede(two, three)
+    before = [chunk.to_dict() for chunk in memory.store.iter_chunks()]
+    refused: list[tuple[type[RlmMemError], object]] = [
+        (ConflictError, lambda: memory.supersede(one, three)),
+        (InvalidLink, lambda: memory.supersede(three, one)),
+        (InvalidLink, lambda: memory.supersede(three, three)),
+        (NotFoundError, lambda: memory.supersede("chunk-2026-01-01-00000000", three)),
+        (NotFoundError, lambda: memory.remember("The lamp is green.", replaces="chunk-2026-01-01-00000000")),
+        (ConflictError, lambda: memory.remember("The lamp is green.", replaces=[one])),
+        (InvalidChunk, lambda: memory.remember("The lamp is grey.", replaces=three)),
+        (InvalidQuery, lambda: memory.list_chunks(as_of="soon")),
+        (InvalidQuery, lambda: memory.get(one, as_of="2026-13-01")),
+    ]
+    for kind, act in refused:
+        with pytest.raises(kind):
+            act()  # type: ignore[operator]
+        assert [chunk.to_dict() for chunk in memory.store.iter_chunks()] == before
+
+
+def test_what_holds_again_is_a_statement_of_its_own(memory: Memory) -> None:
+    first = memory.remember("The lamp is red.", occurred_at=JANUARY).chunk_ids[0]
+    second = memory.remember("The lamp is blue.", occurred_at=MARCH, replaces=first).chunk_ids[0]
+    again = memory.remember("The lamp is red.", occurred_at=MAY, replaces=second).chunk_ids[0]
+    assert next(hit.chunk_id for hit in memory.search("lamp")) == again != first
+    assert [memory.list_chunks(as_of=f"2026-0{month}-20") for month in (1, 3, 5)] == [
+        [first],
+        [second],
+        [again],
+    ]
+
+
+def test_a_view_reads_the_version_of_its_time(memory: Memory, clock: Clock) -> None:
+    chunk_id = memory.remember("The lamp is red, and it hangs.").chunk_ids[0]
+    clock.advance(days=40)
+    memory.update(chunk_id, "The lamp is blue, and it hangs.")
+    then = memory.get(chunk_id, as_of="2026-02-20")
+    assert then is not None and "red" in then.content
+    [hit] = memory.search("lamp", as_of="2026-02-20")
+    assert "red" in hit.snippet
+    view = memory.store.held_at("2026-02-20")
+    assert [one.id for one in view.latest(5)] == [one.id for one in view.timeline()] == [chunk_id]
+    assert not memory.store.held_at("2026-02-09").exists(chunk_id)
+    assert view.clock() < memory.store.clock()
+
+
+def test_tools_http_and_the_command_replace_and_ask_as_of(
+    place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with client_of(place) as http:
+        old = http.post("/remember", json={"text": "Dana lives in Berlin.", "occurred_at": JANUARY}).json()[
+            "chunk_ids"
+        ][0]
+        made = http.post(
+            "/remember", json={"text": "Dana lives in Oslo.", "occurred_at": MARCH, "replaces": old}
+        ).json()
+        new = made["chunk_ids"][0]
+        assert made["replaced"] == [old]
+        [first, second] = http.post("/search", json={"query": "Where does Dana live?"}).json()["items"]
+        assert (first["chunk_id"], first["replaces"], second["superseded_by"]) == (new, [old], new)
+        [then] = http.get("/chunks", params={"as_of": "2026-02-01"}).json()["items"]
+        assert then["id"] == old
+        asked = {"question": "Where does Dana live?", "as_of": "2026-02-01"}
+        assert "Berlin" in http.post("/recall", json=asked).json()["answer"]
+        last = http.post("/chunks", json={"content": "Dana lives in Rome.", "occurred_at": MAY}).json()["id"]
+        told = http.post(f"/chunks/{new}/supersede", json={"by": last, "reason": "she moved"}).json()
+        assert told["superseded_by"] == last
+        assert http.post(f"/chunks/{new}/supersede", json={"by": new}).status_code == 409
+
+    service = Service(OpenMemory(Settings(brain=place)))
+    try:
+        found = service.call("search", {"query": "Where does Dana live?", "as_of": "2026-04-01"}).data["hits"]
+        assert [hit["id"] for hit in found] == [new]
+        newest = service.call("remember", {"text": "Dana lives in Paris.", "replaces": last}).data[
+            "chunk_ids"
+        ][0]
+        [shown] = service.call("get", {"ids": [newest]}).data["memories"]
+        assert shown["replaces"] == [last]
+        other = service.call("remember", {"text": "Dana lives in Lima."}).data["chunk_ids"][0]
+        assert not service.call(
+            "link", {"source_id": other, "target_id": newest, "type": "supersedes"}
+        ).failed
+        assert service.call("search", {"query": "Where does Dana live?"}).data["hits"][0]["id"] == other
+    finally:
+        service.close()
+
+    brain = ["--brain", str(place)]
+    assert main([*brain, "search", "Dana", "--as-of", "2026-02-01", "--json"]) == 0
+    assert [hit["chunk_id"] for hit in json.loads(capsys.readouterr().out)] == [old]
+    assert main([*brain, "remember", "Dana lives in Turin.", "--replaces", other, "--json"]) == 0
+    turin = json.loads(capsys.readouterr().out)["chunk_ids"][0]
+    assert main([*brain, "show", other]) == 0 and turin in capsys.readouterr().out
+    assert main([*brain, "show", turin, "--as-of", JANUARY]) != 0
+    assert main([*brain, "recall", "Where does Dana live?", "--as-of", "2026-02-01"]) == 0
+    assert "Berlin" in capsys.readouterr().out
+    assert main([*brain, "chunk", "supersede", turin, old]) != 0  # old was replaced by way of others
+
+
+def test_of_numbered_statements_the_last_one_holds(memory: Memory) -> None:
+    facts = [
+        "The lead of Harbour is Ana Ortiz.", "Harbour is located in the city of Lisbon.",
+        "Ben Haas is a citizen of Norway.", "The author of The Quiet Gate is Carla Nunes.",
+        "squash is associated with the sport of The Old Hall.", "Harbour is located in the city of Porto.",
+        "The lead of Lantern is Dev Rao.", "Ben Haas is a citizen of Chile.",
+        "The lead of Harbour is The Council of Harbour.", "Ben Haas was born in the city of Bergen.",
+    ]  # fmt: skip
+    memory.remember("A list of facts:\n" + "\n".join(f"{n}. {fact}" for n, fact in enumerate(facts)))
+    answers = {
+        "Who is the lead of Harbour?": "The Council of Harbour",
+        "Which city is Harbour located in?": "Porto",
+        "What is the country of citizenship of Ben Haas?": "Chile",
+        "Which city was Ben Haas born in?": "Bergen",
+        "Who is the lead of Lantern?": "Dev Rao",
+        "Who is the author of The Quiet Gate?": "Carla Nunes",
+    }
+    for question, answer in answers.items():
+        assert memory.recall(question).content == answer
+    assert memory.recall("Who is the lead of Beacon?").content is None
