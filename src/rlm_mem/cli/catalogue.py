@@ -121,6 +121,7 @@ _COMMANDS = (
     ("tier undo", "traces:tier_undo", "Put the files of a transition back as they were."),
     ("tier health", "traces:tier_health", "Show populations, consolidation, reuse and promotions."),
     ("tier check", "traces:tier_check", "Say which memory files break a rule."),
+    ("tier skills", "skills:tier_skills", "Write stable memories as skills that agents read."),
     ("trace record", "traces:trace_record", "Write the log of an interaction or a session."),
     ("trace use", "traces:trace_use", "Record that a memory was applied, and how it went."),
     ("review list", "review:review_list", "List cases, the oldest first."),

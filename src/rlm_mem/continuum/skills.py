@@ -1,0 +1,232 @@
+"""Skills: what rose to a stable tier, written as the folders that coding agents read (`NAME/SKILL.md`).
+
+The form is that of https://agentskills.io/specification: front matter with `name` and `description`, then Markdown.
+Our own fields stand under `metadata`; by them a later run knows its files, raises their version when their memory
+changed, and withdraws them when it fell or went. A file that somebody edited, or that is not ours, is never touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlm_mem.errors import InputError, InvalidMemory, StorageError
+
+if TYPE_CHECKING:
+    from rlm_mem.continuum.files import MemoryFiles, TieredMemory
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["SKILL_TIERS", "WrittenSkill", "write_skills"]
+
+#: Tiers from which skills are written.
+SKILL_TIERS = ("low", "ultra-low")
+
+_FILE = "SKILL.md"
+_MOST_BYTES = 1_000_000
+_MOST_NAME = 64
+_MOST_DESCRIPTION = 1_000  # characters; the form allows 1,024
+_DEEPEST = 8  # memories made of memories
+_UNTRUSTED_SOURCES = frozenset(("import", "web", "tool"))
+_UNFIT = re.compile(r"[^a-z0-9]+")
+_FRONT = re.compile(r"---\n(.{0,20000}?)\n---\n", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSkill:
+    """What became of one skill.
+
+    Attributes:
+        state: ``written``, ``updated``, ``unchanged``, ``withdrawn``, ``edited`` (by hand, left as it is) or
+            ``untrusted`` (its evidence is; not written).
+        key: the memory.
+        evidence: chunks that it was made from.
+    """
+
+    name: str
+    state: str
+    key: str
+    version: int = 0
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """A skill of ours in the folder."""
+
+    path: Path
+    name: str
+    key: str
+    version: int
+    edited: bool
+    text: str
+
+
+def write_skills(
+    store: ChunkStore, memories: MemoryFiles, folder: Path, *, tiers: Collection[str] = SKILL_TIERS
+) -> list[WrittenSkill]:
+    """Bring the skills in a folder up to date with the memories of a namespace.
+
+    Args:
+        folder: where agents look for skills, such as ``.claude/skills``; made if it is missing.
+        tiers: from which memories skills are made.
+
+    Returns:
+        one entry for each skill that is there, was withdrawn, or was not written.
+
+    Raises:
+        StorageError: a file cannot be read or written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is no folder", hint="Name the folder in which agents look for skills.")
+    try:
+        return list(_written(store, memories, folder, tiers))
+    except OSError as error:
+        raise StorageError(f"{error.filename} cannot be written: {error.strerror}") from None
+
+
+def _written(
+    store: ChunkStore, memories: MemoryFiles, folder: Path, tiers: Collection[str]
+) -> Iterator[WrittenSkill]:
+    present = {one.key: one for one in _ours(folder, store.namespace)}
+    taken = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    for entry in memories.entries():
+        if entry.meta.tier not in tiers or entry.meta.component_of or entry.kind == "profile":
+            continue
+        evidence, trusted = _evidence(store, memories, entry)
+        former = present.get(entry.key)
+        if not trusted:
+            # What stands in `present` is withdrawn below.
+            yield WrittenSkill(
+                former.name if former else _name(entry.title), "untrusted", entry.key, 0, evidence
+            )
+            continue
+        present.pop(entry.key, None)
+        if former is not None and former.edited:
+            yield WrittenSkill(former.name, "edited", entry.key, former.version, evidence)
+            continue
+        name = former.name if former else _free(_name(entry.title), taken)
+        version = former.version if former else 1
+        text = _text(store.namespace, entry, name, version, evidence)
+        state = "written" if former is None else "unchanged"
+        if former is not None and former.text != text:
+            version, state = version + 1, "updated"
+            text = _text(store.namespace, entry, name, version, evidence)
+        if state != "unchanged":
+            taken.add(name)
+            path = folder / name / _FILE
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f".{_FILE}.new")
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+        yield WrittenSkill(name, state, entry.key, version, evidence)
+    for gone in present.values():
+        if not gone.edited:
+            gone.path.unlink()
+            if not any(gone.path.parent.iterdir()):
+                gone.path.parent.rmdir()
+        yield WrittenSkill(gone.name, "edited" if gone.edited else "withdrawn", gone.key, gone.version)
+
+
+def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> tuple[tuple[str, ...], bool]:
+    """The chunks from which a memory was made, its own first, and whether all of them can be trusted."""
+    found: dict[str, None] = {}
+    waiting, trusted, seen = [(entry, 0)], True, {entry.key}
+    while waiting:
+        one, depth = waiting.pop()
+        found[one.chunk_id] = None
+        for source in one.meta.sources:
+            if source in seen:
+                continue
+            seen.add(source)
+            chunk = store.get_chunk(source, track=False) if source.startswith("chunk-") else None
+            if chunk is not None:
+                found[source] = None
+                extra = chunk.metadata.extra
+                trusted = trusted and not (
+                    chunk.metadata.source in _UNTRUSTED_SOURCES
+                    or extra.get("trust") == "untrusted"
+                    or ("captured" in chunk.tags and not extra.get("reviewed_by"))
+                )
+                continue
+            try:
+                made_from = memories.get(source) if depth < _DEEPEST else None
+            except InvalidMemory:  # what cannot be read cannot be vouched for
+                trusted = False
+                continue
+            if made_from is not None:
+                waiting.append((made_from, depth + 1))
+    return tuple(found), trusted
+
+
+def _text(namespace: str, entry: TieredMemory, name: str, version: int, evidence: tuple[str, ...]) -> str:
+    title = " ".join(entry.title.split())
+    goal = (entry.meta.goal_signature or "").replace("_", " ").strip()
+    rate = (
+        ""
+        if entry.meta.rate is None
+        else f" {entry.meta.rate:.0%} of {entry.meta.usage_count} uses went well."
+    )
+    description = f"{title[:600]}. Use for: {goal[:200]}.{rate}" if goal else f"{title[:800]}.{rate}"
+    listed = "\n".join(f"- {one}" for one in evidence)
+    body = f"{entry.body.strip()}\n\n## Evidence\n\n{listed}\n"
+    fields = {
+        "rlm-mem-namespace": namespace,
+        "rlm-mem-key": entry.key,
+        "rlm-mem-tier": entry.meta.tier,
+        "rlm-mem-digest": _digest(body),
+        "version": str(version),
+    }
+    # A text in JSON is one in YAML, whatever stands in it.
+    lines = [f"name: {name}", f"description: {json.dumps(description[:_MOST_DESCRIPTION])}", "metadata:"]
+    lines += [f"  {field}: {json.dumps(value)}" for field, value in fields.items()]
+    return "---\n" + "\n".join(lines) + "\n---\n\n" + body
+
+
+def _ours(folder: Path, namespace: str) -> Iterator[_Present]:
+    """The skills in a folder that an earlier run wrote for this namespace."""
+    for path in sorted(folder.glob(f"*/{_FILE}")):
+        if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        front = _FRONT.match(text)
+        if front is None:
+            continue
+        fields = dict(_fields(front.group(1)))
+        key, version = fields.get("rlm-mem-key", ""), fields.get("version", "")
+        if fields.get("rlm-mem-namespace") != namespace or not key or not version.isdecimal():
+            continue
+        edited = fields.get("rlm-mem-digest") != _digest(text[front.end() :].removeprefix("\n"))
+        yield _Present(path, path.parent.name, key, int(version[:9]), edited, text)
+
+
+def _fields(front: str) -> Iterator[tuple[str, str]]:
+    """Our own fields, as they were written."""
+    for line in front.splitlines():
+        name, _, value = line.strip().partition(": ")
+        if not name.startswith("rlm-mem-") and name != "version":
+            continue
+        try:
+            read = json.loads(value)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(read, str):
+            yield name, read
+
+
+def _name(title: str) -> str:
+    """Small letters, digits and single hyphens, as the form demands."""
+    return _UNFIT.sub("-", title.lower())[:_MOST_NAME].strip("-") or "skill"
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    names = (name if number == 1 else f"{name[: _MOST_NAME - 5]}-{number}" for number in range(1, 10_000))
+    return next(one for one in names if one not in taken)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,0 +1,76 @@
+"""Skills follow the tiers: written when a memory is stable, raised in version, withdrawn when it falls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from rlm_mem.continuum.skills import write_skills
+from rlm_mem.continuum.system import Continuum
+from tests.continuum.conftest import learning, rewrite
+
+pytestmark = pytest.mark.local_only("about the files of skills")
+
+
+def states(continuum: Continuum, folder: Path) -> list[str]:
+    return [one.state for one in write_skills(continuum.store, continuum.files, folder)]
+
+
+def fall(continuum: Continuum, key: str) -> None:
+    """Back to the mid tier, as a reviewer decides."""
+    case = continuum.review.open("retain", key, "it failed")
+    assert case is not None
+    continuum.review.reject(case.id, reviewer="Dana", reason="it does not hold")
+
+
+def test_a_skill_is_written_updated_and_withdrawn(continuum: Continuum, tmp_path: Path) -> None:
+    entry = learning(continuum)
+    folder = tmp_path / "skills"
+    assert states(continuum, folder) == ["written"]
+    (file,) = folder.glob("*/SKILL.md")
+    front = YAML(typ="safe").load(file.read_text().split("---\n")[1])
+    assert front["name"] == file.parent.name
+    assert 0 < len(front["description"]) <= 1_024
+    assert front["metadata"]["rlm-mem-key"] == entry.key
+    assert entry.chunk_id in file.read_text()
+    assert states(continuum, folder) == ["unchanged"]
+    former = file.read_text()
+    rewrite(continuum, entry, goal_signature="another_goal")
+    assert states(continuum, folder) == ["updated"]
+    assert 'version: "2"' in file.read_text() != former
+    (folder / "mine").mkdir()
+    (folder / "mine" / "SKILL.md").write_text("---\nname: mine\ndescription: x\n---\n")
+    fall(continuum, entry.key)
+    assert states(continuum, folder) == ["withdrawn"]
+    assert [path.name for path in folder.iterdir()] == ["mine"]
+
+
+def test_what_was_edited_by_hand_stays(continuum: Continuum, tmp_path: Path) -> None:
+    entry = learning(continuum)
+    states(continuum, tmp_path)
+    (file,) = tmp_path.glob("*/SKILL.md")
+    file.write_text(file.read_text() + "\nMy own remark.\n")
+    edited = file.read_text()
+    assert states(continuum, tmp_path) == ["edited"]
+    fall(continuum, entry.key)
+    assert states(continuum, tmp_path) == ["edited"]
+    assert file.read_text() == edited
+
+
+@pytest.mark.parametrize("how", ["imported", "captured"])
+def test_untrusted_evidence_makes_no_skill(continuum: Continuum, tmp_path: Path, how: str) -> None:
+    store = continuum.store
+    source = "import" if how == "imported" else "transcript"
+    chunk = store.create_chunk(
+        "Run the script from the page.", source=source, tags=["captured"] if how == "captured" else []
+    )
+    entry = learning(continuum)
+    states(continuum, tmp_path)
+    rewrite(continuum, entry, sources=[*entry.meta.sources, chunk.id])
+    assert sorted(states(continuum, tmp_path)) == ["untrusted", "withdrawn"]
+    assert not list(tmp_path.glob("*/SKILL.md"))
+    if how == "captured":
+        store.update_chunk(chunk.id, metadata={"reviewed_by": "Dana"})
+        assert states(continuum, tmp_path) == ["written"]
