@@ -46,8 +46,11 @@ PRIORS = {
     "option:sentence": 1.0,
     "form:compared": 5.0,
 }
-# What kind of thing is asked for says nothing about whether the memory holds it (in a data set it might).
-HELD_IGNORES = frozenset({"date", "exact", "many", "why_how", "words", "yes_no"})
+# What kind of thing is asked for says nothing about whether the memory holds it (in a data set it might), and where the
+# unanswerable questions are about the other speaker, words that match would seem to speak against an answer.
+HELD_IGNORES = frozenset(
+    {"best_said", "date", "exact", "fits", "many", "matched", "stands_out", "why_how", "words", "yes_no"}
+)
 HELD_PRIORS = {
     "wordless": -3.0,
     "absent": -2.0,

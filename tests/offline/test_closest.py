@@ -8,6 +8,7 @@ import pytest
 
 from rlm_mem.models.base import Message
 from rlm_mem.offline import OfflineLLM
+from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.language import language_of
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
@@ -172,3 +173,47 @@ def test_passages_come_with_their_heading_what_was_said_before_and_what_replaced
     assert depot[old.id]["replaced"]
     assert new.id in depot
     assert {old.id, new.id} <= set(read_ids)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "fits"),
+    [
+        ("What time is the review?", "Bea: the review has moved to the week of 20 April", False),
+        ("What time is the review?", "Bea: the review is at half past ten", True),
+        ("Which port does the pooler listen on?", "Bea: the pooler is fine with version 1.4.2", False),
+        ("Which port does the pooler listen on?", "Bea: the pooler listens on 6432", True),
+        ("How much does the oven cost?", "Bea: the oven costs us 11 working days", False),
+        ("How much does the oven cost?", "Bea: the oven costs 540 euros", True),
+    ],
+)
+def test_an_answer_has_the_form_that_the_question_asks_for(question: str, text: str, fits: bool) -> None:
+    assert has_form(analyse_question(question), text) is fits
+    read_from = [
+        Passage("a", text.removeprefix("Bea: "), "Bea", score=3.0),
+        Passage("b", "Hello!", "Cy", score=1.0),
+    ]
+    if not fits:
+        assert read(analyse_question(question), read_from).answer is None
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 40.0])
+def test_a_reading_does_not_depend_on_the_scale_of_the_scores(scale: float) -> None:
+    said = [
+        "I moved to Porto in May, I love it.",
+        "What about the car?",
+        "I sold the car to a dentist from Braga.",
+    ]
+    authors = ["Ana", "Ben", "Ana"]
+    plain, scaled = (
+        read(
+            analyse_question("Who bought the car from Ana?"),
+            [
+                Passage(str(n), text, author, score=7 + by * (3 - n))
+                for n, (text, author) in enumerate(zip(said, authors, strict=True))
+            ],
+        )
+        for by in (1.0, scale)
+    )
+    assert plain.answer == scaled.answer
+    assert abs(plain.answerable - scaled.answerable) < 1e-3
+    assert abs(plain.confidence - scaled.confidence) < 1e-3

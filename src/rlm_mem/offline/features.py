@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -28,7 +29,7 @@ from rlm_mem.search.relations import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
 
-__all__ = ["PassageSigns", "mentions", "passage_signs", "with_unspoken_names", "signals"]
+__all__ = ["PassageSigns", "lags_behind", "mentions", "passage_signs", "with_unspoken_names", "signals"]
 
 _FIRST_PERSON = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
 _SECOND_PERSON = frozenset({"you", "your", "yours", "yourself", "you're", "you've"})
@@ -57,7 +58,8 @@ class PassageSigns:
     """How well one passage fits the question, computed once for all its candidates.
 
     ``cover`` is the share of the question's content words said in it, ``near`` the share said in it or just before
-    it; ``lag`` how far its search score lies behind the best (0 and up); ``speaker`` is 1 when the person named said
+    it; ``lag`` how far its search score lies behind the best, in standard deviations of all of them (0 and up);
+    ``speaker`` is 1 when the person named said
     it, -1 when somebody else did, 0 if nobody named speaks anywhere; ``rank`` counts from 0; ``period`` is 1 when the
     question names a date and this was said then, -1 when it was said at another time; ``best_said`` is the largest
     share of the words in any sentence; ``weights`` those of the words.
@@ -76,7 +78,7 @@ class PassageSigns:
 def passage_signs(question: Question, passages: Iterable[Passage]) -> list[PassageSigns]:
     """Signs of all passages, in their order."""
     passages = list(passages)
-    best = max((p.score for p in passages), default=0.0)
+    lags = lags_behind([passage.score for passage in passages])
     authors = {p.author for p in passages if p.author}
     named = {a for a in authors if any(_same_person(a, name) for name in question.names)}
     dates = [mention for mention in find_dates(question.text) if not mention.relative]
@@ -87,10 +89,10 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     )
     # The order of reading: the score of search, and a little for words of the question close together.
     promise = [
-        passage.score
-        + _share(weights, passage.stems)
+        _share(weights, passage.stems)
         + 2 * max((_share(weights, sentence.stems) for sentence in passage.sentences), default=0.0)
-        for passage in passages
+        - lag
+        for passage, lag in zip(passages, lags, strict=True)
     ]
     order = sorted(range(len(passages)), key=lambda i: -promise[i])
     rank = {index: position for position, index in enumerate(order)}
@@ -107,7 +109,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
             PassageSigns(
                 here / total,
                 near / total,
-                best - passage.score,
+                lags[index],
                 speaker,
                 rank[index],
                 _period(dates, passage),
@@ -116,6 +118,16 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
             )
         )
     return found
+
+
+def lags_behind(scores: Sequence[float]) -> list[float]:
+    """How far each score lies behind the best one, in standard deviations of all of them; 0 where all are equal.
+
+    The scale of search is not that of the next version of its weights; these figures are the same on any scale.
+    """
+    spread = statistics.pstdev(scores) if len(scores) > 1 else 0.0
+    best = max(scores, default=0.0)
+    return [(best - score) / spread if spread > 1e-9 else 0.0 for score in scores]
 
 
 def _period(dates: list[DateMention], passage: Passage) -> int:
@@ -179,7 +191,7 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
     said = _share(signs.weights, sentence.stems)
     sub = _sub_kind(question)
     out: dict[str, float] = {
-        "lag": min(signs.lag, 8.0) / 4,
+        "lag": min(signs.lag, 4.0) / 2,
         "top": float(signs.rank == 0),
         "top3": float(signs.rank < 3),
         "cover": signs.cover,

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Unpack
@@ -112,6 +114,15 @@ def given_passages(text: str) -> list[Passage] | None:
     if not isinstance(data, dict) or not isinstance(data.get("passages"), list):
         return None
     passages = [_passage(one) for one in data["passages"] if isinstance(one, dict)]
+    scores = [one.score for one in passages]
+    drop = statistics.pstdev(scores) if len(scores) > 1 else 0.0
+    best = max(scores, default=0.0)
+    further = data.get("more")
+    for item in further if isinstance(further, list) else ():
+        if isinstance(item, dict):
+            found_otherwise = _passage(item)
+            # Scores of another search say little beside these: none of it ranks before the best of the first one.
+            passages.append(replace(found_otherwise, score=min(found_otherwise.score, best) - drop))
     found: dict[tuple[str, str], Passage] = {}
     for one in passages:  # of equal passages the first one was found for the question itself
         found.setdefault((one.chunk_id, one.text), one)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlm_mem.offline.everyday import RELATIONS, Relation, degree, has_known_members, stem_of, value_pattern
+from rlm_mem.offline.features import lags_behind
+from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
 from rlm_mem.offline.pieces import Piece, piece, reason_after
@@ -121,7 +123,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     if not wanted or not lines or not all(_named(name, everything) for name in _name_stems(question)):
         return Reading(None, (), 0.05, 0.0)
     newest = max((p.at.timestamp() for p in passages if p.at), default=0.0)
-    best_score = max(p.score for p in passages)
+    lags = {id(p): lag for p, lag in zip(passages, lags_behind([p.score for p in passages]), strict=True)}
     found = []
     most = 0.0
     for line in lines:
@@ -130,11 +132,11 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
         if matched < _MIN_SHARE:
             continue
         part = _answer(question, line, wanted)
-        if part is None or (
-            part.fit < _MIN_FIT and not _quotable(question, wanted, line, matched, everything)
-        ):
+        if part is None or not has_form(question, part.text):
             continue
-        lag = min(1.0, (best_score - line.passage.score) / 10)
+        if part.fit < _MIN_FIT and not _quotable(question, wanted, line, matched, everything):
+            continue
+        lag = min(1.0, lags[id(line.passage)] / 4)
         recent = 0.02 * (line.passage.at is not None and line.passage.at.timestamp() >= newest)
         score = matched + 0.3 * part.fit - 0.1 * lag + recent - 0.6 * (not line.passage.current)
         found.append(_Found(line, matched, score, part))

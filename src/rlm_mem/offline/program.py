@@ -15,7 +15,8 @@ from rlm_mem.text.analysis import get_analyser
 __all__ = ["READ_PROMPT", "describe", "fallback_program", "first_program", "other_words", "second_program"]
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
-"""The prompt with which a program calls the reader; its context has ``question`` and ``passages``."""
+"""The prompt with which a program calls the reader; its context has ``question`` and ``passages``, and ``more`` of
+them that were found in other words, whose scores are those of other questions."""
 
 _KIND_WORDS = {
     "when": "a time",
@@ -48,12 +49,10 @@ if reading["answer"]:
 _SECOND = """\
 # Not sure: look again in other words before giving up.
 more = find_passages({queries}, limit=8)
-for passage in more:
-    passage["score"] -= 2
 if stats()["chunk_count"] <= 40:  # a small memory is read whole
     more += [read_chunk(one["id"]) for one in timeline(limit=40)]
-reading = json.loads(llm_query(task, {{"question": question, "passages": found + more}}))
-print(len(found + more), "passages; held:", reading["held"], reading["answer"])
+reading = json.loads(llm_query(task, {{"question": question, "passages": found, "more": more}}))
+print(len(found) + len(more), "passages; held:", reading["held"], reading["answer"])
 # Without an answer the ids are those of the closest memories.
 FINAL(reading["answer"], reading["chunk_ids"], reading["confidence"])
 """

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlm_mem.offline.candidates import Candidate, candidates
 from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, signals, with_unspoken_names
+from rlm_mem.offline.kinds import fit_of, is_wrong_kind, share_needed
 from rlm_mem.offline.language import is_foreign, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
@@ -37,11 +39,15 @@ _ARTICLES = frozenset({"a", "an", "the", "and"})
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What `examine` found: the answer, its passages, and the figures from which its probabilities are computed."""
+    """What `examine` found: the answer, its passages, and the figures from which its probabilities are computed.
+
+    ``share_needed``: see `kinds.share_needed`.
+    """
 
     answer: str
     passages: tuple[Passage, ...]
     figures: dict[str, float]
+    share_needed: float
 
     @property
     def exact(self) -> bool:
@@ -63,6 +69,13 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     if seen is None:
         return Reading(None, (), 0.0, 0.0)
     answerable = answerable_probability(seen.figures, table)
+    if not seen.figures["named"]:
+        # The tables know questions about the speakers; one about anything else is held to the rules for notes too.
+        told = read_notes(question, passages)
+        if told.answer is not None and not _overlap_of(told.answer, seen.answer):
+            return told
+        if told.answer is None and seen.figures["matched"] < seen.share_needed:
+            return Reading(None, seen.passages, min(answerable, told.answerable), 0.0)
     confidence = correct_probability(seen.figures, answerable, table)
     if (seen.exact or question.kind == "yes_no") and answerable >= table.bar:
         matched = matched_share(question, seen.passages[0])
@@ -94,7 +107,8 @@ def examine(question: Question, passages: Sequence[Passage], table: Weights) -> 
         answer, used = _listed(scored, shares, mass, order, answer)
     cited = used + [i for i in order if i not in used and mass[i] >= _CITED_SHARE * mass[order[0]]]
     figures = evidence_figures(question, passages, signs, scored, shares, chosen, agreement)
-    return Examined(answer, tuple(passages[i] for i in cited[: max(_CITED, len(used))]), figures)
+    needed = share_needed(question, scored[chosen][0])
+    return Examined(answer, tuple(passages[i] for i in cited[: max(_CITED, len(used))]), figures, needed)
 
 
 Scored = tuple[Candidate, int, float]
@@ -110,6 +124,8 @@ def score_candidates(
         if sign.rank >= READ_FULLY:
             continue
         for candidate in candidates(question, passage):
+            if is_wrong_kind(question, candidate):
+                continue
             total = sum(
                 span.get(name, 0.0) * value for name, value in signals(question, candidate, sign).items()
             )
@@ -149,6 +165,11 @@ def overlap(one: Counter[str], other: Counter[str]) -> float:
     """F1 of two bags of words."""
     both = sum(min(count, other[word]) for word, count in one.items() if word in other)
     return 2 * both / (one.total() + other.total()) if both else 0.0
+
+
+def _overlap_of(one: str, other: str) -> bool:
+    """Whether two answers share most of their words."""
+    return overlap(_bag(one), _bag(other)) >= 0.5
 
 
 def _listed(
@@ -202,8 +223,8 @@ def evidence_figures(
             (sum(w for t, w in weights.items() if t in stems) / total for stems in sentences), default=0.0
         )
 
-    def highest(group: list[tuple[PassageSigns, Passage]]) -> float:
-        return max((p.score for _, p in group), default=0.0)
+    def least_lag(group: list[tuple[PassageSigns, Passage]]) -> float:
+        return min((s.lag for s, _ in group), default=0.0)
 
     mass: dict[int, float] = defaultdict(float)
     for (_, index, _), share in zip(scored, shares, strict=True):
@@ -218,9 +239,12 @@ def evidence_figures(
         "cover_gap": widest(named) - widest(others) if anybody else 0.0,
         "said_named": said(named) if anybody else 0.0,
         "said_gap": said(named) - said(others) if anybody else 0.0,
-        "score_gap": max(-4.0, min(4.0, highest(named) - highest(others))) / 4 if named and others else 0.0,
-        "score": min(20.0, highest(list(zip(signs, passages, strict=True)))) / 10,
-        "home_lag": min(8.0, home.lag) / 4,
+        "lag_gap": max(-4.0, min(4.0, least_lag(others) - least_lag(named))) / 4 if named and others else 0.0,
+        "stands_out": min(4.0, statistics.median(s.lag for s in signs)) / 4,
+        "best_said": signs[0].best_said,
+        "matched": matched_share(question, passages[scored[chosen][1]]),
+        "fits": fit_of(question, scored[chosen][0]),
+        "home_lag": min(4.0, home.lag) / 2,
         "home_cover": home.cover,
         "home_near": home.near,
         "home_other": float(home.speaker == -1),

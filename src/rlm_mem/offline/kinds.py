@@ -1,0 +1,110 @@
+"""Whether an answer is of the kind that the question asks for, by rules: a number with its unit, a place, a reason …"""
+
+from __future__ import annotations
+
+import re
+
+from rlm_mem.offline.candidates import Candidate
+from rlm_mem.offline.passages import Sentence
+from rlm_mem.offline.phrases import LOOSE, PLACE, ROLE, TITLED
+from rlm_mem.offline.pieces import piece, reason_after
+from rlm_mem.offline.question import Question
+
+__all__ = ["fit_of", "has_form", "is_wrong_kind", "share_needed"]
+
+_WHAT_TIME = re.compile(r"\b(?:what|which) time\b(?! of)", re.IGNORECASE)
+_CLOCK = re.compile(
+    r"\b\d{1,2}[:.]\d{2}\b|\b\d{1,2}\s?[ap]\.?m\b|\bo['’]?clock\b|\b(?:noon|midday|midnight)\b"
+    r"|\b(?:half past|quarter (?:past|to))\b"
+    r"|\b(?:at|before|after|by|from|until) "
+    r"(?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b",
+    re.IGNORECASE,
+)
+_PORT = re.compile(r"\b(?:what|which)\b(?: \w+){0,6}? port\b(?! (?:city|town))", re.IGNORECASE)
+_PORT_NUMBER = re.compile(r"(?<![\w.])\d{1,5}(?![\w.]\d|\w)")
+_PRICE = re.compile(
+    r"\bhow much\b.{0,100}\b(?:costs?|pay|paid|charged?|prices?|earn|spend|spent|offered|worth)\b"
+    r"|\b(?:what|which) price\b",
+    re.IGNORECASE,
+)
+_MONEY = re.compile(
+    r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|[kKmM]?\s?(?:euros?|dollars?|pounds?|cents?|pence|francs?|yen|rupees?|crowns?|[A-Z]{3})\b)"
+    r"|\b(?:free|nothing|(?:hundred|thousand|million|\w+) (?:euros?|dollars?|pounds?|cents?))\b",
+)
+
+
+def has_form(question: Question, text: str) -> bool:
+    """Whether a text has the form that ``question`` asks for: a clock time, a port, an amount of money.
+
+    True for every other question.
+    """
+    if _WHAT_TIME.search(question.text):
+        return bool(_CLOCK.search(text))
+    if _PORT.search(question.text):
+        return any(0 < int(one) < 65_536 for one in _PORT_NUMBER.findall(text)[:20])
+    if _PRICE.search(question.text):
+        return bool(_MONEY.search(text))
+    return True
+
+
+def is_wrong_kind(question: Question, candidate: Candidate) -> bool:
+    """Whether a candidate cannot be what ``question`` asks for, whatever else speaks for it.
+
+    Besides `has_form`: a count or a measure needs a figure that its sentence gives, "how large" one with its unit.
+    """
+    if not has_form(question, candidate.text):
+        # "54 euros" of a sentence may have been read as "54".
+        return candidate.form != "number" or not _counted_in_money(candidate)
+    return question.kind == "how_many" and (piece(question, candidate.sentence, candidate.passage.at) is None)
+
+
+def _counted_in_money(candidate: Candidate) -> bool:
+    """Whether the word behind a number is its currency."""
+    if candidate.last < 0:
+        return False
+    end = candidate.sentence.words[candidate.last].end
+    return bool(_MONEY.match(candidate.sentence.text, max(0, end - 1), end + 12))
+
+
+def fit_of(question: Question, candidate: Candidate) -> float:
+    """0 to 1: how surely a candidate is of the kind asked for; 0.5 where the kind has no form of its own."""
+    sentence = candidate.sentence
+    if question.kind == "where":
+        return float(bool(PLACE.search(_with_lead(candidate)) or TITLED.search(candidate.text)))
+    if question.kind == "who":
+        return float(
+            candidate.form == "author" or bool(TITLED.search(candidate.text) or ROLE.search(candidate.text))
+        )
+    if question.kind == "why":
+        after = [one.text for one in candidate.passage.sentences if one.start > sentence.start][:1]
+        told = reason_after(question, sentence, after, candidate.passage.text[: sentence.start])
+        return 1.0 if told is not None and told.fit > 0.5 else float(bool(LOOSE.search(sentence.text))) / 2
+    if question.focus and question.kind in ("what", "kind"):
+        noun = Sentence(question.focus.split()[-1], 0).stems
+        return float(bool(noun & (candidate.passage.stems | candidate.passage.before_stems)))
+    return 0.5
+
+
+def share_needed(question: Question, candidate: Candidate) -> float:
+    """The share of a question about no speaker that a sentence must match for a candidate to answer it, 0 to 1.
+
+    The surer it is that a candidate is of the kind asked for, the less: none for a comparison of two figures, little
+    for a figure with its unit or of the thing counted, more for a person, a place or a reason, most for anything
+    else. Above 1, which nothing matches, for a candidate of another kind.
+    """
+    if candidate.form == "compared":
+        return 0.0
+    fit = fit_of(question, candidate)
+    if question.kind == "how_many" and candidate.form == "number":
+        told = piece(question, candidate.sentence, candidate.passage.at)
+        if told is not None and (candidate.text in told.text or told.text in candidate.text):
+            return 0.3
+    return 2.0 if fit == 0.0 else 0.45 if fit == 1.0 else 0.6
+
+
+def _with_lead(candidate: Candidate) -> str:
+    """The text of a candidate with the word before it: "at", "in", "behind" …"""
+    if candidate.first < 1:
+        return candidate.text
+    words = candidate.sentence.words
+    return candidate.sentence.text[words[candidate.first - 1].start : words[candidate.last].end]
