@@ -271,7 +271,7 @@ class Local:
         from rlm_mem.config import Config
         from rlm_mem.search.api import question_for
         from rlm_mem.search.candidates import gather
-        from rlm_mem.search.ranked import ranked
+        from rlm_mem.search.ranking import ranked
         from rlm_mem.store.core.lookup import Filters
 
         source = self._postings.source(self._connection)

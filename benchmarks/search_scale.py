@@ -51,7 +51,7 @@ class Recipe:
         """The ids of the ten best chunks."""
         from rlm_mem.search.api import question_for
         from rlm_mem.search.candidates import gather
-        from rlm_mem.search.ranked import ranked
+        from rlm_mem.search.ranking import ranked
         from rlm_mem.store.core.lookup import Filters
 
         source = self.postings.source(self.connection)

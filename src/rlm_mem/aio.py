@@ -34,15 +34,15 @@ from rlm_mem.continuum.system import Continuum
 from rlm_mem.errors import SessionBusy, StoreClosed
 from rlm_mem.memory import Memory
 from rlm_mem.recall.host_session import RecallSession
-from rlm_mem.sandbox.stopping import Stop, stop_of_context, stopped_by
+from rlm_mem.sandbox.engine import Stop, stop_of_context, stopped_by
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.config import Config
     from rlm_mem.models.base import LLM
     from rlm_mem.models.budget import Limits
+    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.recall.turn import LoopStep
     from rlm_mem.results import UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
 

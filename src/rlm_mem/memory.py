@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from rlm_mem.persona import Persona
     from rlm_mem.recall.costing import CostLine
     from rlm_mem.recall.host_session import RecallSession
+    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
     from rlm_mem.recall.trajectory import TrajectoryInfo
     from rlm_mem.recall.trajectory_export import ExportedRun
-    from rlm_mem.recall.turn import LoopStep
     from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.store.core.answers import SyncReport
     from rlm_mem.store.core.lookup import Filters
@@ -273,7 +273,7 @@ class Memory:
         Args:
             given: fields of ``Limits``.
         """
-        from rlm_mem.recall.run import limits_from
+        from rlm_mem.recall.recall import limits_from
 
         named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return replace(limits_from(self.config.recall), **named)

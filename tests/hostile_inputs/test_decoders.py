@@ -22,7 +22,7 @@ from rlm_mem.interchange import frontmatter
 from rlm_mem.offline import OfflineLLM
 from rlm_mem.sandbox.crossing import read_value
 from rlm_mem.sandbox.idioms import rewrite
-from rlm_mem.sandbox.parsing import TooManyTokens, parse, syntax_tree
+from rlm_mem.sandbox.policy import TooManyTokens, parse, syntax_tree
 from rlm_mem.sandbox.values import Bounds
 
 SIZE = 100_000

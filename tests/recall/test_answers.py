@@ -18,7 +18,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, load_trajectory, recall_session
 from rlm_mem.recall.repl_session import REPLSession
-from rlm_mem.sandbox.final import check_answer, check_final
+from rlm_mem.sandbox.dispatch import check_answer, check_final
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 ENGINES = ("monty", "cpython")

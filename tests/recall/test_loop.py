@@ -12,11 +12,10 @@ from rlm_mem.errors import BudgetError, ModelOverloaded, ProgramError, SandboxVi
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.budget import Budget, Limits
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.recall.loop import Loop, LoopResult
+from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
 from rlm_mem.recall.prompts import Opening
-from rlm_mem.recall.turn import LoopStep
 from rlm_mem.sandbox.functions import FUNCTIONS
-from rlm_mem.sandbox.pages import Pages
+from rlm_mem.sandbox.session import Pages
 from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
 
 

@@ -9,9 +9,18 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.recall import recall_session
-from rlm_mem.recall.conversation import Conversation, Turn
 from rlm_mem.recall.programs import programs_in
-from rlm_mem.recall.prompts import SYSTEM_PROMPT, Opening, build_opening, clip, feedback, fenced, instructions
+from rlm_mem.recall.prompts import (
+    SYSTEM_PROMPT,
+    Conversation,
+    Opening,
+    Turn,
+    build_opening,
+    clip,
+    feedback,
+    fenced,
+    instructions,
+)
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore

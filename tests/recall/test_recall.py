@@ -14,9 +14,9 @@ from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.budget import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, RecallResult, list_trajectories, load_trajectory
+from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.programs import programs_in
 from rlm_mem.recall.prompts import SYSTEM_PROMPT
-from rlm_mem.recall.turn import LoopStep
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 READ_ALL = block("for i in search_chunks('Carla Lisbon Oslo'):\n    print(i, read_chunk(i)['content'])")

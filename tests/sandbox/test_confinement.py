@@ -17,8 +17,8 @@ import pytest
 from rlm_mem import errors
 from rlm_mem.recall import REPLSession
 from rlm_mem.sandbox import seccomp
+from rlm_mem.sandbox.engine import alarm
 from rlm_mem.sandbox.policy import check_program
-from rlm_mem.sandbox.watchdog import alarm
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 needs_filter = pytest.mark.skipif(

@@ -311,7 +311,7 @@ def test_one_session_runs_one_program_at_a_time(store: ChunkStore) -> None:
 
 def test_more_sessions_than_workers_keep_their_names(store: ChunkStore) -> None:
     """An idle session gives its worker up to another and restores its names when it is used again."""
-    from rlm_mem.sandbox.pool import monty_pool
+    from rlm_mem.sandbox.monty import monty_pool
 
     count = monty_pool().max_processes + 3
     sessions = [REPLSession(store) for _ in range(count)]

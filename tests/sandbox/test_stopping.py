@@ -18,7 +18,7 @@ from rlm_mem.recall import REPLSession
 from rlm_mem.recall.recall import RecallOperation
 from rlm_mem.recall.trajectory import list_trajectories
 from rlm_mem.sandbox import seccomp
-from rlm_mem.sandbox.stopping import Stop, stopped_by
+from rlm_mem.sandbox.engine import Stop, stopped_by
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 needs_filter = pytest.mark.skipif(

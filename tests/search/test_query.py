@@ -15,11 +15,12 @@ from rlm_mem.search.query import (
     REPAIR,
     WORD,
     analyse_query,
+    one_edit,
     question_kind,
     rarest,
+    repaired,
     with_related,
 )
-from rlm_mem.search.spelling import one_edit, repaired
 from rlm_mem.text.analysis import get_analyser
 
 ENGLISH = get_analyser()

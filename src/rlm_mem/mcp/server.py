@@ -18,7 +18,7 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp import prompts, resources
 from rlm_mem.mcp.service import OfferedTool, input_schema, object_schema
 from rlm_mem.operations.context import in_words
-from rlm_mem.sandbox.stopping import Stop
+from rlm_mem.sandbox.engine import Stop
 from rlm_mem.telemetry import with_current_context
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from rlm_mem.operations.operation import Context, Operation, Reply, Tool, no_pro
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.operations.registry import OPERATIONS
 from rlm_mem.operations.types import Request
-from rlm_mem.sandbox.stopping import Stop, stopped_by
+from rlm_mem.sandbox.engine import Stop, stopped_by
 from rlm_mem.telemetry import operation
 
 if TYPE_CHECKING:

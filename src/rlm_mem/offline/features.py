@@ -25,7 +25,7 @@ from rlm_mem.offline.phrases import (
     word_set,
 )
 from rlm_mem.offline.question import Question
-from rlm_mem.search.relations import related_terms
+from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 
 from rlm_mem.offline.question import Question
-from rlm_mem.search.relations import related_terms
+from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
 
 __all__ = ["READ_PROMPT", "describe", "fallback_program", "first_program", "other_words", "second_program"]

@@ -19,14 +19,14 @@ import msgspec
 from rlm_mem.errors import ConflictError, NotFoundError, RlmMemError, SessionCancelled
 from rlm_mem.operations.context import CallCancelled, storable
 from rlm_mem.operations.problems import problem_of
-from rlm_mem.sandbox.stopping import Stop, stopped_by
+from rlm_mem.sandbox.engine import Stop, stopped_by
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.models.budget import Limits
+    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.recall.turn import LoopStep
 
 __all__ = ["Kind", "LiveRun", "RunKind", "RunEvent", "RunRegistry", "State"]
 

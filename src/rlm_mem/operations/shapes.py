@@ -18,9 +18,9 @@ from rlm_mem.recall.outcome import Method, OutcomeWord
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.operations.operation import Context
+    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.recall.turn import LoopStep
     from rlm_mem.store.core.chunk_store import LinkedChunk, Summary
 
 __all__ = [

@@ -1,8 +1,8 @@
 """RECALL and REASON: the RLM loop over a store, its trajectories, their replay and cost, and the host-driven form.
 
-``loop`` asks the model and runs what it wrote (``prompts``, ``conversation``, ``programs``, ``quoting``, ``turn``);
-``run`` puts session, budget and trajectory together for ``recall`` and ``reason``. Nothing here writes chunks. Programs
-run in ``sandbox``, who writes them lives in ``models``.
+``loop`` asks the model and runs what it wrote (``prompts``, ``programs``, ``model_calls``); ``recall`` puts session,
+budget and trajectory together, for ``reason`` as well. Nothing here writes chunks. Programs run in ``sandbox``, who
+writes them lives in ``models``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from rlm_mem.recall.host_session import Execution, RecallSession, recall_session
     from rlm_mem.recall.outcome import OUTCOMES, OutcomeWord
     from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
-    from rlm_mem.recall.recall import RecallOperation, RecallResult
+    from rlm_mem.recall.recall import RecallOperation, RecallResult, check_query, limits_from
     from rlm_mem.recall.repl_session import REPLSession
     from rlm_mem.recall.replaying import Replay, ReplayStep, replay
-    from rlm_mem.recall.run import check_query, limits_from
     from rlm_mem.recall.trajectory import (
         Outcome,
         SubCall,
@@ -84,9 +83,10 @@ __getattr__ = loader(
         "recall": (
             "RecallOperation",
             "RecallResult",
+            "check_query",
+            "limits_from",
         ),
         "repl_session": ("REPLSession",),
-        "run": ("check_query", "limits_from"),
         "replaying": (
             "Replay",
             "ReplayStep",

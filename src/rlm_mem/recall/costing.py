@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.models.base import Usage
 from rlm_mem.models.budget import ModelSpending
+from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.trajectory import SubCall, Trajectory, trajectories
-from rlm_mem.recall.turn import LoopStep
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore

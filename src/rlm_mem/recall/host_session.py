@@ -16,16 +16,22 @@ from typing import TYPE_CHECKING, Any, Unpack
 from rlm_mem.errors import ModelUnavailable, SessionBusy, SessionComplete
 from rlm_mem.models.base import Completion, Options, Prompt, as_messages
 from rlm_mem.models.budget import Budget, Limits
-from rlm_mem.recall.loop import LoopResult
+from rlm_mem.recall.loop import LoopResult, LoopStep, error_hint, first_ids, make_step, run_programs
+from rlm_mem.recall.programs import ShownData
 from rlm_mem.recall.prompts import feedback, instructions
-from rlm_mem.recall.quoting import ShownData
-from rlm_mem.recall.recall import RecallResult, recall_result
-from rlm_mem.recall.recorder import RecordedLLM
+from rlm_mem.recall.recall import (
+    HostFunctions,
+    RecallResult,
+    Run,
+    Runner,
+    check_query,
+    limits_from,
+    recall_result,
+)
 from rlm_mem.recall.repl_session import REPLSession
 from rlm_mem.recall.result_schema import ResultSchema
-from rlm_mem.recall.run import HostFunctions, Run, Runner, check_query, limits_from
-from rlm_mem.recall.turn import LoopStep, error_hint, first_ids, make_step, run_programs
-from rlm_mem.sandbox.final import check_final
+from rlm_mem.recall.trajectory import RecordedLLM
+from rlm_mem.sandbox.dispatch import check_final
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config

@@ -1,7 +1,8 @@
 """What a model is told: the language it writes, the question with the best snippets, and what its program printed.
 
 Everything that comes out of the store reaches the model between tags that stored text cannot close, and is
-named as data.
+named as data. The messages of a run are kept inside the model's window: older turns are condensed, newer ones stay
+whole.
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.models.base import Message
 from rlm_mem.sandbox.functions import speakers
 from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import described, prompt_lines
 from rlm_mem.search import Hit, search
 from rlm_mem.text.delimiters import breaking
+from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.answers import Summary
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = [
-    "SYSTEM_PROMPT",
+    "Conversation",
     "Opening",
+    "SYSTEM_PROMPT",
+    "Turn",
     "build_opening",
     "clip",
     "feedback",
@@ -34,6 +39,7 @@ __all__ = [
     "no_program",
     "store_figures",
 ]
+
 
 _BEFORE = """\
 You answer questions from a long-term memory that you cannot see. You look into it by writing small Python
@@ -298,3 +304,116 @@ def _json(value: Any) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+_MARGIN = 0.92  # models count differently from o200k; their windows are hard limits
+_BYTES_PER_TOKEN = 3.2  # of ordinary English; denser text is caught by counting when the window is near
+_LEAST_OUTPUT = 400  # characters of the newest output that are kept however small the window
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One reply of the model and what went back to it.
+
+    Args:
+        reply: the model's text.
+        answer: the message that followed, output included.
+        summary: one line that takes the place of both when the window is small.
+    """
+
+    reply: str
+    answer: str
+    summary: str
+
+
+class Conversation:
+    """Builds the messages of the next call.
+
+    Args:
+        system: instructions; always sent whole.
+        opening: the question with metadata; its hits are cut before the newest output is.
+        context_tokens: window of the model, in tokens.
+        answer_tokens: what is kept free for the reply, at most a quarter of the window.
+    """
+
+    def __init__(
+        self, system: str, opening: Opening, context_tokens: int = 8192, answer_tokens: int = 1024
+    ) -> None:
+        self._system = system
+        self._opening = opening
+        self._turns: list[Turn] = []
+        self._answer_tokens = max(32, min(answer_tokens, context_tokens // 4))
+        self._room = int((context_tokens - self._answer_tokens) * _MARGIN)
+        self._counts: dict[str, int] = {}
+
+    @property
+    def answer_tokens(self) -> int:
+        """Longest reply that fits the window beside a full prompt."""
+        return self._answer_tokens
+
+    def add(self, turn: Turn) -> None:
+        """Append a finished turn."""
+        self._turns.append(turn)
+
+    def messages(self) -> list[Message]:
+        """Return the prompt of the next call, condensed as far as the window asks for.
+
+        In this order until it fits: the oldest turns become one line each, the hits of the opening are cut,
+        the newest output and reply lose their middle, the question loses its middle.
+        """
+        newest = len(self._turns) - 1
+        for condensed in range(max(1, newest + 1)):
+            messages = self._build(condensed)
+            if self._fits(messages):
+                return messages
+        condensed = max(0, newest)
+        for hits, limit, question in (
+            (4, None, 8000),
+            (2, 2000, 4000),
+            (2, 1000, 2000),
+            (1, _LEAST_OUTPUT, 1000),
+            (0, _LEAST_OUTPUT, 400),
+        ):
+            messages = self._build(condensed, hits, limit, question)
+            if self._fits(messages):
+                break
+        return messages
+
+    def estimate(self, messages: list[Message]) -> int:
+        """About how many tokens a prompt has: exact o200k where the window is near, cheap otherwise."""
+        size = sum(len(message.content.encode("utf-8", "replace")) for message in messages)
+        rough = int(size / _BYTES_PER_TOKEN) + 4 * len(messages)
+        # Loading the token tables takes a third of a second: not for a prompt that fits anyway.
+        if rough < self._room * 0.6:
+            return rough
+        return sum(self._count(message.content) + 4 for message in messages)
+
+    def _fits(self, messages: list[Message]) -> bool:
+        return self.estimate(messages) <= self._room
+
+    def _build(
+        self, condensed: int, hits: int | None = None, limit: int | None = None, question: int = 8000
+    ) -> list[Message]:
+        first = self._opening.render(hits, question)
+        if condensed:
+            # Of many earlier turns the newest lines tell most; the count of the others is told.
+            lines = [f"{number}. {turn.summary}" for number, turn in enumerate(self._turns[:condensed], 1)]
+            kept = lines if limit is None else lines[-5:]
+            if len(kept) < len(lines):
+                kept.insert(0, f"({len(lines) - len(kept)} turns before these are left out)")
+            note = "Earlier turns, condensed; the variables they set are still there:"
+            first = f"{first}\n{note}\n{fenced('earlier', chr(10).join(kept))}"
+        messages = [Message("system", self._system), Message("user", first)]
+        for turn in self._turns[condensed:]:
+            reply, answer = turn.reply, turn.answer
+            if limit is not None:
+                reply, _ = clip(reply, limit, "the reply")
+                answer, _ = clip(answer, limit)
+            messages += [Message("assistant", reply or "(empty reply)"), Message("user", answer)]
+        return messages
+
+    def _count(self, text: str) -> int:
+        known = self._counts.get(text)
+        if known is None:
+            known = self._counts[text] = count_tokens(text)
+        return known

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import AGAINST_LINK_TYPES
 from rlm_mem.models.base import Usage
 from rlm_mem.models.budget import Limits
-from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
-from rlm_mem.recall.observing import record_recall
+from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.recall.recall import Source, described, log_reading, source_of
-from rlm_mem.recall.run import Run, RunOperation, check_query
-from rlm_mem.recall.trajectory import Trajectory
-from rlm_mem.recall.turn import LoopStep
+from rlm_mem.recall.recall import (
+    Run,
+    RunOperation,
+    Source,
+    check_query,
+    described,
+    log_reading,
+    source_of,
+)
+from rlm_mem.recall.trajectory import Trajectory, record_recall
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -96,7 +101,7 @@ class ReasoningResult:
 
 
 class ReasonOperation(RunOperation):
-    """Reasons over a store; made as :class:`~rlm_mem.recall.run.RunOperation` says.
+    """Reasons over a store; made as :class:`~rlm_mem.recall.recall.RunOperation` says.
 
     With the offline model a fixed program walks the links (:mod:`rlm_mem.recall.offline_reason`).
     """

@@ -1,29 +1,464 @@
-"""RECALL: answer a question from the memory by programs that the model writes (docs/spec/operations.md, RECALL)."""
+"""RECALL: answer a question from the memory by programs that the model writes (docs/spec/operations.md, RECALL).
+
+A run of the loop puts session, budget, sub-questions and trajectory together; REASON uses the same run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.models.base import Usage
-from rlm_mem.models.budget import Limits
-from rlm_mem.recall.grounding import answer_text, confidence_of, existing, supporting
-from rlm_mem.recall.observing import record_recall
+from rlm_mem.chunk import format_time
+from rlm_mem.errors import BudgetError, InvalidQuery
+from rlm_mem.models.base import LLM, Usage
+from rlm_mem.models.budget import Budget, Limits, Spent
+from rlm_mem.models.opening import adapt
+from rlm_mem.recall.loop import (
+    Loop,
+    LoopResult,
+    LoopStep,
+    answer_text,
+    confidence_of,
+    existing,
+    first_ids,
+    supporting,
+)
+from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
 from rlm_mem.recall.outcome import Method, OutcomeWord, outcome_word
+from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
 from rlm_mem.recall.result_schema import ResultSchema
-from rlm_mem.recall.run import Run, RunOperation
-from rlm_mem.recall.trajectory import Trajectory
-from rlm_mem.recall.turn import LoopStep
+from rlm_mem.recall.trajectory import (
+    RecordedLLM,
+    Trajectory,
+    TrajectoryRecorder,
+    error_text,
+    prune_trajectories,
+    record_recall,
+)
+from rlm_mem.sandbox.engine import stop_of_context
+from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.store.core.standing import standing
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.config import Config, RecallConfig
+    from rlm_mem.recall.result_schema import ResultSchema
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["RecallOperation", "RecallResult", "Source", "Standing", "described", "source_of"]
+__all__ = [
+    "RecallOperation",
+    "RecallResult",
+    "Run",
+    "RunOperation",
+    "Runner",
+    "Source",
+    "Standing",
+    "check_query",
+    "described",
+    "limits_from",
+    "source_of",
+]
+
+
+_MAX_QUERY = 10_000
+_FIGURES_SECONDS = 5.0
+MAX_SUB_SESSIONS = 4
+"""Sub-questions of a batch that are answered at the same time."""
+_REPLACEABLE = ("iterations", "model_calls", "tokens", "usd", "repetition")
+"""Ends of a run after which the offline model can still take over from a model whose replies did not all run."""
+
+OnText = Callable[[str], None] | None
+
+HostFunctions = Mapping[str, Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that ended, with its trajectory still open for the outcome."""
+
+    loop: LoopResult
+    opening: Opening
+    evidence: tuple[str, ...]
+    spent: Spent
+    recorder: TrajectoryRecorder
+
+
+def limits_from(config: RecallConfig) -> Limits:
+    """The limits that the settings ask for; 0 tokens or dollars mean no limit."""
+    return Limits(
+        iterations=config.max_iterations,
+        depth=config.max_depth,
+        seconds=config.max_seconds,
+        model_calls=config.max_model_calls,
+        tokens=config.max_tokens or None,
+        usd=config.max_usd or None,
+    )
+
+
+def check_query(query: str) -> str:
+    """Return the question without surrounding space.
+
+    Raises:
+        InvalidQuery: empty, not a text, no valid Unicode, or longer than 10,000 characters.
+    """
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidQuery("the question is empty", hint="ask in words: recall('what did Ana decide?')")
+    if len(query) > _MAX_QUERY:
+        raise InvalidQuery(
+            f"the question has {len(query):,} characters; at most {_MAX_QUERY:,} are allowed",
+            hint="remember long texts, and ask about them in a few sentences",
+        )
+    try:
+        query.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidQuery(
+            f"the question holds a lone surrogate at character {error.start}: it is not valid Unicode text"
+        ) from None
+    return query.strip()
+
+
+def _plain_number(value: Decimal | float | None) -> float | str | None:
+    # As the trajectory's file holds it: exact.
+    return str(value) if isinstance(value, Decimal) else value
+
+
+class Runner:
+    """Runs questions against one store with one model.
+
+    Args:
+        store: what is searched; nothing a program calls can write to it.
+        llm: an LLM, a name, a callable, or an object whose ``complete(prompt)`` returns a str; None: configured.
+        limits: budgets of one run; None: ``config.recall``.
+        config: settings; None: the store's.
+        functions: further read-only host functions by name.
+        engine: sandbox engine; None: ``config.sandbox.engine``.
+        as_of: answer from what held at this time; None: at present.
+    """
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        llm: object = None,
+        *,
+        limits: Limits | None = None,
+        config: Config | None = None,
+        functions: HostFunctions | None = None,
+        engine: str | None = None,
+        as_of: str | date | datetime | None = None,
+    ) -> None:
+        self.store = store
+        self.view = store if as_of is None else store.held_at(as_of)
+        self.config: Config = config or store.config
+        self.llm = adapt(llm, self.config)
+        self.limits = limits or limits_from(self.config.recall)
+        self.functions = dict(functions or {})
+        self.engine = engine or self.config.sandbox.engine
+        self._figures: tuple[float, dict[str, Any]] | None = None
+
+    def run(
+        self,
+        query: str,
+        operation: str,
+        *,
+        llm: LLM | None = None,
+        limits: Limits | None = None,
+        task: str = "",
+        fallback: LLM | None = None,
+        form: ResultSchema | None = None,
+        on_step: Callable[[LoopStep], None] | None = None,
+        on_text: OnText = None,
+    ) -> Run:
+        """Drive one question to its end.
+
+        Args:
+            query: the question.
+            operation: ``recall`` or ``reason``.
+            llm: writes the programs instead of the runner's model.
+            limits: budgets of this run.
+            task: what kind of answer is wanted.
+            form: what an answer has to fit.
+            fallback: takes over from a model whose replies do not run; None: the offline model.
+            on_step: called after each turn.
+            on_text: called with each piece of the model's replies.
+
+        Raises:
+            InvalidQuery: the question is empty.
+            ModelError: the model failed; what was done until then is in the trajectory.
+        """
+        query = check_query(query)
+        llm = llm or self.llm
+        budget = Budget(limits or self.limits)
+        recorder = self.recorder(query, operation, llm.name, budget.limits)
+        sub_model: LLM = RecordedLLM(self.sub_model(llm), recorder)
+        guard = threading.Lock()
+        evidence: dict[str, None] = {}
+
+        def record(taken: list[LoopStep], step: LoopStep) -> None:
+            taken.append(step)
+            recorder.step(step)
+            with guard:  # sub-questions of a batch end in threads of their own
+                evidence.update(dict.fromkeys(step.chunks_read))
+                if on_step is not None:
+                    on_step(step)
+
+        def open_session(account: Budget, answers: LLM, depth: int) -> SandboxSession:
+            return self.session(
+                account,
+                answers,
+                lambda question: sub_question(question, depth + 1),
+                # Nested batches are answered one by one: each session of a run holds a worker.
+                lambda questions: in_parallel(
+                    lambda question: sub_question(question, depth + 1),
+                    [(question,) for question in questions],
+                    MAX_SUB_SESSIONS if depth == 0 else 1,
+                ),
+                accept=form.value_of if form is not None and depth == 0 else None,
+            )
+
+        def drive(
+            writer: LLM, opening: Opening, depth: int, account: Budget, taken: list[LoopStep], **more: Any
+        ) -> LoopResult:
+            answers = sub_model if writer is llm else RecordedLLM(writer, recorder)
+            session = open_session(account, answers, depth)
+            session.shown(opening.hit_ids)
+            with session, session.driven() as call_apart:
+                return Loop(
+                    session,
+                    # Where somebody may end the run, the wait for the model can be left, too.
+                    writer if stop_of_context() is None else StoppableModel(writer, call_apart),
+                    opening,
+                    budget=account,
+                    config=self.config,
+                    system=instructions(self.functions, model=writer.name != "offline"),
+                    depth=depth,
+                    first_turn=len(taken) + 1,
+                    on_step=partial(record, taken),
+                    **more,
+                ).run()
+
+        def read(
+            opening: Opening, depth: int, taken: list[LoopStep], on_text: OnText
+        ) -> tuple[LoopResult | None, str]:
+            """The answer of a scaffolded run, or None and why there is none."""
+            from rlm_mem.recall.scaffold import Scaffold  # of use for weak models only
+
+            session = open_session(budget, sub_model, depth)
+            session.shown(opening.hit_ids)
+            with session, session.driven() as call_apart:
+                scaffold = Scaffold(
+                    session,
+                    llm if stop_of_context() is None else StoppableModel(llm, call_apart),
+                    opening,
+                    budget=budget,
+                    config=self.config,
+                    depth=depth,
+                    first_turn=len(taken) + 1,
+                    on_step=partial(record, taken),
+                    on_text=on_text,
+                    form=form if depth == 0 else None,
+                )
+                why = scaffold.run()
+                final = session.final
+                if why is not None or final is None:
+                    return None, why or "the answer was not accepted"
+                read_ids = (chunk_id for step in scaffold.steps for chunk_id in step.chunks_read)
+                return LoopResult(
+                    answer=final.answer,
+                    concluded=True,
+                    chunk_ids=tuple(final.chunk_ids),
+                    confidence=None,
+                    steps=tuple(scaffold.steps),
+                    evidence=first_ids(dict.fromkeys(read_ids)),
+                ), ""
+
+        def answer(opening: Opening, depth: int, on_text: OnText = None) -> LoopResult:
+            scaffold = self.config.recall.scaffold if llm.name != "offline" else "never"
+            taken: list[LoopStep] = []
+            loop: LoopResult | None = None
+            why = "recall.scaffold is always"
+            if scaffold != "always":
+                loop = drive(
+                    llm, opening, depth, budget, taken, on_text=on_text, hands_over=scaffold == "auto"
+                )
+                weak = loop.handed_over or (loop.not_run > 0 and loop.stopped_by in _REPLACEABLE)
+                if scaffold == "never" or not weak:
+                    return loop
+                why = "the model's programs did not run"
+            note = ""
+            if operation == "recall" and (loop is None or loop.handed_over):
+                try:
+                    budget.enter(depth)
+                    found, note = read(opening, depth, taken, on_text)
+                    if found is not None:
+                        return replace(
+                            found,
+                            detail={
+                                "method": "scaffolded",
+                                "note": f"{why}, so it only read what was found for it",
+                            },
+                        )
+                except BudgetError as error:
+                    note = str(error)
+                    loop = loop or LoopResult(None, False, (), None, (), ())
+                    loop = replace(loop, stopped_by=error.stopped_by)
+            if budget.remaining_seconds() <= 0:
+                assert loop is not None
+                return loop
+            # Nothing of this costs anything but time.
+            limits = Limits(
+                iterations=10, depth=self.limits.depth, seconds=budget.remaining_seconds(), model_calls=None
+            )
+            reader = fallback or adapt("offline")
+            held = drive(reader, opening, depth, Budget(limits), taken)
+            because = f"{why}; {note}" if note else why
+            return replace(
+                held, detail={"method": "offline", "note": f"{because}; this is what the offline model found"}
+            )
+
+        def sub_question(question: str, depth: int) -> dict[str, Any]:
+            question = check_query(question)
+            # Checked before the opening is built, so that a refused depth costs nothing.
+            budget.enter(depth)
+            result = answer(self.opening(question), depth)
+            budget.check()
+            return {
+                "answer": result.answer,
+                "chunk_ids": list(result.chunk_ids or result.evidence),
+                "confidence": result.confidence,
+            }
+
+        budget.start()
+        opening = self.opening(query, f"{task} {form.task}".strip() if form is not None else task)
+        if form is not None:
+            recorder.trajectory.result_schema = form.json_schema
+        recorder.begin(opening.store, opening.hits)
+        try:
+            loop = answer(opening, 0, on_text)
+        except BaseException as error:
+            recorder.finish(budget.spent(), evidence=evidence, error=error_text(error))
+            error.add_note(f"The steps so far are in trajectory {recorder.trajectory.id}.")
+            raise
+        return Run(loop, opening, first_ids(evidence), budget.spent(), recorder)
+
+    def opening(self, query: str, task: str = "") -> Opening:
+        """What the model sees first; figures of the store may be some seconds old, hits never are."""
+        now = time.monotonic()
+        if self._figures is None or now - self._figures[0] > _FIGURES_SECONDS:
+            self._figures = (now, store_figures(self.view))
+        figures = dict(self._figures[1])
+        return build_opening(
+            self.view, query, limit=self.config.recall.first_hits, task=task, figures=figures
+        )
+
+    def recorder(self, query: str, operation: str, model: str, limits: Limits) -> TrajectoryRecorder:
+        """Begin a trajectory, and let those go that are older than the settings keep."""
+        settings = self.config.recall
+        recorder = TrajectoryRecorder(
+            self.store,
+            operation,
+            query,
+            model=model,
+            engine=self.engine,
+            limits={name: _plain_number(value) for name, value in asdict(limits).items()},
+            enabled=settings.trajectories,
+        )
+        if self.view.as_of is not None:
+            recorder.trajectory.as_of = format_time(self.view.as_of)
+        if recorder.recording:
+            prune_trajectories(self.store, settings.keep_trajectory_days)
+        return recorder
+
+    def sub_model(self, writer: LLM) -> LLM:
+        """Who answers ``llm_query`` of the programs of ``writer``: the setting ``llm.sub_model``, else ``writer``."""
+        settings = self.config
+        named = settings.llm.sub_model if writer.name != "offline" else ""
+        model = adapt(named, settings) if named else writer
+        limits = settings.recall
+        bounded = limits.max_sub_calls or limits.max_sub_tokens or limits.max_sub_usd
+        return SubModel(model, settings) if bounded else model
+
+    def session(
+        self,
+        budget: Budget,
+        llm: LLM,
+        sub_question: Callable[[str], dict[str, Any]],
+        sub_questions: Callable[[list[str]], list[Any]] | None = None,
+        accept: Callable[[Any], Any] | None = None,
+        kind: type[SandboxSession] = SandboxSession,
+    ) -> SandboxSession:
+        """A sandbox session of this runner's kind that spends from ``budget``.
+
+        Args:
+            llm: answers ``llm_query``.
+            sub_question: answers ``rlm_query``.
+            sub_questions: answers ``rlm_query_batched``; None: one by one.
+            accept: raises InputError for an answer that has not the form that is wanted.
+            kind: its class.
+        """
+        calls = ModelCalls(llm, budget, self.config)
+        return kind(
+            self.view,
+            ask=calls.ask,
+            ask_all=calls.ask_all,
+            sub_question=sub_question,
+            check=budget.check,
+            functions=self.functions,
+            timeout_seconds=self.config.sandbox.timeout_seconds,
+            engine=self.engine,
+            config=self.config,
+            sub_questions=sub_questions,
+            accept=accept,
+        )
+
+
+class RunOperation:
+    """What RECALL and REASON are made of: a store, a model, budgets and an engine.
+
+    Args:
+        store: the memory.
+        llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
+            returns a str. None: the configured model, which is the offline one by default (no key needed).
+        llm_client: the same under another documented name.
+        limits: budgets of one recall; None: ``config.recall``.
+        config: settings; None: the store's.
+        functions: further read-only host functions for the programs, by name.
+        engine: ``monty`` or ``cpython``; None: ``config.sandbox.engine``.
+        as_of: answer from what held at this time; None: at present.
+
+    Raises:
+        InputError: ``llm`` is not a model.
+        ModelUnavailable: the model named is not set up.
+    """
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        llm: object = None,
+        *,
+        llm_client: object = None,
+        limits: Limits | None = None,
+        config: Config | None = None,
+        functions: HostFunctions | None = None,
+        engine: str | None = None,
+        as_of: str | date | datetime | None = None,
+    ) -> None:
+        self._runner = Runner(
+            store,
+            llm if llm is not None else llm_client,
+            limits=limits,
+            config=config,
+            functions=functions,
+            engine=engine,
+            as_of=as_of,
+        )
+
 
 _SHOWN = 5
 """Sources that a printed result names."""
@@ -134,7 +569,7 @@ class RecallResult:
 
 
 class RecallOperation(RunOperation):
-    """Answers questions from a store; made as :class:`~rlm_mem.recall.run.RunOperation` says."""
+    """Answers questions from a store; made as :class:`~rlm_mem.recall.recall.RunOperation` says."""
 
     @observed("recall", record_recall)
     def recall(

@@ -14,7 +14,7 @@ from rlm_mem.sandbox.session import SandboxSession, check_positive
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
-    from rlm_mem.recall.turn import LoopStep
+    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["REPLSession"]

@@ -17,13 +17,11 @@ from rlm_mem.errors import BudgetError, ModelUnavailable
 from rlm_mem.models.base import Completion, Options, Prompt, as_messages, render_prompt
 from rlm_mem.models.budget import Budget, Limits
 from rlm_mem.models.secrets import redact
-from rlm_mem.recall.grounding import answer_text
-from rlm_mem.recall.loop import output_limit
-from rlm_mem.recall.quoting import QuotedProgram
+from rlm_mem.recall.loop import LoopStep, answer_text, make_step, output_limit, run_programs
+from rlm_mem.recall.programs import QuotedProgram
+from rlm_mem.recall.recall import Runner
 from rlm_mem.recall.result_schema import ResultSchema
-from rlm_mem.recall.run import Runner
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
-from rlm_mem.recall.turn import LoopStep, make_step, run_programs
 from rlm_mem.sandbox.steps import Final
 from rlm_mem.text.comparing import opcodes
 

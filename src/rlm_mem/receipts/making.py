@@ -42,8 +42,8 @@ from rlm_mem.receipts.tape import CallRecorder, args_hash, pinned, result_hash
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.replaying import ReplayStep
-    from rlm_mem.recall.turn import LoopStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Told", "agrees", "chunk_hash", "make_receipt", "told"]

@@ -17,8 +17,8 @@ from rlm_mem.sandbox.values import chunk_ids_in
 if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.models.budget import Limits
+    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.trajectory import Trajectory
-    from rlm_mem.recall.turn import LoopStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["CallPlayer", "CallRecorder", "TapedSession", "args_hash", "pinned", "result_hash"]

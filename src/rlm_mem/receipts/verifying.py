@@ -17,10 +17,9 @@ from rlm_mem.errors import BudgetError, InputError, InvalidQuery, NotFoundError,
 from rlm_mem.models.base import Usage
 from rlm_mem.models.budget import Limits
 from rlm_mem.models.secrets import redact
-from rlm_mem.recall.grounding import answer_text, existing, supporting
+from rlm_mem.recall.loop import LoopStep, answer_text, existing, first_ids, supporting
 from rlm_mem.recall.outcome import outcome_word
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory
-from rlm_mem.recall.turn import LoopStep, first_ids
 from rlm_mem.receipts.canonical import canonical, plain_json
 from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, read_bytes
 from rlm_mem.receipts.making import REPLAY_SECONDS, Told, agrees, chunk_hash, without_keys

@@ -24,15 +24,21 @@ from typing import Any
 from rlm_mem import errors
 from rlm_mem.sandbox import cpython_worker as protocol
 from rlm_mem.sandbox import seccomp, wire
-from rlm_mem.sandbox.engine import Call, EngineLimits, HostCallFailed, Printed, program_error
+from rlm_mem.sandbox.engine import (
+    Call,
+    EngineLimits,
+    HostCallFailed,
+    Printed,
+    alarm,
+    program_error,
+    unwatch,
+    watch,
+)
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import leaves_no_trace
-from rlm_mem.sandbox.names import names_of, reaches_inside
-from rlm_mem.sandbox.policy import parse
-from rlm_mem.sandbox.reaper import unwatch, watch
+from rlm_mem.sandbox.policy import names_of, program_tree, reaches_inside
 from rlm_mem.sandbox.steps import Variable
 from rlm_mem.sandbox.values import TooLarge, plain
-from rlm_mem.sandbox.watchdog import alarm
 
 __all__ = ["CPythonEngine"]
 
@@ -252,7 +258,7 @@ class CPythonEngine:
         """Run one program (see the protocol)."""
         with self._busy:
             if tree is None:
-                tree = parse(code)
+                tree = program_tree(code)
             used = names_of(tree)
             given_back = [
                 name for name in self._bound & used.functions - used.bound if hasattr(builtins, name)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from rlm_mem.sandbox.parsing import NODES_BETWEEN_LOOKS, check_deadline
+from rlm_mem.sandbox.policy import NODES_BETWEEN_LOOKS, check_deadline
 from rlm_mem.sandbox.steps import Variable
 from rlm_mem.sandbox.values import Bounds, TooLarge
 from rlm_mem.sandbox.wire import Described, KeyLimit

@@ -1,20 +1,235 @@
-"""Serves the calls of a running program: looks the function up, bounds its result, records the call."""
+"""Serves the calls of a running program: looks the function up, bounds its result, records the call; accepts FINAL."""
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import time
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
-from rlm_mem.errors import BudgetError, SessionCancelled, TimeoutError
+from rlm_mem.errors import BudgetError, InputError, SessionCancelled, TimeoutError
 from rlm_mem.sandbox.engine import HostCallFailed, program_error
-from rlm_mem.sandbox.final import Finished
 from rlm_mem.sandbox.functions import failed
 from rlm_mem.sandbox.reference import PAGES
-from rlm_mem.sandbox.steps import HostCall, StepOutput
-from rlm_mem.sandbox.values import TooLarge, clipped, plain, preview, well_formed
+from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
+from rlm_mem.sandbox.values import Described, Fields, TooLarge, clipped, plain, preview, well_formed
 
-__all__ = ["Dispatcher"]
+__all__ = [
+    "Dispatcher",
+    "Finished",
+    "check_answer",
+    "check_cited",
+    "check_final",
+    "final_refused",
+    "read_final",
+]
+
+
+MAX_ANSWER_CHARS = 300_000
+"""Characters of all texts of an answer together: a whole chunk fits."""
+MAX_ANSWER_PARTS = 10_000
+"""Values and containers of an answer, each counted wherever it appears."""
+MAX_ANSWER_DEPTH = 20
+MAX_ANSWER_DIGITS = 1_000
+MAX_CITED = 500
+"""Chunk ids of one answer."""
+_MAX_ID_CHARS = 200
+
+_INSTEAD = {
+    "set": "write sorted(values) or list(values)",
+    "frozenset": "write sorted(values) or list(values)",
+    "bytes": "decode it to text",
+    "bytearray": "decode it to text",
+    "Decimal": "write float(value) or str(value)",
+    "complex": "write str(value)",
+    "timedelta": "write str(value)",
+}
+
+
+class Finished(Exception):
+    """FINAL was called; raised in the driver, where no program can catch it."""
+
+
+def check_answer(answer: Any) -> Any:
+    """Return an answer as plain data that JSON can hold: None, bool, int, finite float, str, list, dict.
+
+    Tuples become lists, dates and times their ISO 8601 text, lone surrogates U+FFFD.
+
+    Raises:
+        InputError: it holds anything else, or too much: more than 300,000 characters, 10,000 parts, 20 levels, or
+            an integer of more than 1,000 digits. The message says where, and what to write instead.
+    """
+    return _AnswerCopier().copy(answer, 0)
+
+
+class _AnswerCopier:
+    """Copies one answer within the bounds."""
+
+    def __init__(self) -> None:
+        self._parts = MAX_ANSWER_PARTS
+        self._chars = MAX_ANSWER_CHARS
+
+    def copy(self, value: Any, depth: int) -> Any:
+        self._parts -= 1
+        self._room(0)
+        if value is None or isinstance(value, bool):
+            return None if value is None else bool(value)
+        if isinstance(value, int) and type(value) is int:
+            # 3.33 bits a digit; what is longer could not even be written as text.
+            if value.bit_length() > MAX_ANSWER_DIGITS * 3.33:
+                raise InputError(f"a number of an answer has at most {MAX_ANSWER_DIGITS:,} digits")
+            return value
+        if type(value) is float:
+            if not math.isfinite(value):
+                raise InputError(
+                    f"an answer cannot hold {value!r}, which is no number in JSON",
+                    hint="write None or a text",
+                )
+            return value
+        if type(value) is str:
+            return self._text(value)
+        if isinstance(value, dt.date | dt.time):
+            return self._text(value.isoformat())
+        if type(value) in (list, tuple, dict):
+            if depth >= MAX_ANSWER_DEPTH:
+                raise InputError(
+                    f"an answer is nested at most {MAX_ANSWER_DEPTH} levels deep, and cannot hold itself"
+                )
+            self._room(len(value))
+            if type(value) is dict:
+                copied = {self._key(key): self.copy(item, depth + 1) for key, item in value.items()}
+                if len(copied) < len(value):
+                    raise InputError("two keys of a dict in an answer differ only in invalid Unicode")
+                return copied
+            return [self.copy(item, depth + 1) for item in value]
+        raise self._unfit(value)
+
+    def _key(self, key: Any) -> str:
+        if type(key) is not str:
+            raise InputError(
+                f"the keys of a dict in an answer are text, not {preview(key, 60)}", hint="write str(key)"
+            )
+        return self._text(key)
+
+    def _text(self, text: str) -> str:
+        self._chars -= len(text)
+        if self._chars < 0:
+            raise InputError(
+                f"an answer holds at most {MAX_ANSWER_CHARS:,} characters",
+                hint="answer shortly, and name the chunks that hold the rest",
+            )
+        return well_formed(text)
+
+    def _room(self, count: int) -> None:
+        # Looked at before a container is walked, so that a huge one costs nothing.
+        if count > self._parts:
+            raise InputError(f"an answer has at most {MAX_ANSWER_PARTS:,} parts", hint="answer shortly")
+
+    def _unfit(self, value: Any) -> InputError:
+        if isinstance(value, Fields):
+            what, instead = "an instance of a class", "pass its fields as a dict"
+        elif isinstance(value, Described):
+            what, instead = preview(str(value), 60).strip("'\""), "pass its value as text, a list or a dict"
+        else:
+            what = f"a value of type {type(value).__name__[:60]}"
+            instead = _INSTEAD.get(type(value).__name__, "pass its value as text, a list or a dict")
+        return InputError(
+            f"an answer is plain data (None, bool, int, float, str, list, dict); it cannot hold {what}",
+            hint=instead,
+        )
+
+
+_MISSING = object()
+
+
+def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None) -> Final:
+    """Check an answer with its citations and return it as plain data.
+
+    Args:
+        answer: see :func:`check_answer`.
+        chunk_ids: one id, or a list, tuple or set of at most 500; a hit or chunk (a dict) stands for its id.
+        confidence: a number from 0 to 1, or None.
+
+    Raises:
+        InputError: an argument makes no sense.
+    """
+    if isinstance(chunk_ids, str | dict):
+        chunk_ids = [chunk_ids]
+    if not isinstance(chunk_ids, list | tuple | set | frozenset | None):
+        raise InputError(f"chunk_ids is a list of chunk ids, not {preview(chunk_ids, 60)}")
+    if len(chunk_ids or ()) > MAX_CITED:
+        raise InputError(f"an answer names at most {MAX_CITED} chunks", hint="name those that carry it")
+    named: dict[str, None] = {}
+    for item in sorted(chunk_ids, key=repr) if isinstance(chunk_ids, set | frozenset) else chunk_ids or ():
+        identifier = item.get("chunk_id") or item.get("id") if isinstance(item, dict) else item
+        if type(identifier) is not str or len(identifier) > _MAX_ID_CHARS:
+            raise InputError(f"chunk_ids is a list of chunk ids as text; it holds {preview(identifier, 60)}")
+        named[well_formed(identifier)] = None
+    if confidence is not None:
+        if isinstance(confidence, bool) or not isinstance(confidence, int | float):
+            raise InputError(f"confidence is a number from 0.0 to 1.0, not {preview(confidence, 60)}")
+        if not 0.0 <= confidence <= 1.0:
+            raise InputError(f"confidence is from 0.0 to 1.0, not {preview(confidence, 60)}")
+    return Final(check_answer(answer), list(named), None if confidence is None else float(confidence))
+
+
+def check_cited(final: Final, exists: Callable[[str], bool], met: Set[str] | None = None) -> Final:
+    """Return ``final`` when each chunk it names is there, and was met in the session.
+
+    Args:
+        exists: tells whether the memory holds a chunk; an InputError of it means that it cannot.
+        met: ids of the chunks that the session has met: hits, lines, chunks that were read; None: not looked at.
+
+    Raises:
+        InputError: it names some that are not.
+    """
+    unknown = []
+    for chunk_id in final.chunk_ids:
+        try:
+            found = exists(chunk_id)
+        except InputError:
+            found = False
+        if not found:
+            unknown.append(chunk_id)
+    if unknown:
+        raise InputError(
+            f"the memory holds no chunk {_listed(unknown)}",
+            hint="name chunks by the ids that search or read_chunk gave, or leave chunk_ids out",
+        )
+    unread = [] if met is None else [chunk_id for chunk_id in final.chunk_ids if chunk_id not in met]
+    if unread:
+        raise InputError(
+            f"nothing in this session has shown or read the chunk {_listed(unread)}",
+            hint="read it in a program first, for example print(read_chunk(chunk_id)), or name what was shown",
+        )
+    return final
+
+
+def _listed(chunk_ids: list[str]) -> str:
+    return ", ".join(preview(one, 60) for one in chunk_ids[:3]) + (", …" if len(chunk_ids) > 3 else "")
+
+
+def read_final(answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = None) -> Final:
+    """Check what a program passed to FINAL and return it.
+
+    Raises:
+        HostCallFailed: an argument is missing or makes no sense; the program may call FINAL again.
+    """
+    if answer is _MISSING:
+        raise HostCallFailed(
+            "TypeError", "FINAL takes the answer: FINAL(answer, chunk_ids=[...]); None if not found"
+        )
+    try:
+        return check_final(answer, chunk_ids, confidence)
+    except InputError as error:
+        raise final_refused(error) from None
+
+
+def final_refused(error: InputError) -> HostCallFailed:
+    """What a program is told whose FINAL was not accepted."""
+    return HostCallFailed("ValueError", f"FINAL: {error}" + (f"; {error.hint}" if error.hint else ""))
+
 
 MAX_CALL_RECORDS = 500
 """Calls of one program that are recorded, oldest first."""

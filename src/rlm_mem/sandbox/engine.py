@@ -1,22 +1,57 @@
-"""The Engine protocol: what runs a program, its state, and the way it reaches host functions.
+"""The Engine protocol: what runs a program, its state, and the way it reaches host functions; and what ends a program.
 
 An engine is the boundary. It runs a program in another process, hands each call of a host function to the
 driver, bounds what comes back, and keeps the namespace from one program to the next. ``monty`` is the default
-(:mod:`rlm_mem.sandbox.monty`), ``cpython`` the optional second one (:mod:`rlm_mem.sandbox.cpython`); ``engines`` opens
-the one that a session names.
+(:mod:`rlm_mem.sandbox.monty`), ``cpython`` the optional second one (:mod:`rlm_mem.sandbox.cpython`); it is chosen per
+session, never per program.
+
+Three things end what runs. Calls can be left behind from any thread, and by Ctrl-C while the main thread is in C code.
+A program that loops without calling the host never comes back to the thread that drives it, so one sleeping thread
+watches the clock of every session of the process. Workers die with their host, even when it is killed with SIGKILL: a
+small shell holds a pipe from the host, reads its end and kills the workers it was told of. (``PR_SET_PDEATHSIG`` would
+not do: it follows the thread that started the worker, not the process.)
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+import atexit
+import contextvars
+import heapq
+import itertools
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
-from rlm_mem.errors import ProgramError
+from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
 from rlm_mem.sandbox.values import Bounds
 
-__all__ = ["Call", "Engine", "EngineLimits", "HostCallFailed", "Printed", "program_error"]
+__all__ = [
+    "Alarm",
+    "Call",
+    "Calls",
+    "Engine",
+    "EngineLimits",
+    "HostCallFailed",
+    "Printed",
+    "Stop",
+    "alarm",
+    "interruptible",
+    "program_error",
+    "stop_of_context",
+    "stopped_by",
+    "unwatch",
+    "watch",
+]
+
 
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
 """Answers a call of a host function: name, positional and keyword arguments in, plain value out. It raises
@@ -170,3 +205,405 @@ def program_error(kind: str, message: str, line: int | None, hint: str | None) -
     place = f"line {line}: " if line else ""
     text = f"{place}{kind}: {message}" if message else f"{place}{kind}"
     return ProgramError(text, line=line, kind=kind, hint=hint)
+
+
+class Stop(threading.Event):
+    """Ends everything that runs for one caller: setting it calls what was registered, at once, in the same thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._guard = threading.Lock()
+        self._actions: list[Callable[[], None]] = []
+
+    def set(self) -> None:
+        """End what runs; what begins later is refused."""
+        super().set()
+        with self._guard:
+            actions = list(self._actions)
+        for action in actions:
+            action()
+
+    def check(self) -> None:
+        """Raise SessionCancelled if it is set."""
+        if self.is_set():
+            raise SessionCancelled("the run was cancelled")
+
+    @contextmanager
+    def ending(self, action: Callable[[], None]) -> Iterator[None]:
+        """While the block runs, ``set`` calls ``action``.
+
+        Raises:
+            SessionCancelled: it is set already.
+        """
+        with self._guard:
+            self._actions.append(action)
+        try:
+            self.check()
+            yield
+        finally:
+            with self._guard:
+                self._actions.remove(action)
+
+
+_stop: contextvars.ContextVar[Stop | None] = contextvars.ContextVar("rlm_mem_stop", default=None)
+
+
+def stop_of_context() -> Stop | None:
+    """What ends the work of this thread or task, if somebody can."""
+    return _stop.get()
+
+
+@contextmanager
+def stopped_by(stop: Stop) -> Iterator[None]:
+    """Let ``stop`` end the sessions and calls of models that the block begins."""
+    token = _stop.set(stop)
+    try:
+        yield
+    finally:
+        _stop.reset(token)
+
+
+class _Job:
+    """One call on its way; ``done`` is released when it has ended, or when nobody waits for it any longer."""
+
+    __slots__ = ("args", "context", "done", "error", "function", "keywords", "left", "value")
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        self.function = function
+        self.args = args
+        self.keywords = keywords
+        self.context = contextvars.copy_context()
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.left = False
+        self.done = threading.Lock()
+        self.done.acquire()
+
+    def carry_out(self) -> None:
+        try:
+            self.value = self.context.run(self.function, *self.args, **self.keywords)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            self.error = error
+        finally:
+            # Whoever left may have released it at the same moment.
+            with suppress(RuntimeError):
+                self.done.release()
+
+
+class Calls:
+    """Carries calls out in a thread of their own, so that whoever waits can stop waiting.
+
+    A function that sleeps or waits for a network cannot be stopped; it is left behind, and what it gives is dropped.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._jobs: queue.SimpleQueue[_Job | None] | None = None
+        self._current: _Job | None = None
+        self._pid = os.getpid()
+        self._ident: int | None = None
+
+    @property
+    def inside(self) -> bool:
+        """Whether the calling thread is the one that carries the calls out."""
+        return self._ident == threading.get_ident()
+
+    def call(self, function: Callable[..., Any], seconds: float, *args: Any, **keywords: Any) -> Any:
+        """Return what the function gives.
+
+        Args:
+            function: what to call.
+            seconds: how long to wait at most; infinity waits for good.
+
+        Raises:
+            SessionCancelled: ``leave`` was called meanwhile.
+            TimeoutError: it took too long.
+            Exception: what the function raised.
+        """
+        job = _Job(function, args, keywords)
+        with self._guard:
+            if self._jobs is None or self._pid != os.getpid():
+                self._start()
+            self._current = job
+            assert self._jobs is not None
+            self._jobs.put(job)
+        try:
+            ended = job.done.acquire(timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
+        except BaseException:
+            # Ctrl-C while waiting.
+            self.leave()
+            raise
+        if not ended:
+            self.leave()
+            raise TimeoutError(
+                "a function of the host took longer than the program's time and was left behind"
+            )
+        with self._guard:
+            self._current = None
+        if job.left:
+            raise SessionCancelled("the program was ended while it waited for a function of the host")
+        if job.error is not None:
+            raise job.error
+        return job.value
+
+    def leave(self) -> None:
+        """Stop waiting for the call under way, if there is one; the next one gets another thread."""
+        with self._guard:
+            job, self._current = self._current, None
+            if job is None or not job.done.locked():
+                return
+            job.left = True
+            self._end()
+            with suppress(RuntimeError):
+                job.done.release()
+
+    def close(self) -> None:
+        """Let the thread end."""
+        with self._guard:
+            if self._current is None:
+                self._end()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._jobs = queue.SimpleQueue()
+        thread = threading.Thread(target=_carry_out, args=(self._jobs,), name="rlm-mem-call", daemon=True)
+        thread.start()
+        self._ident = thread.ident
+
+    def _end(self) -> None:
+        if self._jobs is not None:
+            self._jobs.put(None)
+            self._jobs = None
+            self._ident = None
+
+
+def _carry_out(jobs: queue.SimpleQueue[_Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job.carry_out()
+
+
+class _Interrupts:
+    """Tells of Ctrl-C while the main thread is inside C code that does not look for it."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._guard = threading.Lock()
+        self._action: Callable[[], None] | None = None
+        self._former = -1
+        threading.Thread(target=self._listen, name="rlm-mem-interrupts", daemon=True).start()
+
+    def arm(self, action: Callable[[], None]) -> None:
+        with self._guard:
+            self._action = action
+            self._former = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+
+    def disarm(self) -> None:
+        with self._guard:
+            signal.set_wakeup_fd(self._former, warn_on_full_buffer=False)
+            self._action, self._former = None, -1
+
+    def _listen(self) -> None:
+        while numbers := os.read(self._reader, 64):
+            with self._guard:
+                if self._former >= 0:
+                    # Somebody else (an event loop) listens as well.
+                    try:
+                        os.write(self._former, numbers)
+                    except OSError:
+                        self._former = -1
+                if self._action is not None and signal.SIGINT in numbers:
+                    self._action()
+
+
+_interrupts: _Interrupts | None = None
+
+
+@contextmanager
+def interruptible(action: Callable[[], None]) -> Iterator[None]:
+    """While the block runs in the main thread, Ctrl-C calls ``action`` at once, from another thread.
+
+    The KeyboardInterrupt itself is raised by Python, as soon as the C code returns.
+
+    Args:
+        action: short, and must not raise (killing a process).
+    """
+    global _interrupts
+    if threading.current_thread() is not threading.main_thread() or os.name == "nt":
+        yield
+        return
+    if _interrupts is None or _interrupts.pid != os.getpid():
+        _interrupts = _Interrupts()
+    interrupts = _interrupts
+    interrupts.arm(action)
+    try:
+        yield
+    finally:
+        interrupts.disarm()
+
+
+class Alarm:
+    """One armed deadline; ``fired`` tells whether it went off."""
+
+    __slots__ = ("_action", "_lock", "fired", "over")
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
+        self._lock = threading.Lock()
+        self.fired = False
+        self.over = False
+
+    def cancel(self) -> None:
+        """Disarm; after this returns the action neither runs nor will run."""
+        with self._lock:
+            self.over = True
+
+    def fire(self) -> None:
+        """Run the action unless it was cancelled."""
+        with self._lock:
+            if not self.over:
+                self.over = True
+                self.fired = True
+                self._action()
+
+
+class _Watchdog:
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, int, Alarm]] = []
+        self._numbers = itertools.count()
+        self._thread: threading.Thread | None = None
+
+    def arm(self, deadline: float, action: Callable[[], None]) -> Alarm:
+        entry = Alarm(action)
+        with self._changed:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._watch, name="rlm-mem-watchdog", daemon=True)
+                self._thread.start()
+            earlier = not self._due or deadline < self._due[0][0]
+            heapq.heappush(self._due, (deadline, next(self._numbers), entry))
+            if earlier:
+                self._changed.notify()
+            elif len(self._due) > 256:
+                # Long time-outs of short programs would pile up otherwise.
+                self._due = [item for item in self._due if not item[2].over]
+                heapq.heapify(self._due)
+        return entry
+
+    def _watch(self) -> None:
+        while True:
+            with self._changed:
+                while self._due and self._due[0][2].over:
+                    heapq.heappop(self._due)
+                if not self._due:
+                    self._changed.wait()
+                    continue
+                wait = self._due[0][0] - time.monotonic()
+                if wait > 0:
+                    self._changed.wait(wait)
+                    continue
+                entry = heapq.heappop(self._due)[2]
+            entry.fire()
+
+
+_watchdog_lock = threading.Lock()
+_watchdog: _Watchdog | None = None
+
+
+def alarm(deadline: float, action: Callable[[], None]) -> Alarm:
+    """Call ``action`` in the watching thread once ``time.monotonic()`` reaches ``deadline``.
+
+    Args:
+        deadline: seconds on the monotonic clock.
+        action: short, and must not raise (killing a process).
+    """
+    global _watchdog
+    with _watchdog_lock:
+        if _watchdog is None or _watchdog.pid != os.getpid():
+            # A forked child inherits the object but not the thread.
+            _watchdog = _Watchdog()
+        watchdog = _watchdog
+    return watchdog.arm(deadline, action)
+
+
+_SHELL = "/bin/sh"
+_SCRIPT = 'trap "" INT TERM HUP; while read -r pids; do last=$pids; done; [ -z "$last" ] || kill -9 $last'
+
+
+class _Reaper:
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._pids: set[int] = set()
+        self._guard = threading.Lock()
+        self._shell: subprocess.Popen[bytes] | None = None
+
+    def change(self, pid: int, *, add: bool) -> None:
+        with self._guard:
+            (self._pids.add if add else self._pids.discard)(pid)
+            self._write_pids()
+
+    def _write_pids(self) -> None:
+        line = " ".join(map(str, sorted(self._pids))).encode() + b"\n"
+        for _ in range(2):
+            if self._shell is None:
+                self._start()
+            if self._shell is None or self._shell.stdin is None or self._shell.stdin.closed:
+                return  # no shell here, or the process is ending and has told it so
+            try:
+                self._shell.stdin.write(line)
+                return
+            except OSError:
+                # Somebody ended it: another one takes over.
+                self._shell = None
+
+    def _start(self) -> None:
+        if not Path(_SHELL).exists():
+            # Windows: the time limits of the workers have to do.
+            return
+        with suppress(OSError):
+            self._shell = subprocess.Popen(
+                [_SHELL, "-c", _SCRIPT],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                close_fds=True,
+                start_new_session=True,
+                bufsize=0,
+            )
+            atexit.register(_end, self._shell)
+
+
+def _end(shell: subprocess.Popen[bytes]) -> None:
+    if shell.stdin is not None:
+        with suppress(OSError):
+            shell.stdin.close()
+    with suppress(subprocess.TimeoutExpired, OSError):
+        shell.wait(timeout=2)
+
+
+_reaper_lock = threading.Lock()
+_reaper: _Reaper | None = None
+
+
+def _of_this_process() -> _Reaper:
+    global _reaper
+    with _reaper_lock:
+        if _reaper is None or _reaper.pid != os.getpid():
+            _reaper = _Reaper()
+        return _reaper
+
+
+def watch(pid: int | None) -> None:
+    """Kill this worker when the process ends without having done so itself."""
+    if pid is not None:
+        _of_this_process().change(pid, add=True)
+
+
+def unwatch(pid: int | None) -> None:
+    """Forget a worker that has ended, or that is idle and will notice by itself."""
+    if pid is not None:
+        _of_this_process().change(pid, add=False)

@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InputError, RlmMemError
-from rlm_mem.sandbox.arguments import chunk_id_of, count, day, optional_text, query_words
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.line_functions import MAX_OFFSET, LineFunctions
+from rlm_mem.sandbox.line_functions import (
+    MAX_OFFSET,
+    LineFunctions,
+    chunk_id_of,
+    count,
+    day,
+    optional_text,
+    query_words,
+)
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.search import keyword_ids, search
 from rlm_mem.store.core.standing import standing

@@ -14,7 +14,7 @@ from rlm_mem.errors import TimeoutError as TimedOut
 from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.engine import Engine, EngineLimits, Printed
 from rlm_mem.sandbox.engines import open_engine
-from rlm_mem.sandbox.parsing import syntax_tree
+from rlm_mem.sandbox.policy import syntax_tree
 
 __all__ = ["Guarantees", "Probe", "probe_engine"]
 

@@ -1,13 +1,14 @@
-"""Rewrites generator functions, which Monty lacks, into functions that return everything at once.
+"""Rewrites whole definitions that Monty lacks: generator functions, and classes with a base that can be done without.
 
-Good for the generators that retrieval programs write; one that never ends runs into the time limit instead.
+A generator becomes a function that returns everything at once. Good for the generators that retrieval programs write;
+one that never ends runs into the time limit instead.
 """
 
 from __future__ import annotations
 
 import ast
 
-__all__ = ["make_eager", "short_circuit", "yields"]
+__all__ = ["assign", "make_eager", "short_circuit", "split_base_classes", "yields"]
 
 
 def _returned() -> ast.Call:
@@ -97,3 +98,60 @@ def short_circuit(name: str, generator: ast.GeneratorExp, helper: str) -> ast.Fu
     else:
         body.append(ast.Return(ast.Constant(name == "all")))
     return ast.FunctionDef(helper, arguments, body, [], None)
+
+
+def assign(name: str, value: ast.expr) -> ast.stmt:
+    """``name = value`` as a statement."""
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+_EXCEPTIONS = {
+    "Exception",
+    "ValueError",
+    "RuntimeError",
+    "KeyError",
+    "TypeError",
+    "LookupError",
+    "BaseException",
+}
+
+
+def split_base_classes(node: ast.ClassDef) -> ast.stmt | None:
+    """Return what replaces a class with a base, where that is possible; None when it stays as it is.
+
+    ``class A(object)`` loses its base; an exception class without a body of its own becomes an alias of its
+    base (``except`` then catches a little more); ``class P(NamedTuple)`` becomes a ``namedtuple`` call.
+    """
+    if len(node.bases) != 1 or node.keywords or not isinstance(node.bases[0], ast.Name):
+        return None
+    base = node.bases[0].id
+    if base == "object":
+        return ast.ClassDef(node.name, [], [], node.body, node.decorator_list)
+    plain = all(
+        isinstance(part, ast.Pass) or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+        for part in node.body
+    )
+    if base in _EXCEPTIONS and plain:
+        return assign(node.name, ast.Name(base, ast.Load()))
+    if base == "TypedDict":
+        return assign(node.name, ast.Name("dict", ast.Load()))
+    if base == "NamedTuple":
+        return _named_tuple(node)
+    return None
+
+
+def _named_tuple(node: ast.ClassDef) -> ast.stmt | None:
+    fields: list[ast.expr] = []
+    defaults: list[ast.expr] = []
+    for part in node.body:
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+            fields.append(ast.Constant(part.target.id))
+            if part.value is not None:
+                defaults.append(part.value)
+        elif not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)):
+            return None
+    module = ast.Name("_rlm_namedtuple", ast.Load())
+    call = ast.Call(module, [ast.Constant(node.name), ast.List(fields, ast.Load())], [])
+    if defaults:
+        call.keywords.append(ast.keyword("defaults", ast.List(defaults, ast.Load())))
+    return assign(node.name, call)

@@ -12,12 +12,541 @@ from bisect import bisect_right
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from rlm_mem.sandbox.idiom_rewriter import Rewriter, as_text
-from rlm_mem.sandbox.idiom_tables import QUIET_BUILTINS
-from rlm_mem.sandbox.parsing import check_deadline, syntax_tree
+from rlm_mem.sandbox.idiom_generators import assign, make_eager, short_circuit, split_base_classes, yields
+from rlm_mem.sandbox.idiom_tables import METHODS, QUIET_BUILTINS, TYPE_NAMES, TYPES_OWN_METHODS
+from rlm_mem.sandbox.policy import NODES_BETWEEN_LOOKS, check_deadline, syntax_tree
 from rlm_mem.sandbox.prelude import REQUIRES
+from rlm_mem.sandbox.prelude_modules import CLASSES, MODULES
 
-__all__ = ["Rewritten", "leaves_no_trace", "rewrite"]
+__all__ = [
+    "EMULATED",
+    "Rewriter",
+    "Rewritten",
+    "as_text",
+    "leaves_no_trace",
+    "rewrite",
+    "rewrite_import",
+    "rewrite_import_from",
+]
+
+
+EMULATED = frozenset(MODULES) | {"contextlib", "collections.abc"}
+"""Modules that a program may import although Monty has none of them."""
+
+_Result = tuple[list[ast.stmt], list[str]] | None
+
+
+def _emulated(module: str, name: str) -> ast.expr:
+    found = ast.Name(f"_rlm_{module}_{name}", ast.Load())
+    return ast.Call(found, [], []) if (module, name) in CLASSES else found
+
+
+def _space(module: str) -> ast.expr:
+    """``_rlm_space(mean=_rlm_statistics_mean, …)``: the module as an object."""
+    names, _ = MODULES[module]
+    words = [ast.keyword(name, _emulated(module, name)) for name in names]
+    return ast.Call(ast.Name("_rlm_space", ast.Load()), [], words)
+
+
+def rewrite_import(node: ast.Import) -> _Result:
+    """``import statistics as st`` → ``st = <the emulated module>``; None when nothing has to change."""
+    if not any(alias.name in EMULATED for alias in node.names):
+        return None
+    statements: list[ast.stmt] = []
+    pieces: list[str] = []
+    for alias in node.names:
+        if alias.name in MODULES:
+            bound = alias.asname or alias.name
+            pieces.append(alias.name)
+            statements.append(assign(bound, _space(alias.name)))
+        elif alias.name == "collections.abc":
+            statements.append(ast.Import([ast.alias("collections")]))
+        elif alias.name != "contextlib":
+            statements.append(ast.Import([alias]))
+    return statements or [ast.Pass()], pieces
+
+
+_STAND_INS: dict[tuple[str, str], str] = {
+    ("collections", "OrderedDict"): "dict",
+    ("functools", "cmp_to_key"): "",
+    ("functools", "wraps"): "_rlm_wraps",
+    ("contextlib", "suppress"): "",
+    ("contextlib", "nullcontext"): "",
+}
+"""What stands in for a missing name; empty where the uses are rewritten instead."""
+
+_TYPING_MISSING = {"NamedTuple", "TypedDict", "Counter", "DefaultDict", "Deque", "Text", "Hashable"}
+
+
+def rewrite_import_from(node: ast.ImportFrom) -> _Result:
+    """``from statistics import mean`` → ``mean = _rlm_statistics_mean``; None when nothing has to change."""
+    module = node.module or ""
+    if module in MODULES:
+        return _from_emulated(node, module)
+    kept: list[ast.alias] = []
+    statements: list[ast.stmt] = []
+    pieces: list[str] = []
+    for alias in node.names:
+        bound = alias.asname or alias.name
+        stand_in = _STAND_INS.get((module, alias.name))
+        if stand_in is not None:
+            if stand_in:
+                statements.append(assign(bound, ast.Name(stand_in, ast.Load())))
+            if stand_in.startswith("_rlm_"):
+                pieces.append(stand_in.removeprefix("_rlm_"))
+        elif module == "collections.abc" or (module == "typing" and alias.name in _TYPING_MISSING):
+            # Only annotations use these, and Monty does not evaluate annotations.
+            statements.append(assign(bound, ast.Name("list", ast.Load())))
+        else:
+            kept.append(alias)
+    if len(kept) == len(node.names):
+        return None
+    if kept:
+        statements.insert(0, ast.ImportFrom(module, kept, node.level))
+    return statements or [ast.Pass()], pieces
+
+
+def _from_emulated(node: ast.ImportFrom, module: str) -> _Result:
+    names, _ = MODULES[module]
+    statements: list[ast.stmt] = []
+    for alias in node.names:
+        if alias.name not in names:
+            # Left as it is: Monty names the missing module, and the hint lists what there is.
+            return None
+        statements.append(assign(alias.asname or alias.name, _emulated(module, alias.name)))
+    return statements, [module]
+
+
+def _name(identifier: str) -> ast.Name:
+    return ast.Name(identifier, ast.Load())
+
+
+def call_of(function: str, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
+    """``function(*args, **keywords)`` as a node."""
+    return ast.Call(_name(function), list(args), keywords or [])
+
+
+def as_text(value: ast.expr) -> ast.expr:
+    """``''.join(_rlm_value(value))``: text whatever becomes of the function, since a literal's method makes it."""
+    return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [call_of("_rlm_value", value)], [])
+
+
+def _forwarding_lambda(body: ast.expr) -> ast.Lambda:
+    """``lambda *_a, **_k: <body>``."""
+    return ast.Lambda(
+        ast.arguments([], [], ast.arg("_a"), [], [], ast.arg("_k"), []),
+        body,
+    )
+
+
+_FORWARD_ARGS: list[ast.expr] = [ast.Starred(_name("_a"), ast.Load())]
+_FORWARD_KEYWORDS = [ast.keyword(None, _name("_k"))]
+
+
+class Rewriter(ast.NodeTransformer):
+    """Rewrites one program in place.
+
+    Args:
+        tree: the whole program; names it binds itself are not taken for built-ins.
+        deadline: seconds on the monotonic clock at which visiting raises TimeoutError.
+
+    Attributes:
+        changed: something was rewritten.
+        pieces: pieces of the prelude that the result needs, in order of first use.
+    """
+
+    def __init__(self, tree: ast.Module, deadline: float = math.inf) -> None:
+        self.changed = False
+        self._deadline = deadline
+        self._visited = 0
+        self.pieces: dict[str, None] = {}
+        self._bound = {
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        } | {
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        }
+        self._hoisted: list[ast.stmt] = []
+        self._nested = 0  # inside a lambda, comprehension or class body: nothing can be hoisted from there
+        self._count = 0
+        self._functions = 0
+
+    def _use(self, piece: str) -> None:
+        self.changed = True
+        self.pieces[piece] = None
+
+    def _is_builtin(self, node: ast.expr, *names: str) -> bool:
+        return isinstance(node, ast.Name) and node.id in names and node.id not in self._bound
+
+    # Statements: each may be preceded by the functions hoisted out of it.
+
+    def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
+        """Rewrite a node; functions hoisted out of a statement go before it."""
+        self._visited += 1
+        if self._visited % NODES_BETWEEN_LOOKS == 0:
+            check_deadline(self._deadline)
+        if not isinstance(node, ast.stmt):
+            return super().visit(node)  # type: ignore[no-any-return]
+        outer, self._hoisted = self._hoisted, []
+        result = super().visit(node)
+        mine, self._hoisted = self._hoisted, outer
+        if not mine:
+            return result  # type: ignore[no-any-return]
+        for statement in mine:
+            ast.copy_location(statement, node)
+            ast.fix_missing_locations(statement)
+        tail = result if isinstance(result, list) else [] if result is None else [result]
+        return [*mine, *tail]
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        # The condition is evaluated anew each time round; a function hoisted before the loop still sees it.
+        return self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> ast.AST | list[ast.stmt]:
+        return self._imports(node, rewrite_import(node))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.stmt]:
+        return self._imports(node, rewrite_import_from(node))
+
+    def _imports(
+        self, node: ast.stmt, found: tuple[list[ast.stmt], list[str]] | None
+    ) -> ast.AST | list[ast.stmt]:
+        if found is None:
+            return node
+        statements, pieces = found
+        self.changed = True
+        for piece in pieces:
+            self._use(piece)
+        for statement in statements:
+            ast.copy_location(statement, node)
+            ast.fix_missing_locations(statement)
+        return statements
+
+    def visit_Delete(self, node: ast.Delete) -> ast.AST | list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                # There is no unbinding in Monty; the memory is freed, which is why programs do it.
+                out.append(ast.Assign([ast.Name(target.id, ast.Store())], ast.Constant(None)))
+            elif isinstance(target, ast.Subscript):
+                value = self.visit(target.value)
+                place = self.visit(target.slice)
+                assert isinstance(value, ast.expr) and isinstance(place, ast.expr)
+                if isinstance(place, ast.Slice):
+                    out.append(
+                        ast.Assign([ast.Subscript(value, place, ast.Store())], ast.List([], ast.Load()))
+                    )
+                else:
+                    out.append(ast.Expr(ast.Call(ast.Attribute(value, "pop", ast.Load()), [place], [])))
+            else:
+                return node
+        self.changed = True
+        for statement in out:
+            ast.copy_location(statement, node)
+            ast.fix_missing_locations(statement)
+        return out
+
+    def visit_With(self, node: ast.With) -> ast.AST:
+        item = node.items[0]
+        call = item.context_expr
+        if (
+            len(node.items) == 1
+            and item.optional_vars is None
+            and isinstance(call, ast.Call)
+            and (
+                (isinstance(call.func, ast.Name) and call.func.id == "suppress")
+                or (isinstance(call.func, ast.Attribute) and call.func.attr == "suppress")
+            )
+        ):
+            self.changed = True
+            kinds: ast.expr = call.args[0] if len(call.args) == 1 else ast.Tuple(call.args, ast.Load())
+            handler = ast.copy_location(ast.ExceptHandler(kinds, None, [ast.Pass()]), node)
+            replaced = ast.copy_location(ast.Try(node.body, [handler], [], []), node)
+            ast.fix_missing_locations(replaced)
+            return self.generic_visit(replaced)
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        replaced = split_base_classes(node)
+        if replaced is not None:
+            self.changed = True
+            ast.copy_location(replaced, node)
+            ast.fix_missing_locations(replaced)
+            if not isinstance(replaced, ast.ClassDef):
+                if isinstance(replaced, ast.Assign) and isinstance(replaced.value, ast.Call):
+                    self._use("namedtuple")
+                return replaced
+            node = replaced
+        self._nested += 1
+        self.generic_visit(node)
+        self._nested -= 1
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if yields(node):
+            self.changed = True
+            make_eager(node)
+        outer, self._nested = self._nested, 0
+        self._functions += 1
+        self.generic_visit(node)
+        self._functions -= 1
+        self._nested = outer
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        outer, self._nested = self._nested, 0
+        self._functions += 1
+        self.generic_visit(node)
+        self._functions -= 1
+        self._nested = outer
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        node.value = self._as_iterator(node.value)
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        self.generic_visit(node)
+        if node.value is not None:
+            node.value = self._as_iterator(node.value)
+            if not self._functions:
+                # A top-level return is accepted (docs/spec/sandbox.md, Functions): its value leaves the sandbox too.
+                self.changed = True
+                node.value = ast.copy_location(as_text(node.value), node.value)
+        return node
+
+    def _as_iterator(self, value: ast.expr) -> ast.expr:
+        """Generator expressions, zip, map and so on are lists in Monty: make them run out, as they should."""
+        lazy = isinstance(value, ast.GeneratorExp) or (
+            isinstance(value, ast.Call)
+            and self._is_builtin(value.func, "zip", "map", "filter", "enumerate", "reversed")
+        )
+        if not lazy:
+            return value
+        self.changed = True
+        return ast.copy_location(call_of("_rlm_b_iter", value), value)
+
+    # Expressions.
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return self._inner(node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        return self._inner(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
+        return self._inner(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        return self._inner(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        return self._inner(node)
+
+    def _inner(self, node: ast.AST) -> ast.AST:
+        self._nested += 1
+        self.generic_visit(node)
+        self._nested -= 1
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        if self._is_builtin(node.value, *TYPE_NAMES):
+            if node.attr == "maketrans":
+                self._use("maketrans")
+                return ast.copy_location(_name("_rlm_maketrans"), node)
+            if node.attr in TYPES_OWN_METHODS:
+                return node
+            # str.lower as a value: lambda text, *rest: text.lower(*rest)
+            self.changed = True
+            body = ast.Call(
+                ast.Attribute(_name("_s"), node.attr, ast.Load()),
+                list(_FORWARD_ARGS),
+                list(_FORWARD_KEYWORDS),
+            )
+            made = _forwarding_lambda(body)
+            made.args.posonlyargs = [ast.arg("_s")]
+            return ast.copy_location(made, node)
+        if node.attr in METHODS and not isinstance(node.value, ast.Call):
+            return ast.copy_location(self._bound_method(node), node)
+        return node
+
+    def _bound_method(self, node: ast.Attribute) -> ast.expr:
+        """``d.get`` as a value: ``_rlm_method(d, 'get', lambda _o: lambda *_a, **_k: _o.get(*_a, **_k))``."""
+        self._use("method")
+        call = ast.Call(
+            ast.Attribute(_name("_o"), node.attr, ast.Load()), list(_FORWARD_ARGS), list(_FORWARD_KEYWORDS)
+        )
+        make = ast.Lambda(
+            ast.arguments([], [ast.arg("_o")], None, [], [], None, []), _forwarding_lambda(call)
+        )
+        return call_of("_rlm_method", node.value, ast.Constant(node.attr), make)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        func = node.func
+        if isinstance(func, ast.Attribute):
+            return self._method_call(node, func)
+        if not isinstance(func, ast.Name) or func.id in self._bound:
+            return self.generic_visit(node)
+        if func.id in ("any", "all", "next"):
+            hoisted = self._hoist(node, func.id)
+            if hoisted is not None:
+                return hoisted
+        self.generic_visit(node)
+        return self._builtin_call(node, func.id)
+
+    def _builtin_call(self, node: ast.Call, name: str) -> ast.AST:
+        if name in ("sorted", "min", "max"):
+            key = _keyword(node, "key")
+            if name == "sorted" and isinstance(key, ast.Call) and _called(key) == "cmp_to_key":
+                self._use("cmp")
+                rest = [word for word in node.keywords if word.arg != "key"]
+                return ast.copy_location(
+                    call_of("_rlm_sorted_cmp", *node.args, key.args[0], keywords=rest), node
+                )
+            if key is not None and not self._quiet(key):
+                return self._renamed(node, name)
+        elif name in ("map", "filter", "reduce"):
+            if node.args and not self._quiet(node.args[0]):
+                return self._renamed(node, name)
+        elif name == "next":
+            if node.args and isinstance(node.args[0], ast.GeneratorExp):
+                node.args[0] = ast.ListComp(node.args[0].elt, node.args[0].generators)
+            return self._renamed(node, name)
+        elif name == "callable" or (name == "object" and not node.args):
+            return self._renamed(node, name)
+        elif name == "iter" and len(node.args) == 1:
+            return node
+        elif name == "globals" and not node.args and not self._functions and not self._nested:
+            self.changed = True
+            return ast.copy_location(call_of("_rlm_b_locals"), node)
+        return node
+
+    def _renamed(self, node: ast.Call, piece: str) -> ast.Call:
+        self._use(piece)
+        node.func = ast.copy_location(_name(f"_rlm_{piece}"), node.func)
+        return node
+
+    def _method_call(self, node: ast.Call, func: ast.Attribute) -> ast.AST:
+        value, name = func.value, func.attr
+        if self._is_builtin(value, *TYPE_NAMES) and name not in TYPES_OWN_METHODS and node.args:
+            if name == "maketrans":
+                self.generic_visit(node)
+                return node
+            # str.lower(text) → text.lower()
+            self.changed = True
+            moved = ast.Call(ast.Attribute(node.args[0], name, ast.Load()), node.args[1:], node.keywords)
+            return self.visit_Call(ast.copy_location(moved, node))
+        func.value = self.visit(value)  # type: ignore[assignment]
+        node.args = [self.visit(argument) for argument in node.args]  # type: ignore[misc]
+        node.keywords = [self.visit(word) for word in node.keywords]  # type: ignore[misc]
+        value = func.value
+        if isinstance(value, ast.Name) and value.id == "re" and node.args:
+            self._verbose(node)
+        if name == "sort" and (key := _keyword(node, "key")) is not None and not self._quiet(key):
+            self._use("sort")
+            return ast.copy_location(call_of("_rlm_sort", value, keywords=node.keywords), node)
+        if name in ("sub", "subn"):
+            at = 1 if isinstance(value, ast.Name) and value.id == "re" else 0
+            text = len(node.args) > at and isinstance(node.args[at], ast.Constant | ast.JoinedStr)
+            if name == "subn" or not text:
+                self._use("sub")
+                self._use(name)
+                return ast.copy_location(
+                    call_of(f"_rlm_{name}", value, *node.args, keywords=node.keywords), node
+                )
+        elif name == "translate" and len(node.args) == 1:
+            self._use("translate")
+            return ast.copy_location(call_of("_rlm_translate", value, node.args[0]), node)
+        elif name == "format_map" and len(node.args) == 1:
+            self.changed = True
+            func.attr = "format"
+            node.keywords = [ast.keyword(None, node.args.pop())]
+        elif name == "dumps" and (default := _keyword(node, "default")) is not None and node.args:
+            self._use("dumps")
+            node.keywords = [word for word in node.keywords if word.arg != "default"]
+            node.args[0] = call_of("_rlm_plain", node.args[0], default)
+        elif name == "reduce" and isinstance(value, ast.Name) and value.id == "functools":
+            if not self._quiet(node.args[0]):
+                node.func = _name("reduce")
+                return ast.copy_location(self._renamed(node, "reduce"), node)
+        elif name == "OrderedDict" and isinstance(value, ast.Name) and value.id == "collections":
+            self.changed = True
+            node.func = _name("_rlm_b_dict")
+        return node
+
+    def _verbose(self, node: ast.Call) -> None:
+        """``re.compile(p, re.VERBOSE)``: the flag is missing, ``(?x)`` in front of the pattern is not."""
+        flags = [*node.args[1:], *(word.value for word in node.keywords)]
+        found = [
+            part
+            for flag in flags
+            for part in ast.walk(flag)
+            if isinstance(part, ast.Attribute) and part.attr in ("VERBOSE", "X")
+        ]
+        if found:
+            self.changed = True
+            for part in found:
+                part.attr = "NOFLAG"
+            node.args[0] = ast.BinOp(ast.Constant("(?x)"), ast.Add(), node.args[0])
+
+    def _quiet(self, function: ast.expr) -> bool:
+        """Whether Monty can call it from inside a built-in: it must not reach a host function."""
+        if isinstance(function, ast.Constant):
+            return True
+        if isinstance(function, ast.Name):
+            return function.id in QUIET_BUILTINS and function.id not in self._bound
+        if not isinstance(function, ast.Lambda):
+            return False
+        return all(
+            isinstance(node.func, ast.Attribute)
+            or (isinstance(node.func, ast.Name) and node.func.id in QUIET_BUILTINS)
+            for node in ast.walk(function.body)
+            if isinstance(node, ast.Call)
+        )
+
+    def _hoist(self, node: ast.Call, name: str) -> ast.AST | None:
+        """``any(f(x) for x in xs)`` stops early only as a loop: move it into a function before the statement.
+
+        Only where the parts can reach a function of the program or the host, since nothing else is felt.
+        """
+        generator = node.args[0] if node.args else None
+        if not isinstance(generator, ast.GeneratorExp) or self._nested or node.keywords:
+            return None
+        parts = [generator.elt, *(test for step in generator.generators for test in step.ifs)]
+        parts += [step.iter for step in generator.generators[1:]]
+        if all(
+            self._quiet(ast.Lambda(ast.arguments([], [], None, [], [], None, []), part)) for part in parts
+        ):
+            return None
+        if any(isinstance(part, ast.NamedExpr) for whole in parts for part in ast.walk(whole)):
+            return None
+        self.changed = True
+        self._count += 1
+        helper = f"_rlm_loop{self._count}"
+        function = short_circuit(name, generator, helper)
+        function.lineno = node.lineno
+        ast.fix_missing_locations(function)
+        made = self.visit_FunctionDef(function)
+        assert isinstance(made, ast.FunctionDef)
+        source = self.visit(generator.generators[0].iter)
+        rest = [self.visit(argument) for argument in node.args[1:]]
+        self._hoisted.append(made)
+        return ast.copy_location(call_of(helper, source, *rest), node)  # type: ignore[arg-type]
+
+
+def _keyword(node: ast.Call, name: str) -> ast.expr | None:
+    return next((word.value for word in node.keywords if word.arg == name), None)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,19 @@ They read the memory in order and hand out bounded plain data; a program's time 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.sandbox.arguments import count, day, optional_text, query_words, wanted_texts
+from rlm_mem.chunk import parse_time
+from rlm_mem.errors import InputError
 from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.lines import Line, Lines, is_speaker, one_line
 from rlm_mem.search import search
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.blocks import said_in, sentences
+from rlm_mem.text.blocks import Said, said_in, sentences
+from rlm_mem.text.dates import find_dates
 from rlm_mem.text.wishes import standing_wishes
 
 if TYPE_CHECKING:
@@ -23,7 +26,219 @@ if TYPE_CHECKING:
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["LineFunctions", "users_of"]
+__all__ = [
+    "Line",
+    "LineFunctions",
+    "Lines",
+    "MAX_QUERY_CHARS",
+    "chunk_id_of",
+    "count",
+    "day",
+    "is_speaker",
+    "one_line",
+    "optional_text",
+    "query_words",
+    "users_of",
+    "wanted_texts",
+]
+
+
+MAX_QUERY_CHARS = 10_000
+_MAX_DATE_CHARS = 200
+_MAX_TEXTS = 20
+
+
+def chunk_id_of(name: str, value: Any) -> str:
+    """The id in ``value``: text, or a hit or chunk as a dict."""
+    if isinstance(value, dict):
+        value = value.get("chunk_id") or value.get("id") or value.get("target_id")
+    if not isinstance(value, str):
+        raise HostCallFailed(
+            "TypeError", f"{name} takes one chunk id as text; for several, call it in a loop"
+        )
+    return value
+
+
+def query_words(name: str, query: Any) -> str:
+    """The query as text, bounded; empty when it holds no words."""
+    if not isinstance(query, str):
+        raise HostCallFailed("TypeError", f"{name} takes the words to look for as one text")
+    return query[:MAX_QUERY_CHARS].strip()
+
+
+def wanted_texts(name: str, value: Any) -> list[str]:
+    """One text or a list of texts, as a list."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple | set) or not all(isinstance(one, str) for one in texts):
+        raise HostCallFailed("TypeError", f"{name} is a text, or a list of texts")
+    if len(texts) > _MAX_TEXTS:
+        raise HostCallFailed("ValueError", f"{name} has {len(texts):,} texts; at most {_MAX_TEXTS} are taken")
+    return [one[:MAX_QUERY_CHARS] for one in texts]
+
+
+def optional_text(name: str, value: Any) -> str | None:
+    """A text or None."""
+    if value is not None and not isinstance(value, str):
+        raise HostCallFailed("TypeError", f"{name} is text, or left out")
+    return value or None
+
+
+def count(name: str, value: Any, low: int, high: int) -> int:
+    """A number, brought into its range."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise HostCallFailed("TypeError", f"{name} is a number from {low} to {high}")
+    return int(max(low, min(high, value)))
+
+
+def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | None:
+    """A date as the store takes it: ISO dates and times as they are, "May 2026" or "last week" by their days.
+
+    Args:
+        today: what relative dates are counted from.
+        last: the last day of a period instead of its first.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, date):  # a datetime is one too
+        return value.isoformat()
+    if isinstance(value, str):
+        try:
+            parse_time(value, name)
+        except InputError:
+            mentions = find_dates(value[:_MAX_DATE_CHARS], today)
+            if len(mentions) == 1:
+                return (mentions[0].last if last else mentions[0].first).isoformat()
+        else:
+            return value
+    raise HostCallFailed(
+        "ValueError" if isinstance(value, str) else "TypeError",
+        f"{name} is a date such as '2026-05-01', '2026-05' or 'May 2026', not {value!r:.60}",
+    )
+
+
+LONGEST_TEXT = 4_000
+"""Characters of a line that are handed out; ``grep`` gives the part around its match."""
+LONGEST_REPLY = 400
+_LOT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One turn of a chunk, or the whole of a plain note."""
+
+    chunk: Chunk
+    said: list[Said]
+    number: int
+
+    @property
+    def speaker(self) -> str | None:
+        """Who says it; None in a plain note."""
+        return self.said[self.number].speaker
+
+    @property
+    def text(self) -> str:
+        """The words, without the label."""
+        turn = self.said[self.number]
+        return self.chunk.content[turn.body : turn.end]
+
+    @property
+    def at(self) -> str:
+        """When: a date in the line's own label, else the time of the chunk."""
+        turn = self.said[self.number]
+        if turn.body - turn.start > 10:
+            for mention in find_dates(self.chunk.content[turn.start : turn.body]):
+                if mention.precision == "day":
+                    return mention.first.isoformat()
+        return self.chunk.metadata.at
+
+
+class Lines:
+    """Goes through the lines of a store.
+
+    Args:
+        store: bound to one namespace.
+        check: called before each lot of chunks is read; raises when the program has to end.
+    """
+
+    def __init__(self, store: ChunkStore, check: Callable[[], None]) -> None:
+        self._store = store
+        self._check = check
+
+    def chunks(
+        self,
+        conversation_id: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        *,
+        offset: int = 0,
+        newest_first: bool = False,
+    ) -> Iterator[Chunk]:
+        """The chunks themselves in order of time, read a few at a time."""
+        ids = self._store.list_chunks(conversation_id, start, end, offset=offset, newest_first=newest_first)
+        for first in range(0, len(ids), _LOT):
+            self._check()
+            lot = ids[first : first + _LOT]
+            found = self._store.get_many(lot, track=False)
+            yield from (found[one] for one in lot if one in found)
+
+    def lines(self, chunk: Chunk) -> Iterator[Line]:
+        """The lines of a chunk, in order."""
+        said = said_in(chunk.content)
+        return (Line(chunk, said, number) for number in range(len(said)))
+
+    def at(self, chunk: Chunk, position: int) -> Line | None:
+        """The line of a chunk in which a character stands."""
+        for line in self.lines(chunk):
+            if line.said[line.number].start <= position < line.said[line.number].end:
+                return line
+        return next(self.lines(chunk), None)
+
+    def reply(self, line: Line) -> str:
+        """What somebody else says next in the conversation, with the label; empty where nobody does."""
+        for later in line.said[line.number + 1 :]:
+            if later.speaker != line.speaker:
+                return one_line(line.chunk.content[later.start : later.end], LONGEST_REPLY)
+        if line.speaker is None or line.chunk.metadata.conversation_id is None:
+            return ""
+        _, after = self._store.neighbours(line.chunk.id, before=0, after=1)
+        following = self._store.get_many(after, track=False)
+        for chunk in following.values():
+            for other in islice(self.lines(chunk), 5):
+                if other.speaker != line.speaker:
+                    turn = other.said[other.number]
+                    return one_line(chunk.content[turn.start : turn.end], LONGEST_REPLY)
+        return ""
+
+    def shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
+        """A line as programs see it; ``text`` in place of all of its words."""
+        words = line.text if text is None else text
+        at = line.at
+        return {
+            "date": at[:10],
+            "at": at,
+            "speaker": line.speaker,
+            "text": words if len(words) <= LONGEST_TEXT else f"{words[: LONGEST_TEXT - 1]}…",
+            "reply": self.reply(line),
+            "chunk_id": line.chunk.id,
+            "conversation_id": line.chunk.metadata.conversation_id,
+            "superseded_by": line.chunk.metadata.superseded_by,
+        }
+
+
+def is_speaker(speaker: str | None, wanted: str) -> bool:
+    """Whether a speaker goes by the name asked for: the whole name or one word of it, in any case."""
+    if speaker is None:
+        return False
+    name, asked = speaker.casefold(), wanted.casefold().strip()
+    return name == asked or asked in name.split()
+
+
+def one_line(text: str, longest: int) -> str:
+    """The text on one line, cut at the end with `…`."""
+    # Some room beyond, for the space that is left out.
+    text = " ".join(text[: 4 * longest].split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
 
 MAX_LINES = 500
 MAX_OFFSET = 10_000_000

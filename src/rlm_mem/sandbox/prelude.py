@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from functools import cache
 
-from rlm_mem.sandbox.parsing import syntax_tree
+from rlm_mem.sandbox.policy import syntax_tree
 from rlm_mem.sandbox.prelude_modules import MODULES
 
 __all__ = ["BASE", "BUILTINS", "KEPT", "PIECES", "REQUIRES", "START", "source"]

@@ -1,4 +1,4 @@
-"""SandboxSession: runs programs over a store, one after the other in one namespace."""
+"""SandboxSession: runs programs over a store, one after the other in one namespace; long output a page at a time."""
 
 from __future__ import annotations
 
@@ -14,24 +14,98 @@ from typing import TYPE_CHECKING, Any, Self
 from rlm_mem import errors
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, ModelUnavailable
-from rlm_mem.sandbox.dispatch import Dispatcher
-from rlm_mem.sandbox.engine import Engine, EngineLimits, HostCallFailed, Printed
+from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_cited, final_refused, read_final
+from rlm_mem.sandbox.engine import (
+    Calls,
+    Engine,
+    EngineLimits,
+    HostCallFailed,
+    Printed,
+    stop_of_context,
+)
 from rlm_mem.sandbox.engines import open_engine
-from rlm_mem.sandbox.final import Finished, check_cited, final_refused, read_final
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
-from rlm_mem.sandbox.names import names_of, ready_imports, variable_name, with_own_variables
-from rlm_mem.sandbox.pages import Pages
-from rlm_mem.sandbox.parsing import syntax_tree
-from rlm_mem.sandbox.policy import check_program
+from rlm_mem.sandbox.line_functions import count
+from rlm_mem.sandbox.policy import (
+    check_program,
+    names_of,
+    ready_imports,
+    syntax_tree,
+    variable_name,
+    with_own_variables,
+)
 from rlm_mem.sandbox.reference import described, help_text
 from rlm_mem.sandbox.steps import Final, StepOutput, Variable, bounded_error
-from rlm_mem.sandbox.stopping import Calls, stop_of_context
 from rlm_mem.sandbox.values import Bounds, chunk_ids_in, plain, well_formed
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["SandboxSession", "check_positive"]
+__all__ = [
+    "Pages",
+    "SandboxSession",
+    "check_positive",
+]
+
+
+_REMARK = 120
+"""Characters that are kept free for the remark at the end of a page."""
+_LEAST = 80
+
+
+class Pages:
+    """The newest output of a session that was longer than a page."""
+
+    def __init__(self) -> None:
+        self._pages: list[str] = []
+        self._total = 0
+
+    def first(self, text: str, size: int) -> tuple[str, bool]:
+        """The text, or its first page with a remark that says how to read on; and whether it was too long.
+
+        Args:
+            text: what was printed. A text that fits leaves the pages of an earlier one as they are.
+            size: longest page in characters, remark included.
+        """
+        if len(text) <= size:
+            return text, False
+        self._pages = _cut(text, max(_LEAST, size - _REMARK))
+        self._total = len(text)
+        return self._page(1), True
+
+    def get(self, number: Any = 2) -> str:
+        """The page with this number, counted from 1."""
+        if not self._pages:
+            raise HostCallFailed(
+                "ValueError", "page: no output was too long so far; print what you want to see"
+            )
+        wanted = count("number", number, -1, 1_000_000)
+        if not 1 <= wanted <= len(self._pages):
+            raise HostCallFailed(
+                "ValueError", f"page: the output has the pages 1 to {len(self._pages)}, not {wanted}"
+            )
+        return self._page(wanted)
+
+    def _page(self, number: int) -> str:
+        last = len(self._pages)
+        remark = f"page {number} of {last}, {self._total:,} characters in all"
+        more = f"; print(page({number + 1})) shows the next" if number < last else ""
+        return f"{self._pages[number - 1]}\n[{remark}{more}]"
+
+
+def _cut(text: str, room: int) -> list[str]:
+    """The text in pieces of at most ``room`` characters, ended where a line ends if one does in their last fifth."""
+    pieces = []
+    start = 0
+    while start < len(text):
+        end = start + room
+        if end < len(text):
+            line = text.rfind("\n", end - room // 5, end)
+            end = line + 1 if line > start else end
+        pieces.append(text[start:end].rstrip("\n"))
+        start = end
+    return pieces
+
 
 MAX_KEPT_CHARS = 400_000
 """Of the output of one program, for its pages."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.search.neighbours import AdjacentSegment
     from rlm_mem.search.query import Query
-    from rlm_mem.search.ranked import Ranked
+    from rlm_mem.search.ranking import Ranked
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.text.analysis import Analyser
@@ -181,7 +181,7 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
     """
     from rlm_mem.search.candidates import gather
     from rlm_mem.search.query import analyse_query, rarest, with_authors
-    from rlm_mem.search.ranked import ranked
+    from rlm_mem.search.ranking import ranked
     from rlm_mem.text.analysis import get_analyser
 
     _check(query, limit, "chunk")
@@ -204,8 +204,7 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
 
 def question_for(source: CandidateSource, query: str, language: str, now: datetime | None) -> Query:
     """Analyse a question for the store behind `source`: who speaks there tells names from words."""
-    from rlm_mem.search.query import analyse_query, rarest, with_related
-    from rlm_mem.search.spelling import repaired
+    from rlm_mem.search.query import analyse_query, rarest, repaired, with_related
     from rlm_mem.text.analysis import get_analyser
 
     analyser = get_analyser(language)
@@ -219,7 +218,7 @@ def _ranked(
 ) -> Iterator[Ranked]:
     from rlm_mem.search.candidates import gather
     from rlm_mem.search.query import by_names
-    from rlm_mem.search.ranked import ranked
+    from rlm_mem.search.ranking import ranked
     from rlm_mem.text.analysis import get_analyser
 
     wanted = max(store.config.search.candidates, 2 * limit)

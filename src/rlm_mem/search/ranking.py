@@ -1,13 +1,14 @@
-"""Ranking: candidates to scores, one implementation for every backend.
+"""Ranking: candidates to scores to an ordered list of results, one implementation for every backend.
 
 A segment's score is a weighted sum of the signals in `features`; a chunk's score is the log-sum-exp of its segments,
-so that one strong segment suffices and several add up. Every part of a score keeps its name (`explain`). Pure numpy,
-no I/O, deterministic.
+so that one strong segment suffices and several add up. Every part of a score keeps its name (`explain`). Superseded
+chunks rank below what replaced them, however well their words match. Pure numpy, no I/O, deterministic.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,162 @@ from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Floats, Scene, values
 from rlm_mem.search.query import Query
 
-__all__ = ["TALK", "WEIGHTS", "Scores", "repetition", "score_chunks", "score_segments"]
+__all__ = [
+    "Ranked",
+    "Scores",
+    "TALK",
+    "WEIGHTS",
+    "in_succession",
+    "ranked",
+    "repetition",
+    "score_chunks",
+    "score_segments",
+]
+
+
+#: How far a superseded chunk ends up below its successor.
+_STEP = 0.01
+#: Chains of replacements that are put in order: enough passes for four links.
+_PASSES = 4
+
+
+def in_succession(candidates: CandidateSet, scores: Scores) -> Scores:
+    """`scores` with every superseded chunk below the chunk that replaced it, where both are candidates.
+
+    The successor takes over the score of the chunk it replaced if that is higher: it is the current answer to the
+    same question, even in quite different words. The difference is in the parts "supersedes" and "succeeded".
+    """
+    pairs = _pairs(candidates)
+    if not pairs:
+        return scores
+    raised, lowered = np.zeros(len(scores.total)), np.zeros(len(scores.total))
+    relevant = scores.relevant.copy()
+    for _ in range(_PASSES):
+        changed = False
+        for pair in pairs:
+            changed |= _put_in_order(candidates, scores, pair, raised, lowered, relevant)
+        if not changed:
+            break
+    parts = dict(scores.parts)
+    for name, part in (("supersedes", raised), ("succeeded", lowered)):
+        if part.any():
+            parts[name] = part
+    return replace(scores, total=scores.total + raised + lowered, parts=parts, relevant=relevant)
+
+
+def _pairs(candidates: CandidateSet) -> list[tuple[int, int]]:
+    """Index of a superseded chunk and of its successor, both eligible."""
+    place = {chunk_id: index for index, chunk_id in enumerate(candidates.chunk_ids)}
+    pairs = []
+    for index, successor in enumerate(candidates.superseded_by):
+        later = place.get(successor) if successor is not None else None
+        if later is not None and later != index and candidates.chunk_eligible[[index, later]].all():
+            pairs.append((index, later))
+    return pairs
+
+
+def _put_in_order(
+    candidates: CandidateSet,
+    scores: Scores,
+    pair: tuple[int, int],
+    raised: npt.NDArray[np.float64],
+    lowered: npt.NDArray[np.float64],
+    relevant: npt.NDArray[np.bool_],
+) -> bool:
+    """Order one pair; False if it was in order already, or the older chunk is no result at all."""
+    old, new = (np.flatnonzero(candidates.chunk_index == index) for index in pair)
+    old = old[relevant[old]]
+    if not len(old) or not len(new):
+        return False
+    total = scores.total + raised + lowered
+    best = int(new[np.argmax(total[new])])
+    top = float(total[old].max())
+    changed = False
+    if not relevant[best] or total[best] < top + _STEP:
+        raised[best] += max(0.0, top + _STEP - float(total[best]))
+        relevant[best] = changed = True
+    now = replace(scores, total=scores.total + raised + lowered)
+    owner = candidates.chunk_index
+    whole = score_chunks(now, owner, relevant)
+    excess = float(whole[pair[0]] - whole[pair[1]]) + _STEP
+    if excess > _STEP / 2:
+        lowered[old] -= excess
+        changed = True
+    return changed
+
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A result by number: which chunk and which of its segments, its score and what added to it."""
+
+    chunk_id: str
+    score: float
+    segment_no: int
+    start: int
+    end: int
+    author: str | None
+    parts: dict[str, float]
+
+
+def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool = False) -> Iterator[Ranked]:
+    """Results, best first; equal scores by chunk id.
+
+    Args:
+        by: "chunk", "segment" or "conversation".
+        with_word: only chunks that hold a term of the query themselves, not those beside one that does.
+    """
+    if not len(candidates.chunk_index):
+        return
+    scores = in_succession(candidates, score_segments(query, candidates))
+    counted = candidates.eligible & scores.relevant
+    if with_word:
+        holds = np.zeros(len(candidates.chunk_ids), np.bool_)
+        holds[candidates.chunk_index[candidates.tf.any(axis=1)]] = True
+        counted &= holds[candidates.chunk_index]
+    eligible = np.flatnonzero(counted)
+    if not len(eligible):
+        return
+    ids = np.array(candidates.chunk_ids)[candidates.chunk_index]
+    if by == "segment":
+        best, totals = eligible, scores.total[eligible]
+    else:
+        owner = candidates.chunk_index if by == "chunk" else candidates.conv
+        best = _best_of(owner, scores.total, eligible)
+        totals = score_chunks(scores, owner, counted)[owner[best]]
+    # What was put in order by succession stays in that order.
+    ordered = "supersedes" in scores.parts or "succeeded" in scores.parts
+    lost = np.zeros(len(best)) if ordered else repetition(query, candidates.conv[best], totals)
+    totals = totals + lost
+    for place in np.lexsort((candidates.seg_no[best], ids[best], -totals)).tolist():
+        yield _result(candidates, int(best[place]), float(totals[place]), scores.parts, float(lost[place]))
+
+
+def _best_of(owner: Ints, scores: Floats, eligible: Ints) -> Ints:
+    """The best eligible segment of each owner that has one."""
+    order = eligible[np.lexsort((-scores[eligible], owner[eligible]))]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = owner[order][1:] != owner[order][:-1]
+    return order[first]
+
+
+def _result(
+    candidates: CandidateSet, segment: int, score: float, parts: dict[str, Floats], lost: float
+) -> Ranked:
+    author = int(candidates.author[segment])
+    return Ranked(
+        chunk_id=candidates.chunk_ids[int(candidates.chunk_index[segment])],
+        score=score,
+        segment_no=int(candidates.seg_no[segment]),
+        start=int(candidates.start[segment]),
+        end=int(candidates.end[segment]),
+        author=None if author < 0 else candidates.authors[author],
+        parts={name: float(values[segment]) for name, values in parts.items()}
+        | ({"repetition": lost} if lost else {}),
+    )
+
 
 #: What each signal is worth, in nats of odds. Learned by `benchmarks/ranking_fit.py` from dialogues, chats with an
 #: assistant, meetings, abstracts, notes and Chinese notes together (a listwise logistic loss over what is marked as
