@@ -6,7 +6,7 @@
 Every working day has sessions on three projects, some with sentences that a colleague would want to know next week,
 among questions, chatter, plans of the moment and reports that nobody needs again. They are written in the form in which
 the client of the session records them, and go through the hooks as the client calls them. The sentences are of two
-halves, both written before a rule was tuned; rules may be tuned on `development`, and `apart` says how they fare. A
+halves, both written after the first rules; rules may be tuned on `development`, and `apart` says how they fare. A
 prompt on a later day bears on what was kept; other prompts bear on nothing and should be told nothing.
 """
 

@@ -35,7 +35,12 @@ def modules() -> Iterator[tuple[ModuleType, ast.Module]]:
     for info in pkgutil.walk_packages([str(SOURCE)], "rlm_mem."):
         if info.name.endswith("__main__"):
             continue
-        module = importlib.import_module(info.name)
+        try:
+            module = importlib.import_module(info.name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("rlm_mem"):
+                raise
+            continue  # an adapter whose framework is not installed
         path = module.__file__
         if path is not None and path.endswith(".py"):
             yield module, ast.parse(Path(path).read_text(encoding="utf-8"))

@@ -119,7 +119,7 @@ def _state(data: bytes | None) -> _State:
         return _State()
     try:
         return msgspec.json.decode(data, type=_State)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _State()  # damaged: reading anew finds what is there already
 
 

@@ -76,25 +76,35 @@ def _loaded(text: str, where: str) -> dict[str, Any]:
 
 
 def _edited(lines: list[str], section: str, name: str, made: str | None, end: str) -> list[str]:
-    header = re.compile(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(?:#.*)?$")
-    first = next((number for number, line in enumerate(lines) if header.match(line)), None)
+    first = next((number for number, line in enumerate(lines) if _opens(line, section)), None)
     if first is None:
         if made is None:
             return lines
         gap = [end] if lines and lines[-1].endswith("\n") else [end, end] if lines else []
         return [*lines, *gap, f"[{section}]{end}", made + end]
     last = next((n for n in range(first + 1, len(lines)) if _HEADER.match(lines[n])), len(lines))
-    own = next((n for n in range(first + 1, last) if re.match(rf"\s*{re.escape(name)}\s*=", lines[n])), None)
+    own = next((n for n in range(first + 1, last) if _sets(lines[n], name)), None)
     if own is not None:
         new = [] if made is None else [made + _comment_of(lines[own]) + end]
         return [*lines[:own], *new, *lines[own + 1 :]]
     if made is None:
         return lines
-    default = re.compile(rf"\s*#\s*{re.escape(name)}\s*=")
-    after = next((n for n in range(first + 1, last) if default.match(lines[n])), first)
+    after = next(
+        (n for n in range(first + 1, last) if _sets(lines[n].lstrip().removeprefix("#"), name)), first
+    )
     if not lines[after].endswith("\n"):
         lines = [*lines[:after], lines[after] + end, *lines[after + 1 :]]
     return [*lines[: after + 1], made + end, *lines[after + 1 :]]
+
+
+def _opens(line: str, section: str) -> bool:
+    code = line.partition("#")[0].strip()
+    return code.startswith("[") and code.endswith("]") and code[1:-1].strip() == section
+
+
+def _sets(line: str, name: str) -> bool:
+    key, equals, _ = line.partition("=")
+    return bool(equals) and key.strip() == name
 
 
 def _comment_of(line: str) -> str:

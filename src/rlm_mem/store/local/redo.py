@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from rlm_mem.errors import StorageError
 from rlm_mem.store.core import files
 from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 
@@ -78,7 +79,10 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, du
     if change is None:
         data = msgspec.json.encode(record if record.appendings else record.namings)
     else:
-        whole = {**msgspec.json.decode(change), "redo": record}
+        try:
+            whole = {**msgspec.json.decode(change), "redo": record}
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise StorageError(f"the record of a change cannot be written: {error}") from None
         data = msgspec.json.format(msgspec.json.encode(whole), indent=1)
     temp = files.write_temp(layout.unfinished, "write", data)
     try:
