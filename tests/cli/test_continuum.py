@@ -128,7 +128,7 @@ def test_health_and_check(run: Run, log: str, brain: Path) -> None:
     assert run("trace", "check").code == 0
     (brain / trace_key(run)).write_text("no frontmatter")
     checked = run("trace", "check")
-    assert (checked.code, "frontmatter" in checked.out) == (1, True)
+    assert (checked.code, "front matter" in checked.out) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from recall_memories import block, fill
 
+from rlm_mem.config import Config
 from rlm_mem.errors import NotFoundError
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import ReasonOperation, RecallOperation, recall_session, replay
@@ -101,7 +102,10 @@ def test_an_endless_program_ends_with_the_replays_budget(store: ChunkStore) -> N
 
     fill(store)
     result = RecallOperation(
-        store, ScriptedLLM(default=block("while True:\n    pass")), limits=Limits(seconds=3)
+        store,
+        ScriptedLLM(default=block("while True:\n    pass")),
+        limits=Limits(seconds=3),
+        config=Config.load(None, recall={"scaffold": "never"}),
     ).recall("Ever?")
     assert result.stopped_by == "seconds"
     again = replay(store, "last", limits=Limits(seconds=0.5))

@@ -10,7 +10,7 @@ import pytest
 from recall_memories import block, fill
 
 from rlm_mem.config import Config
-from rlm_mem.errors import InputError, ModelRefused
+from rlm_mem.errors import InputError, ModelRefused, ModelTimeout
 from rlm_mem.models.base import Message
 from rlm_mem.models.budget import Limits
 from rlm_mem.models.scripted import ScriptedLLM
@@ -57,6 +57,31 @@ def test_after_two_replies_that_do_not_run_the_model_only_reads(store: ChunkStor
     assert replay(store, recorded).same
 
 
+def test_an_answer_without_a_passage_is_that_of_the_passages_with_its_words(store: ChunkStore) -> None:
+    ids = fill(store)
+    result = asked(store, [*PROSE, reading("green tea")])
+    assert (result.content, result.method) == ("green tea", "scaffolded")
+    assert ids["tea"] in result.chunk_ids
+
+
+def test_a_model_that_is_too_slow_gives_way_to_the_offline_model(store: ChunkStore) -> None:
+    ids = fill(store)
+    for replies in ([ModelTimeout("no answer")], [PROSE[0], ModelTimeout("no answer")]):
+        result = asked(store, replies)
+        assert (result.method, result.chunk_ids) == ("offline", [ids["tea"]])
+        assert "did not answer in time" in result.note
+    reading_slowly = asked(store, [*PROSE, ModelTimeout("no answer")])
+    assert reading_slowly.method == "offline"
+
+
+def test_a_slow_model_whose_programs_ran_or_that_is_left_to_itself_is_not_replaced(store: ChunkStore) -> None:
+    fill(store)
+    with pytest.raises(ModelTimeout):
+        asked(store, [block("print(search_chunks('tea'))"), ModelTimeout("no answer")])
+    with pytest.raises(ModelTimeout):
+        asked(store, [ModelTimeout("no answer")], config=Config.load(None, recall={"scaffold": "never"}))
+
+
 def test_the_setting_makes_every_run_scaffolded_or_none(store: ChunkStore) -> None:
     fill(store)
     always, never = (Config.load(None, recall={"scaffold": word}) for word in ("always", "never"))
@@ -89,7 +114,7 @@ def test_the_model_may_ask_for_another_search_but_not_for_ever(store: ChunkStore
     "replies",
     [
         [reading("tea", 99)] * 3,
-        [reading("tea")] * 3,
+        [reading("a walk on the moon")] * 3,
         [reading("seventeen purple elephants", 1)] * 3,
         ["no JSON at all", "[1, 2]", '{"answer": {"a": 1}}'],
         [reading(None)],

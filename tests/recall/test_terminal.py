@@ -9,6 +9,7 @@ import pytest
 from recall_memories import block, fill
 from tests.waiting import takes
 
+from rlm_mem.config import Config
 from rlm_mem.models.base import Completion, Message, Usage
 from rlm_mem.models.budget import Limits
 from rlm_mem.models.scripted import ScriptedLLM
@@ -70,9 +71,12 @@ def endless(code: str) -> ScriptedLLM:
     return ScriptedLLM(default=reply)
 
 
+ALONE = Config.load(None, recall={"scaffold": "never"})  # no other model answers in its place
+
+
 def run(store: ChunkStore, code: str, name: str) -> RecallResult:
     limits = Limits(**(PLENTY | {name: TIGHT[name]}))  # type: ignore[arg-type]
-    return RecallOperation(store, endless(code), limits=limits).recall("Where does Carla live?")
+    return RecallOperation(store, endless(code), limits=limits, config=ALONE).recall("Where does Carla live?")
 
 
 @pytest.mark.parametrize("name", list(NEVER_DONE))
@@ -164,6 +168,8 @@ def test_a_model_that_thinks_past_the_end_of_the_run_is_not_asked_again(store: C
         return block("print('too late')\nFINAL('too late')")
 
     llm = ScriptedLLM(default=slow)
-    result = RecallOperation(store, llm, limits=Limits(seconds=0.3)).recall("Where does Carla live?")
+    result = RecallOperation(store, llm, limits=Limits(seconds=0.3), config=ALONE).recall(
+        "Where does Carla live?"
+    )
     assert (result.content, result.stopped_by) == (None, "seconds")
     assert llm.calls == 1

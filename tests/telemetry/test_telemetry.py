@@ -173,7 +173,9 @@ def test_what_was_refused_and_what_failed_is_marked_without_its_words(
         memory.search(SECRET, limit=0)
     failing = ScriptedLLM([ModelTimeout("heronblue took too long")])
     with (
-        Memory.open(tmp_path / "other", llm=failing) as other,
+        Memory.open(
+            tmp_path / "other", llm=failing, config=Config.load(None, recall={"scaffold": "never"})
+        ) as other,
         pytest.raises(ModelTimeout),
     ):
         other.recall(SECRET)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import format_time
-from rlm_mem.errors import BudgetError, InvalidQuery
+from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
 from rlm_mem.models.base import LLM, Usage
 from rlm_mem.models.budget import Budget, Limits, Spent
 from rlm_mem.models.opening import adapt
@@ -67,11 +67,14 @@ __all__ = [
 ]
 
 
+_OFFLINE_SECONDS = 5.0
+"""Wall clock that the offline model gets at least, where a slow model used up the time of the run."""
+
 _MAX_QUERY = 10_000
 _FIGURES_SECONDS = 5.0
 MAX_SUB_SESSIONS = 4
 """Sub-questions of a batch that are answered at the same time."""
-_REPLACEABLE = ("iterations", "model_calls", "tokens", "usd", "repetition")
+_REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd", "repetition")
 """Ends of a run after which the offline model can still take over from a model whose replies did not all run."""
 
 OnText = Callable[[str], None] | None
@@ -283,16 +286,22 @@ class Runner:
             taken: list[LoopStep] = []
             loop: LoopResult | None = None
             why = "recall.scaffold is always"
+            reads = operation == "recall"
             if scaffold != "always":
-                loop = drive(
-                    llm, opening, depth, budget, taken, on_text=on_text, hands_over=scaffold == "auto"
-                )
-                weak = loop.handed_over or (loop.not_run > 0 and loop.stopped_by in _REPLACEABLE)
-                if scaffold == "never" or not weak:
-                    return loop
-                why = "the model's programs did not run"
+                try:
+                    loop = drive(
+                        llm, opening, depth, budget, taken, on_text=on_text, hands_over=scaffold == "auto"
+                    )
+                    weak = loop.handed_over or (loop.not_run > 0 and loop.stopped_by in _REPLACEABLE)
+                    if scaffold == "never" or not weak:
+                        return loop
+                    why, reads = "the model's programs did not run", reads and loop.handed_over
+                except ModelTimeout:
+                    if scaffold == "never" or any(step.ran for step in taken):
+                        raise
+                    why, reads = "the model did not answer in time", False
             note = ""
-            if operation == "recall" and (loop is None or loop.handed_over):
+            if reads:
                 try:
                     budget.enter(depth)
                     found, note = read(opening, depth, taken, on_text)
@@ -304,16 +313,14 @@ class Runner:
                                 "note": f"{why}, so it only read what was found for it",
                             },
                         )
-                except BudgetError as error:
+                except (BudgetError, ModelTimeout) as error:
                     note = str(error)
-                    loop = loop or LoopResult(None, False, (), None, (), ())
-                    loop = replace(loop, stopped_by=error.stopped_by)
-            if budget.remaining_seconds() <= 0:
-                assert loop is not None
-                return loop
-            # Nothing of this costs anything but time.
+            # Nothing of this costs anything but a little time.
             limits = Limits(
-                iterations=10, depth=self.limits.depth, seconds=budget.remaining_seconds(), model_calls=None
+                iterations=10,
+                depth=self.limits.depth,
+                seconds=max(_OFFLINE_SECONDS, budget.remaining_seconds()),
+                model_calls=None,
             )
             reader = fallback or adapt("offline")
             held = drive(reader, opening, depth, Budget(limits), taken)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ MAX_RETRIES = 2
 MAX_QUERY_CHARS = 300
 MAX_ANSWER_CHARS = 2_000
 _LEAST_SHARE = 0.5
+_MOST_ATTRIBUTED = 3  # passages: words that stand in more of them do not tell which one was meant
 """Of the words of an answer that must stand in the passages that it names, or in the question."""
 
 READING_SCHEMA: dict[str, Any] = {
@@ -266,17 +267,25 @@ class Scaffold:
             return reading
         count = len(self._found)
         if not reading.passages:
+            reading = replace(reading, passages=self._passages_of(_text_of(reading.answer)))
+        if not reading.passages:
             return ModelReading(error="it names no passage")
         if not all(1 <= number <= count for number in reading.passages):
             return ModelReading(error=f"passages are numbered 1 to {count}")
-        texts = [self._found[number - 1] for number in reading.passages]
-        said = "\n".join(
-            " ".join(map(str, (one["date"], one["speaker"] or "", one["text"], *one["before"])))
-            for one in texts
-        )
+        said = "\n".join(_said_in(self._found[number - 1]) for number in reading.passages)
         if not _rests_on(_text_of(reading.answer), f"{said}\n{self._question}", self._analyser):
             return ModelReading(error="its words do not stand in the passages that it names")
         return reading
+
+    def _passages_of(self, answer: str) -> tuple[int, ...]:
+        """Numbers of the passages with every word of an answer, for a model that names none; () where they are many."""
+        words = set(self._analyser.terms(answer))
+        numbers = tuple(
+            number
+            for number, passage in enumerate(self._found, start=1)
+            if words <= set(self._analyser.terms(_said_in(passage)))
+        )
+        return numbers if words and len(numbers) <= _MOST_ATTRIBUTED else ()
 
     def _record(
         self, programs: tuple[str, ...], completion: Completion, tokens: int = 0, error: str | None = None
@@ -382,6 +391,12 @@ def _numbers(value: Any) -> tuple[int, ...]:
         elif isinstance(part, str):
             found.update(dict.fromkeys(int(one) for one in _NUMBER.findall(part[:200])))
     return tuple(found)
+
+
+def _said_in(passage: Mapping[str, Any]) -> str:
+    """Everything of a passage that an answer can rest on."""
+    parts = (passage["date"], passage["speaker"] or "", passage["text"], *passage["before"])
+    return " ".join(map(str, parts))
 
 
 def _rests_on(answer: str, said: str, analyser: Analyser) -> bool:
