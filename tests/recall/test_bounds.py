@@ -10,6 +10,8 @@ from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, RecallResult, load_trajectory
 from rlm_mem.store.core.chunk_store import ChunkStore
 
+pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
+
 ENGINES = ("monty", "cpython")
 
 MOST_BYTES = 16_000_000

@@ -26,6 +26,8 @@ from rlm_mem.recall.result_schema import ResultSchema, check_schema, check_value
 from rlm_mem.recall.trajectory_export import FIELDS, export_trajectories
 from rlm_mem.store.core.chunk_store import ChunkStore
 
+pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
+
 
 class Drink(msgspec.Struct):
     name: str

@@ -26,6 +26,8 @@ from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.tokens import count_tokens
 
+pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
+
 
 def test_the_instructions_of_a_memory_have_under_900_tokens(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "brain") as memory:

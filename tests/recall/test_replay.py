@@ -104,7 +104,7 @@ def test_an_endless_program_ends_with_the_replays_budget(store: ChunkStore) -> N
     result = RecallOperation(
         store,
         ScriptedLLM(default=block("while True:\n    pass")),
-        limits=Limits(seconds=3),
+        limits=Limits(seconds=1),
         config=Config.load(None, recall={"scaffold": "never"}),
     ).recall("Ever?")
     assert result.stopped_by == "seconds"

@@ -25,6 +25,8 @@ from rlm_mem.recall import (
 from rlm_mem.recall.scaffold import READING_SCHEMA, read_reply
 from rlm_mem.store.core.chunk_store import ChunkStore
 
+pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
+
 PROSE = ["I believe it is tea.", "As I said: tea."]
 ASKED = "What does Ana drink every morning?"
 

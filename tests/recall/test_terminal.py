@@ -16,6 +16,8 @@ from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, RecallResult
 from rlm_mem.store.core.chunk_store import ChunkStore
 
+pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
+
 PLENTY = {
     "iterations": 1000,
     "depth": 50,
