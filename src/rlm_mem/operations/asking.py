@@ -17,10 +17,10 @@ from rlm_mem.operations.shapes import (
     CitedAnswer,
     CitedConclusion,
     Conclusion,
-    PathStep,
     RecallAnswer,
     answer_of,
     cited_answer,
+    concluded_fields,
     on_step,
     sources,
 )
@@ -428,20 +428,7 @@ def _recall(context: Context, request: RecallArguments) -> CitedAnswer:
 
 def _reason(context: Context, request: ReasonArguments) -> CitedConclusion:
     result = context.memory.reason(request.question, on_step=on_step(context), as_of=request.as_of)
-    return CitedConclusion(
-        conclusion=result.conclusion,
-        path=[PathStep(step.chunk_id, step.operation, step.reasoning) for step in result.path],
-        confidence=result.confidence,
-        supports=list(result.supports),
-        contradicts=list(result.contradicts),
-        superseded=list(result.superseded),
-        chunk_ids=list(result.chunk_ids),
-        concluded=result.concluded,
-        outcome=result.outcome,
-        stopped_by=result.stopped_by,
-        trajectory_id=result.trajectory.id,
-        sources=sources(context, result.chunk_ids),
-    )
+    return CitedConclusion(**concluded_fields(result), sources=sources(context, result.chunk_ids))
 
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -287,7 +287,7 @@ class PathStep(Struct):
     reasoning: str
 
 
-class Conclusion(MayBeCut):
+class ReasonedConclusion(MayBeCut):
     """A conclusion from several memories and the way to it; empty when there is none."""
 
     conclusion: str
@@ -300,12 +300,34 @@ class Conclusion(MayBeCut):
     concluded: bool
     outcome: OutcomeWord
     stopped_by: str | None
+    trajectory_id: str
+
+
+class Conclusion(ReasonedConclusion):
+    """A conclusion from several memories and the way to it; empty when there is none."""
+
     evidence: list[str]
     iterations: int
     seconds: float
     usage: TokenUsage
     cost: Decimal | None
-    trajectory_id: str
+
+
+def concluded_fields(result: ReasoningResult) -> dict[str, Any]:
+    """The fields of ``ReasonedConclusion`` for a result, by name."""
+    return {
+        "conclusion": result.conclusion,
+        "path": [PathStep(step.chunk_id, step.operation, step.reasoning) for step in result.path],
+        "confidence": result.confidence,
+        "supports": list(result.supports),
+        "contradicts": list(result.contradicts),
+        "superseded": list(result.superseded),
+        "chunk_ids": list(result.chunk_ids),
+        "concluded": result.concluded,
+        "outcome": result.outcome,
+        "stopped_by": result.stopped_by,
+        "trajectory_id": result.trajectory.id,
+    }
 
 
 def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusion:
@@ -333,22 +355,12 @@ def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusi
             value=to_builtins(result.value),
         )
     return Conclusion(
-        conclusion=result.conclusion,
-        path=[PathStep(step.chunk_id, step.operation, step.reasoning) for step in result.path],
-        confidence=result.confidence,
-        supports=list(result.supports),
-        contradicts=list(result.contradicts),
-        superseded=list(result.superseded),
-        chunk_ids=list(result.chunk_ids),
-        concluded=result.concluded,
-        outcome=result.outcome,
-        stopped_by=result.stopped_by,
+        **concluded_fields(result),
         evidence=list(result.evidence),
         iterations=result.iterations_used,
         seconds=round(result.seconds, 3),
         usage=tokens,
         cost=result.cost,
-        trajectory_id=result.trajectory.id,
     )
 
 
@@ -378,20 +390,9 @@ class CitedAnswer(MayBeCut):
     value: Any = None
 
 
-class CitedConclusion(MayBeCut):
+class CitedConclusion(ReasonedConclusion):
     """A conclusion from several memories and the way to it; empty when there is none."""
 
-    conclusion: str
-    path: list[PathStep]
-    confidence: float
-    supports: list[str]
-    contradicts: list[str]
-    superseded: list[str]
-    chunk_ids: list[str]
-    concluded: bool
-    outcome: OutcomeWord
-    stopped_by: str | None
-    trajectory_id: str
     sources: list[CitedMemory]
 
 
