@@ -85,17 +85,9 @@ def install(
         return
     made = clients.planned(known, path, None if remove else entry)
     backup = write_with_backup(path, made, datetime.now()) if made is not None else None
-    if call.json:
-        print_json({"file": str(path), "changed": made is not None, "backup": backup})
+    if not _print_written(call, path, made, backup, "removed from" if remove else "written to"):
         return
-    console = screen()
-    if made is None:
-        console.print(text(f"nothing to change in {path}"), soft_wrap=True)
-        return
-    console.print(text(f"{'removed from' if remove else 'written to'} {path}"), soft_wrap=True)
-    if backup is not None:
-        console.print(text(f"what was there before: {backup}", "dim"), soft_wrap=True)
-    console.print(text(known.next_step))
+    screen().print(text(known.next_step))
     if project and not remove:
         if named is None:
             note("every user of the project has a memory of their own: --brain names one inside the project")
@@ -104,6 +96,21 @@ def install(
                 f"{launcher[0]} is not on the PATH here: whoever uses the project installs it, for example with "
                 "pipx install 'rlm-mem[server]'"
             )
+
+
+def _print_written(call: Call, path: Path, made: str | None, backup: Path | None, done: str) -> bool:
+    """Print what became of a client's file; False where there is nothing more to print."""
+    if call.json:
+        print_json({"file": str(path), "changed": made is not None, "backup": backup})
+        return False
+    console = screen()
+    if made is None:
+        console.print(text(f"nothing to change in {path}"), soft_wrap=True)
+        return False
+    console.print(text(f"{done} {path}"), soft_wrap=True)
+    if backup is not None:
+        console.print(text(f"what was there before: {backup}", "dim"), soft_wrap=True)
+    return True
 
 
 def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, show: bool) -> None:
@@ -139,20 +146,12 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         path.unlink()
     elif made is not None:
         backup = write_with_backup(path, made, datetime.now())
-    if call.json:
-        print_json({"file": str(path), "changed": made is not None, "backup": backup})
+    if not _print_written(call, path, made, backup, f"hooks {'removed from' if remove else 'written to'}"):
         return
-    console = screen()
-    if made is None:
-        console.print(text(f"nothing to change in {path}"), soft_wrap=True)
-        return
-    console.print(text(f"hooks {'removed from' if remove else 'written to'} {path}"), soft_wrap=True)
-    if backup is not None:
-        console.print(text(f"what was there before: {backup}", "dim"), soft_wrap=True)
     if not remove:
-        console.print(text("They work in new sessions. rlm-mem hook rules shows what of a session is kept."))
+        screen().print(text("They work in new sessions. rlm-mem hook rules shows what of a session is kept."))
         if client.name == "codex":
-            console.print(text("Codex asks once whether it may run them: /hooks."))
+            screen().print(text("Codex asks once whether it may run them: /hooks."))
 
 
 def _chosen_client(as_json: bool) -> clients.Client:
