@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import shutil
+import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,14 +23,16 @@ import msgspec
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.results import Progress
+from rlm_mem.store.core import files as on_disk
 from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.answers import ChunkState
+    from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.brain_files import BrainFiles
-    from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["CopyReport", "Difference", "compare", "copy_namespace", "store_within"]
+__all__ = ["CopyReport", "Difference", "back_up_copies", "compare", "copy_namespace", "store_within"]
 
 
 _PAGE = 500
@@ -346,3 +352,64 @@ def store_within(store: ChunkStore, namespace: str) -> ChunkStore:
     other = copy.copy(store)
     other.namespace = namespace
     return other
+
+
+# --- backups of stores without a folder ------------------------------------------------------------------------------
+
+
+def back_up_copies(
+    store: ChunkStore,
+    namespaces: Sequence[str],
+    target: Path,
+    snapshot: Callable[[str], AbstractContextManager[None]],
+    *,
+    progress: Progress | None = None,
+    source: str,
+) -> BackupInfo:
+    """Back up namespaces by copying them into a brain folder, which is packed like any other.
+
+    So a backup of either kind can be restored into either kind.
+
+    Args:
+        store: open, on any of the namespaces.
+        target: the new file.
+        snapshot: what is read of a namespace within is of one moment.
+        progress: called with (done, in all) of the chunks of each namespace, then of files.
+        source: the kind of store, for the description.
+
+    Raises:
+        InputError: there is a file of that name; or two of the namespaces have a chunk of the same id.
+        StorageError: something cannot be read or written.
+    """
+    if target.exists():
+        raise InputError(f"there is a file {target} already", hint="choose another name, or remove it first")
+    on_disk.make_folder(target.absolute().parent)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.absolute().parent))
+    try:
+        folder = scratch / "memory"
+        with ExitStack() as snapshots:
+            for name in namespaces:
+                snapshots.enter_context(snapshot(name))
+            _refuse_shared_ids(store, namespaces)
+            for name in namespaces:
+                with ChunkStore(folder, config=store.config, namespace=name) as copied:
+                    copy_namespace(store_within(store, name), copied, progress=progress)
+        first = namespaces[0] if namespaces else None
+        with ChunkStore(folder, config=store.config, namespace=first) as copied:
+            return copied.backend.back_up(copied, target, progress=progress, source=source)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _refuse_shared_ids(store: ChunkStore, namespaces: Sequence[str]) -> None:
+    """Ids are unique within a namespace of a database, and within the whole of a folder."""
+    owner: dict[str, str] = {}
+    for name in namespaces if len(namespaces) > 1 else ():
+        for page in _pages(store_within(store, name)):
+            for state in page:
+                first = owner.setdefault(state.id, name)
+                if first != name:
+                    raise InputError(
+                        f"the namespaces {first} and {name} both have a chunk {state.id}, and one folder cannot",
+                        hint="back them up one by one: --namespace NAME",
+                    )

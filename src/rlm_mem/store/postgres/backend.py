@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +16,15 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
 from rlm_mem.store.core.rows import ACTIVE, ChunkRow
 from rlm_mem.store.postgres import audit
-from rlm_mem.store.postgres.counts import ReadCounts
+from rlm_mem.store.postgres.files import PostgresFiles
+from rlm_mem.store.postgres.integrity import check_database, mend_rows
+from rlm_mem.store.postgres.maintenance import rebuild, refresh_statistics, vacuum_tables
 from rlm_mem.store.postgres.queries import PostgresQueries
+from rlm_mem.store.postgres.reads import ReadCounts
 from rlm_mem.store.postgres.routes import Routes
 from rlm_mem.store.postgres.rows import FIND
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction
-from rlm_mem.store.postgres.vacuum import refresh_statistics, vacuum_tables
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
@@ -45,33 +48,33 @@ _logger = logging.getLogger("rlm_mem.store")
 _audit = logging.getLogger("rlm_mem.audit")
 
 
-class _OfThread(threading.local):
+class _ThreadState(threading.local):
     """What belongs to one thread."""
 
     transaction: PostgresTransaction | None = None
 
 
 class PostgresBackend:
-    """Chunks of a database; one object may be used by several threads.
+    """The chunks of one or several databases; one object may be used by several threads.
 
     Args:
-        dsn: ``postgresql://…``; its database holds the chunks, or says which other one does.
+        dsn: ``postgresql://…``; its database holds the chunks, or the directory of the databases that do.
         config: settings.
         read_only: never write, not even the tables.
 
     Raises:
-        StorageError: there is no server, it refuses us, it is too old, or its schema is too new.
+        StorageError: there is no server, it refuses the connection, it is too old, or its schema is too new.
     """
 
     def __init__(self, dsn: str, config: Config, *, read_only: bool = False) -> None:
         self.config = config
         self.read_only = read_only
         self._routes = Routes(dsn, config, read_only=read_only)
-        self._mine = _OfThread()
+        self._local = _ThreadState()
         self._reads = ReadCounts()
         self._closed = False
         self._analysed: set[str] = set()
-        self._remembered: dict[tuple[str, str], SpeakerCache] = {}
+        self._speakers: dict[tuple[str, str], SpeakerCache] = {}
         self._routes.home()
 
     @property
@@ -80,14 +83,14 @@ class PostgresBackend:
         return self._routes.shown
 
     def pin(self) -> None:
-        """Stay with the database that was opened, whatever its directory says: for moving a namespace there."""
+        """Use the database that was opened for every namespace, whatever its directory says: for moving one there."""
         self._routes.pinned = True
 
     # --- statements -------------------------------------------------------------------------------------
 
     def rows(self, namespace: str, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a reading statement about a namespace, wherever it is; open writes of this thread are seen."""
-        transaction = self._mine.transaction
+        transaction = self._local.transaction
         if transaction is not None:
             return transaction.rows(statement, values)
         return self._routes.of(namespace).rows(statement, values)
@@ -98,10 +101,10 @@ class PostgresBackend:
         """Run one writing statement, at most once: in the open transaction of this thread, or in one of its own.
 
         Args:
-            apart: in one of its own whatever is open: what is written shall not share the fate of a batch.
+            apart: always in one of its own: what is written stays when an open batch is undone.
         """
         self._check_writable()
-        transaction = self._mine.transaction
+        transaction = self._local.transaction
         if transaction is not None and not apart:
             return transaction.rows(statement, values)
         return self._routes.of(namespace).change([(statement, values)])
@@ -121,14 +124,14 @@ class PostgresBackend:
     def transaction(self, namespace: str) -> Iterator[PostgresTransaction]:
         """Hold the lock of a namespace; what is written inside appears at the end, or not at all. Nests."""
         self._check_writable()
-        outer = self._mine.transaction
+        outer = self._local.transaction
         if outer is not None:
             self._lock_too(outer, namespace)
             yield outer
             return
         self._prepare(namespace)
         current = self._begin(namespace)
-        self._mine.transaction = current
+        self._local.transaction = current
         reads = self._reads.of(namespace).take()
         try:
             with operation("write", backend="postgresql"):
@@ -141,7 +144,7 @@ class PostgresBackend:
             self._reads.of(namespace).put_back(reads)
             raise
         finally:
-            self._mine.transaction = None
+            self._local.transaction = None
         for event in current.events:
             _log_audit(event)
         if current.doubled:
@@ -184,12 +187,12 @@ class PostgresBackend:
     @property
     def present(self) -> PostgresTransaction | None:
         """The transaction that the calling thread is in."""
-        return self._mine.transaction
+        return self._local.transaction
 
     @property
     def in_transaction(self) -> bool:
         """Whether the calling thread is inside ``transaction()``."""
-        return self._mine.transaction is not None
+        return self._local.transaction is not None
 
     def _analyse(self, content: str, skip_before: int, around: str) -> Sequence[AnalysedSegment]:
         from rlm_mem.text.analysis import get_analyser
@@ -203,8 +206,8 @@ class PostgresBackend:
         return f"{ANALYSIS_VERSION}:{self.config.search.language}"
 
     def _prepare(self, namespace: str) -> None:
-        """See once per process that the terms of a namespace were made by today's analyser."""
-        if namespace in self._analysed or self._mine.transaction is not None:
+        """Rebuild, once per process, a namespace whose terms were made by another version of the analyser."""
+        if namespace in self._analysed or self._local.transaction is not None:
             return
         found = self.rows(
             namespace,
@@ -216,15 +219,15 @@ class PostgresBackend:
             if self.read_only:
                 _logger.warning("%s: the terms of %s were made by another analyser", self.location, namespace)
             else:
-                _logger.info("%s: terms of %s are made anew", self.location, namespace)
+                _logger.info("%s: rebuilding the terms of %s", self.location, namespace)
                 self.rebuild(namespace)
 
     # --- reading ----------------------------------------------------------------------------------------
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk of this namespace, whatever its status."""
-        if self._mine.transaction is not None:
-            return self._mine.transaction.find(namespace, chunk_id)
+        if self._local.transaction is not None:
+            return self._local.transaction.find(namespace, chunk_id)
         found = self.rows(namespace, FIND, (namespace_key(namespace), chunk_id))
         return ChunkRow(*found[0]) if found else None
 
@@ -292,18 +295,17 @@ class PostgresBackend:
         from rlm_mem.store.postgres.lookup import PostgresSource, SpeakerCache
 
         self._prepare(namespace)
-        transaction = self._mine.transaction
+        transaction = self._local.transaction
         if transaction is not None:
-            open_ = transaction  # what this search sees is nobody else's to remember
-            return PostgresSource(
-                lambda statement, values: open_.rows(statement, values, terms=True), namespace_key(namespace)
-            )
+            # What this search sees may be undone: nothing of it is cached.
+            rows = functools.partial(transaction.rows, terms=True)
+            return PostgresSource(rows, namespace_key(namespace))
         pool = self._routes.of(namespace)
-        remembered = self._remembered.setdefault((pool.shown, namespace), SpeakerCache())
-        return PostgresSource(pool.rows, namespace_key(namespace), remembered)
+        speakers = self._speakers.setdefault((pool.shown, namespace), SpeakerCache())
+        return PostgresSource(pool.rows, namespace_key(namespace), speakers)
 
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """What ``ask`` returns: the database sees to its own indexes."""
+        """What ``ask`` returns: the database maintains its own indexes."""
         return ask()
 
     def version(self, namespace: str) -> int:
@@ -317,8 +319,6 @@ class PostgresBackend:
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
     ) -> BrainFiles:
         """The files of a namespace beside its chunks."""
-        from rlm_mem.store.postgres.files import PostgresFiles
-
         return PostgresFiles(self, namespace, actor=actor, clock=clock)
 
     # --- counting reads ---------------------------------------------------------------------------------
@@ -329,19 +329,19 @@ class PostgresBackend:
             self.flush_reads(wait=False)
 
     def flush_reads(self, *, wait: bool) -> int:
-        """Write buffered reads; without ``wait`` they stay buffered while somebody else writes. How many chunks."""
-        if self.read_only or self._mine.transaction is not None:
+        """Write buffered reads; returns of how many chunks. Without ``wait`` they stay while another process writes."""
+        if self.read_only or self._local.transaction is not None:
             return 0
         return self._reads.flush(self._routes.of, wait=wait)
 
     # --- audit ------------------------------------------------------------------------------------------
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Add lines to the audit log; failures are logged, not raised: what they tell of is done."""
+        """Add lines to the audit log; failures are logged, not raised: what the lines record has been done."""
         if not events:
             return
         statements, _ = audit.event_statement(events)
-        transaction = self._mine.transaction
+        transaction = self._local.transaction
         try:
             if transaction is not None:
                 transaction.events.extend(events)
@@ -372,7 +372,7 @@ class PostgresBackend:
     def _about(self, namespace: str) -> Callable[[str, Sequence[object]], list[tuple[Any, ...]]]:
         return lambda statement, values: self.rows(namespace, statement, values)
 
-    # --- care -------------------------------------------------------------------------------------------
+    # --- maintenance ------------------------------------------------------------------------------------
 
     def figures(self) -> dict[str, Any]:
         """What only this kind of backend has: no file that could be unreadable."""
@@ -392,13 +392,11 @@ class PostgresBackend:
         return []
 
     def sync(self, *, full: bool = False) -> SyncReport:  # noqa: ARG002 - see below
-        """Nothing to do: nobody changes rows behind the index's back."""
+        """Nothing to do: rows and index are changed together."""
         return SyncReport()
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
-        """Make everything that is derived of a namespace anew from its chunks, in one commit."""
-        from rlm_mem.store.postgres.rebuild import rebuild
-
+        """Rebuild everything that is derived from the chunks of a namespace, in one commit."""
         with self.transaction(namespace) as transaction:
             return rebuild(transaction, namespace, self._analysis_name(), progress)
 
@@ -407,26 +405,21 @@ class PostgresBackend:
         return self._routes.of(namespace)
 
     def close(self) -> None:
-        """Write what is buffered and let go of every connection."""
+        """Write what is buffered and close every connection."""
         if self._closed:
             return
         self._closed = True
         self.flush_reads(wait=True)
         self._routes.close()
 
-    # --- care: imported when asked for, since few processes ever are -------------------------------------
-
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
-        """What is wrong with the rows of the store's namespace."""
-        from rlm_mem.store.postgres.integrity import check_database
-
-        return check_database(store, self, progress)
+        """Findings about the rows of the store's namespace."""
+        return check_database(store, self.pool(store.namespace), self.present, progress)
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
         """Bring back the newest version of a damaged text, or remove rows that belong to no chunk."""
-        from rlm_mem.store.postgres.integrity import mend_rows
-
-        return mend_rows(store, self, finding)
+        with self.transaction(store.namespace) as transaction:
+            return mend_rows(store, transaction, finding)
 
     def back_up(
         self,
@@ -438,13 +431,14 @@ class PostgresBackend:
         source: str = "postgresql",
     ) -> BackupInfo:
         """Write the namespaces, as they are in one snapshot, to the new file ``target``."""
-        from rlm_mem.store.postgres.backup import back_up_namespaces
+        from rlm_mem.store.core.copying import back_up_copies
 
-        return back_up_namespaces(store, self, target, only=only, progress=progress, source=source)
+        names = [name for name, _ in self.queries.namespaces() if only in (None, name)]
+        return back_up_copies(store, names, target, self.snapshot, progress=progress, source=source)
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
         """VACUUM and ANALYZE of the tables in the database that holds the namespace."""
-        return vacuum_tables(self, namespace, progress)
+        return vacuum_tables(self.pool(namespace), progress)
 
 
 def _decoded(namespace: str, chunk_id: str, body: str) -> Chunk | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
 from rlm_mem.store.core.brain_files import checked_name, note_former, recording
@@ -21,9 +21,8 @@ from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.changes import WriteTransaction
-    from rlm_mem.store.postgres.backend import PostgresBackend
 
-__all__ = ["TRAJECTORIES", "PostgresFiles", "damaged_files"]
+__all__ = ["TRAJECTORIES", "Database", "PostgresFiles", "damaged_files"]
 
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
@@ -98,11 +97,27 @@ ORDER BY 1 LIMIT 100
 """
 
 
+class Database(Protocol):
+    """What files ask of the backend that they belong to; its methods have the documentation."""
+
+    read_only: bool
+
+    @property
+    def location(self) -> str: ...
+    def rows(
+        self, namespace: str, statement: str, values: Sequence[object] = ()
+    ) -> list[tuple[Any, ...]]: ...
+    def change(
+        self, namespace: str, statement: str, values: Sequence[object] = (), *, apart: bool = False
+    ) -> list[tuple[Any, ...]]: ...
+    def transaction(self, namespace: str) -> AbstractContextManager[WriteTransaction]: ...
+
+
 class PostgresFiles:
     """The files of one namespace.
 
     Args:
-        backend: whose connections and transactions are used.
+        database: the backend, whose connections and transactions are used.
         actor, clock: who changes files, and the time, for change records.
     """
 
@@ -110,7 +125,7 @@ class PostgresFiles:
 
     def __init__(
         self,
-        backend: PostgresBackend,
+        database: Database,
         namespace: str,
         *,
         actor: str | None = None,
@@ -119,7 +134,7 @@ class PostgresFiles:
         self.namespace = namespace
         self.actor = actor
         self.clock = clock or utc_now
-        self._backend = backend
+        self._database = database
         self._ns = namespace_key(namespace)
 
     # --- reading ---------------------------------------------------------------------------------------
@@ -194,11 +209,11 @@ class PostgresFiles:
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
         """Change files, and chunks with them, together or not at all; recorded."""
-        return recording(self, self._backend.transaction(self.namespace))
+        return recording(self, self._database.transaction(self.namespace))
 
     @contextmanager
     def _changing(self, name: str) -> Iterator[None]:
-        with self._backend.transaction(self.namespace) as transaction:
+        with self._database.transaction(self.namespace) as transaction:
             note_former(transaction, self, name)
             yield
 
@@ -213,7 +228,7 @@ class PostgresFiles:
         self._writable(name)
         values = (self._ns, name, len(data), data)
         if name.startswith(_APART):
-            return bool(self._backend.change(self.namespace, _CREATE_APART, values, apart=True))
+            return bool(self._database.change(self.namespace, _CREATE_APART, values, apart=True))
         with self._changing(name):
             if self.exists(name):
                 return False
@@ -225,7 +240,7 @@ class PostgresFiles:
         self._writable(name)
         values = (self._ns, name, len(data), data)
         if name.startswith(_APART):
-            self._backend.change(self.namespace, _APPEND_APART, values, apart=True)
+            self._database.change(self.namespace, _APPEND_APART, values, apart=True)
             return
         with self._changing(name):
             self._change(_APPEND, *values)
@@ -235,7 +250,7 @@ class PostgresFiles:
         self._writable(name)
         values = (self._ns, name, self._ns, name)
         if name.startswith(_APART):
-            return bool(self._backend.change(self.namespace, _REMOVE, values, apart=True))
+            return bool(self._database.change(self.namespace, _REMOVE, values, apart=True))
         with self._changing(name):
             return bool(self._change(_REMOVE, *values))
 
@@ -260,7 +275,7 @@ class PostgresFiles:
 
     def where(self, name: str) -> str:
         """The file's name, and the server."""
-        return f"{name} of {self.namespace} at {self._backend.location}"
+        return f"{name} of {self.namespace} at {self._database.location}"
 
     # --- statements ------------------------------------------------------------------------------------
 
@@ -271,15 +286,15 @@ class PostgresFiles:
         )  # under the lock of the namespace: what is deleted is all there is
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._backend.rows(self.namespace, statement, values)
+        return self._database.rows(self.namespace, statement, values)
 
     def _change(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._backend.change(self.namespace, statement, values)
+        return self._database.change(self.namespace, statement, values)
 
     def _writable(self, name: str) -> None:
         _checked(name)
-        if self._backend.read_only:
-            raise StoreReadOnly(f"the store {self._backend.location} was opened read-only")
+        if self._database.read_only:
+            raise StoreReadOnly(f"the store {self._database.location} was opened read-only")
 
 
 def damaged_files(

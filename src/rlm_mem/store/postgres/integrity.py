@@ -19,7 +19,8 @@ from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.postgres.backend import PostgresBackend
+    from rlm_mem.store.postgres.pool import Pool
+    from rlm_mem.store.postgres.transaction import PostgresTransaction
 
 __all__ = ["check_database", "mend_rows"]
 
@@ -42,11 +43,16 @@ _CHUNKS = (
 
 
 def check_database(
-    store: ChunkStore, backend: PostgresBackend, progress: Progress | None = None
+    store: ChunkStore, pool: Pool, inside: PostgresTransaction | None, progress: Progress | None = None
 ) -> list[Finding]:
-    """Look at every chunk, link and count of the store's namespace, all as of one moment."""
+    """Check every chunk, link and count of the store's namespace, all as of one moment.
+
+    Args:
+        pool: connections to the database that holds the namespace.
+        inside: the transaction that the calling thread is in, whose writes are checked too.
+    """
     ns = namespace_key(store.namespace)
-    with _snapshot(backend, store.namespace) as connection:
+    with _snapshot(pool, inside) as connection:
 
         def rows(statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
             with connection.cursor(binary=True) as cursor:
@@ -66,14 +72,12 @@ def check_database(
 
 
 @contextlib.contextmanager
-def _snapshot(backend: PostgresBackend, namespace: str) -> Iterator[psycopg.Connection[Any]]:
-    """One moment of the database, so that writers at work are no findings."""
-    inside = backend.present
+def _snapshot(pool: Pool, inside: PostgresTransaction | None) -> Iterator[psycopg.Connection[Any]]:
+    """A connection that sees the database as of one moment: what others are writing is no finding."""
     if inside is not None:
         inside.flush()
         yield inside.connection
         return
-    pool = backend.pool(namespace)
     connection: psycopg.Connection[Any] = pool.persist(_begin, keep=True)
     try:
         yield connection
@@ -193,7 +197,7 @@ def _cycles(rows: Rows, ns: int) -> Iterator[Finding]:
             )
 
 
-# --- counts and rows that nobody owns ----------------------------------------------------------------------
+# --- counts and rows without an owner ----------------------------------------------------------------------
 
 
 def _terms(connection: psycopg.Connection[Any], ns: int) -> Iterator[Finding]:
@@ -292,51 +296,46 @@ def _versions(rows: Rows, ns: int) -> Iterator[Finding]:
 _OWNED = ("bodies", "tags", "links", "reads")
 
 
-def mend_rows(store: ChunkStore, backend: PostgresBackend, finding: Finding) -> bool:
-    """Mend a damaged text or remove rows without a chunk; False where there is nothing to be done about it."""
-    return (
-        _remove_rows(store, backend, finding)
-        if finding.code == "orphaned-row"
-        else _bring_back(store, backend, finding)
-    )
+def mend_rows(store: ChunkStore, transaction: PostgresTransaction, finding: Finding) -> bool:
+    """Mend a damaged text or remove rows without a chunk; False where it cannot be repaired.
+
+    Args:
+        transaction: of the store's namespace, open in the calling thread.
+    """
+    if finding.code == "orphaned-row":
+        return _remove_rows(store, transaction, finding)
+    return _bring_back(store, transaction, finding)
 
 
-def _bring_back(store: ChunkStore, backend: PostgresBackend, finding: Finding) -> bool:
+def _bring_back(store: ChunkStore, transaction: PostgresTransaction, finding: Finding) -> bool:
     """Keep a damaged text as a file of the brain, and put the newest sound former version in its place."""
     chunk_id = finding.chunk_id or ""
     ns = namespace_key(store.namespace)
-    with backend.transaction(store.namespace) as transaction:
-        row = backend.find(store.namespace, chunk_id)
-        versions = backend.former_versions(store.namespace, chunk_id, below=2**31 - 1)
-        if row is None or not versions:
-            return False
-        body = backend.rows(
-            store.namespace, "SELECT body FROM rlm_mem.bodies WHERE ns = %s AND doc = %s", (ns, row.doc)
+    row = transaction.find(store.namespace, chunk_id)
+    versions = store.backend.former_versions(store.namespace, chunk_id, below=2**31 - 1)
+    if row is None or not versions:
+        return False
+    body = transaction.rows("SELECT body FROM rlm_mem.bodies WHERE ns = %s AND doc = %s", (ns, row.doc))
+    if body:
+        name = f"archive/damaged/{chunk_id}.{store.clock():%Y%m%dT%H%M%S%f}.json"
+        store.backend.files(store.namespace).write(name, body[0][0].encode())
+    else:  # a row must be there to be changed
+        transaction.rows(
+            "INSERT INTO rlm_mem.bodies(ns, doc, body, segments) VALUES (%s, %s, '', '')", (ns, row.doc)
         )
-        if body:
-            name = f"archive/damaged/{chunk_id}.{store.clock():%Y%m%dT%H%M%S%f}.json"
-            backend.files(store.namespace).write(name, body[0][0].encode())
-        else:  # a row must be there to be changed
-            backend.rows(
-                store.namespace,
-                "INSERT INTO rlm_mem.bodies(ns, doc, body, segments) VALUES (%s, %s, '', '')",
-                (ns, row.doc),
-            )
-        chunk = versions[-1].chunk
-        chunk.revision = max(row.revision, chunk.revision) + 1
-        transaction.put(chunk, status=row.status, keep_version=False)
+    chunk = versions[-1].chunk
+    chunk.revision = max(row.revision, chunk.revision) + 1
+    transaction.put(chunk, status=row.status, keep_version=False)
     return True
 
 
-def _remove_rows(store: ChunkStore, backend: PostgresBackend, finding: Finding) -> bool:
+def _remove_rows(store: ChunkStore, transaction: PostgresTransaction, finding: Finding) -> bool:
     """Remove the rows of a table (``finding.file`` names it) that belong to no chunk."""
     if finding.file not in _OWNED:
         return False
-    with backend.transaction(store.namespace):
-        backend.rows(
-            store.namespace,
-            f"DELETE FROM rlm_mem.{finding.file} x WHERE x.ns = %s AND NOT EXISTS"
-            " (SELECT 1 FROM rlm_mem.chunks c WHERE c.ns = x.ns AND c.doc = x.doc)",
-            (namespace_key(store.namespace),),
-        )
+    transaction.rows(
+        f"DELETE FROM rlm_mem.{finding.file} x WHERE x.ns = %s AND NOT EXISTS"
+        " (SELECT 1 FROM rlm_mem.chunks c WHERE c.ns = x.ns AND c.doc = x.doc)",
+        (namespace_key(store.namespace),),
+    )
     return True

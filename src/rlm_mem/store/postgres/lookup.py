@@ -31,7 +31,7 @@ from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_m
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.term_lists import PostgresTermPostings, Rows, TermLists
-from rlm_mem.store.postgres.texts import is_storable, shown, stored
+from rlm_mem.store.postgres.values import is_storable, shown, stored
 
 __all__ = ["PostgresSource", "SpeakerCache"]
 

@@ -19,10 +19,10 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.segments import decode_many, encode_segments
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
-from rlm_mem.store.postgres.wire import Blobs, Integers, array_cursor
+from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor
 
 if TYPE_CHECKING:
-    from rlm_mem.store.postgres.rows import Head
+    from rlm_mem.store.postgres.schema import Head
 
 __all__ = ["Recount", "recount"]
 

@@ -1,8 +1,8 @@
-"""Rows of one namespace inside a write transaction: collected, and written set by set in few round trips."""
+"""The rows of one namespace in a write transaction: collected, then written table by table in few round trips."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +11,28 @@ import psycopg
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError
 from rlm_mem.store.core.rows import ACTIVE, ChunkRow, IndexEntry, entry_of, repeated_prefix, surroundings
-from rlm_mem.store.postgres.collected import CHUNK_COLUMNS, COLLECT, Collected, touching
+from rlm_mem.store.postgres.reads import touching
+from rlm_mem.store.postgres.schema import Head
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.rows import Reads
     from rlm_mem.store.postgres.terms import TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = ["FIND", "Analyse", "VersionRecord", "Head", "PostgresRowWriter"]
+__all__ = ["FIND", "Analyse", "PostgresRowWriter", "VersionRecord"]
 
 Analyse = Callable[[str, int, str], "Sequence[AnalysedSegment]"]
 """From content and the length of its repeated prefix to its segments."""
+
+#: From so many new chunks on they are sent by COPY.
+_COPY_FROM = 50
+#: So many new chunks are collected at most, then they are sent: memory stays bounded in a batch of any size.
+_COLLECT = 500
+
+_CHUNK_COLUMNS = (
+    "ns, doc, id, conversation, type, status, at, created_at, modified_at, occurred_at, valid_from, valid_to,"
+    " superseded_by, confidence, tokens, revision, source, content_hash, norm_hash, size, length, segment_count"
+)
 
 FIND = (
     "SELECT c.doc, c.id, c.ns, c.status, c.revision, c.content_hash, coalesce(r.accessed_at, ''),"
@@ -29,7 +40,7 @@ FIND = (
     " ON r.ns = c.ns AND r.doc = c.doc WHERE c.ns = %s AND c.id = %s"
 )
 
-_SET = ", ".join(f"{name.strip()} = %s" for name in CHUNK_COLUMNS.split(",")[3:])
+_SET = ", ".join(f"{name.strip()} = %s" for name in _CHUNK_COLUMNS.split(",")[3:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,56 +60,13 @@ class VersionRecord:
     segments: bytes
 
 
-_HEAD = (
-    "name", "state", "moved_to", "next_doc", "next_term", "next_conversation", "analysis", "modified",
-    "segments", "length", "conversations", "loose",
-)  # fmt: skip
-_COUNTERS = (
-    "next_doc", "next_term", "next_conversation", "analysis", "modified", "segments", "length",
-    "conversations", "loose",
-)  # fmt: skip
-
-
-@dataclass
-class Head:
-    """The row of a namespace while its lock is held: counters and figures, written back with the changes."""
-
-    ns: int
-    name: str
-    state: str
-    moved_to: str | None
-    next_doc: int
-    next_term: int
-    next_conversation: int
-    analysis: str
-    modified: int
-    segments: int
-    length: int
-    conversations: int
-    loose: int
-
-    @staticmethod
-    def columns() -> str:
-        """What to select, in order."""
-        return ", ".join(_HEAD)
-
-    def counters(self) -> tuple[Any, ...]:
-        """What ``write`` writes, to see whether anything changed."""
-        return tuple(getattr(self, name) for name in _COUNTERS)
-
-    def write(self) -> tuple[str, tuple[Any, ...]]:
-        """The statement that writes it back."""
-        columns = ", ".join(f"{name} = %s" for name in _COUNTERS)
-        return f"UPDATE rlm_mem.namespaces SET {columns} WHERE ns = %s", (*self.counters(), self.ns)
-
-
 class PostgresRowWriter:
     """Collects the rows of changed chunks of one namespace, whose lock the transaction holds.
 
     Args:
         connection: inside the transaction.
         head: the namespace's row.
-        terms: the search half; told of every text that comes or goes.
+        terms: the term index, which is given every text that is added or removed.
         analyse: makes segments of content.
         keep_versions: how many former versions of a chunk are kept.
     """
@@ -117,27 +85,36 @@ class PostgresRowWriter:
         self._terms = terms
         self._analyse = analyse
         self._keep_versions = keep_versions
-        self._absent: set[str] = set()
+        self._missing: set[str] = set()
         self._kept: set[str] = set()
         self._conversations: dict[str, int] = {}
-        self._new = Collected(head.ns)
+        self._queue: list[tuple[str, tuple[Any, ...], str | None]] = []
+        self._chunks: dict[str, tuple[Any, ...]] = {}
+        self._bodies: list[tuple[Any, ...]] = []
+        self._tags: list[tuple[int, float, str]] = []
+        self._links: list[tuple[Any, ...]] = []
+        self._new_conversations: list[tuple[int, str]] = []
+        self._counts: dict[int, tuple[int, str]] = {}
+        self._totals: dict[tuple[int, str], list[int]] = {}
+        self._changed_conversations: set[int] = set()
         self._written = head.counters()
         self._changed = False
         self._touched = False
 
-    # --- what a transaction asks ------------------------------------------------------------------------
+    # --- chunks -----------------------------------------------------------------------------------------
 
     def find(self, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk; what is not there cannot come while the lock is held, and is not asked for twice."""
-        if chunk_id in self._absent:
+        if chunk_id in self._missing:
             return None
-        new = self._new.find(chunk_id)
+        new = self._chunks.get(chunk_id)
         if new is not None:
-            return new
+            reads, when = self._counts.get(new[1], (0, ""))
+            return ChunkRow(new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14])
         found = self._rows(FIND, (self.head.ns, chunk_id))
         if found:
             return ChunkRow(*found[0])
-        self._absent.add(chunk_id)
+        self._missing.add(chunk_id)
         return None
 
     def put(self, chunk: Chunk, status: int, *, keep_version: bool) -> None:
@@ -149,23 +126,24 @@ class PostgresRowWriter:
         body, entry = encode_chunk(chunk), entry_of(chunk)
         row = self._columns_of(doc, conversation, status, entry, len(body), length, count)
         if former is None:
-            self._new.chunk(row, body.decode(), blob)
-            self._absent.discard(chunk.id)
+            self._chunks[chunk.id] = row
+            self._bodies.append((self.head.ns, doc, body.decode(), blob))
+            self._missing.discard(chunk.id)
             self._kept.add(chunk.id)  # its states within this transaction are no former versions
         else:
             if keep_version and self._keep_versions and chunk.id not in self._kept:
                 self._keep_present(former, chunk.id)
             self._change(chunk.id, former, row, body, blob)
         if status == ACTIVE:
-            self._new.describe(doc, entry)
+            self._describe(doc, entry)
         if former or entry.access_count:
-            self._new.count(doc, entry.access_count, entry.accessed_at)
+            self._counts[doc] = (entry.access_count, entry.accessed_at)
         if former:
-            self._new.total(former.status, former.type, -1, -former.tokens, -former.size)
-        self._new.total(status, entry.type, 1, entry.tokens, len(body))
-        self._new.talk(conversation, former.conversation if former else None)
+            self._total(former.status, former.type, -1, -former.tokens, -former.size)
+        self._total(status, entry.type, 1, entry.tokens, len(body))
+        self._changed_in(conversation, former.conversation if former else None)
         self._changed = self._touched = True
-        if self._new.new_chunks >= COLLECT:
+        if len(self._chunks) >= _COLLECT:
             self.send()
 
     def move(self, chunk: Chunk, status: int) -> None:
@@ -174,23 +152,23 @@ class PostgresRowWriter:
         if former is None:
             raise ConflictError(f"{chunk.id} is not there any more", hint="read it again")
         blob, length, count = self._index(chunk, former.doc, former.conversation, status, former)
-        self._new.run(
+        self._enqueue(
             "UPDATE rlm_mem.chunks SET status = %s, length = %s, segment_count = %s"
             " WHERE ns = %s AND doc = %s AND revision = %s",
             (status, length, count, self.head.ns, former.doc, former.revision),
             chunk.id,
         )
         if blob is not former.segments:
-            self._new.run(
+            self._enqueue(
                 "UPDATE rlm_mem.bodies SET segments = %s WHERE ns = %s AND doc = %s",
                 (blob, self.head.ns, former.doc),
             )
-        self._new.forget(former.doc)
+        self._drop_description(former.doc)
         if status == ACTIVE:
-            self._new.describe(former.doc, entry_of(chunk))
-        self._new.total(former.status, former.type, -1, -former.tokens, -former.size)
-        self._new.total(status, former.type, 1, former.tokens, former.size)
-        self._new.talk(former.conversation)
+            self._describe(former.doc, entry_of(chunk))
+        self._total(former.status, former.type, -1, -former.tokens, -former.size)
+        self._total(status, former.type, 1, former.tokens, former.size)
+        self._changed_in(former.conversation)
         self._changed = self._touched = True
 
     def erase(self, chunk_id: str) -> None:
@@ -200,19 +178,19 @@ class PostgresRowWriter:
             return
         if former.status == ACTIVE:
             self._terms.take_out(former.doc, former.conversation, former.segments)
-        self._new.forget(former.doc)
+        self._drop_description(former.doc)
         for table in ("chunks", "bodies", "reads"):
-            self._new.run(
+            self._enqueue(
                 f"DELETE FROM rlm_mem.{table} WHERE ns = %s AND doc = %s", (self.head.ns, former.doc)
             )
-        self._new.run("DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s", (self.head.ns, chunk_id))
-        self._new.total(former.status, former.type, -1, -former.tokens, -former.size)
-        self._new.talk(former.conversation)
+        self._enqueue("DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s", (self.head.ns, chunk_id))
+        self._total(former.status, former.type, -1, -former.tokens, -former.size)
+        self._changed_in(former.conversation)
         self._changed = self._touched = True
 
     def keep(self, chunk: Chunk) -> None:
         """Record a former version as it is, in place of the one with its revision."""
-        self._new.run(
+        self._enqueue(
             "INSERT INTO rlm_mem.versions(ns, id, revision, body) VALUES (%s, %s, %s, %s)"
             " ON CONFLICT (ns, id, revision) DO UPDATE SET body = excluded.body",
             (self.head.ns, chunk.id, chunk.revision, encode_chunk(chunk).decode()),
@@ -226,16 +204,16 @@ class PostgresRowWriter:
         blob, length, count = self._index(chunk, doc, conversation, status, None)
         body, entry = encode_chunk(chunk), entry_of(chunk)
         row = self._columns_of(doc, conversation, status, entry, len(body), length, count)
-        self._new.run(
+        self._enqueue(
             f"UPDATE rlm_mem.chunks SET {_SET} WHERE ns = %s AND doc = %s", (*row[3:], self.head.ns, doc)
         )
-        self._new.run(
+        self._enqueue(
             "UPDATE rlm_mem.bodies SET segments = %s WHERE ns = %s AND doc = %s", (blob, self.head.ns, doc)
         )
         if status == ACTIVE:
-            self._new.describe(doc, entry)
-        self._new.total(status, entry.type, 1, entry.tokens, len(body))
-        self._new.talk(conversation)
+            self._describe(doc, entry)
+        self._total(status, entry.type, 1, entry.tokens, len(body))
+        self._changed_in(conversation)
         self._changed = self._touched = True
 
     def renew_unreadable(
@@ -244,29 +222,28 @@ class PostgresRowWriter:
         """Count a chunk whose text does not validate as what its columns say it is, without any words."""
         if status == ACTIVE:
             self._terms.put_back(doc, conversation, b"")
-        self._new.run(
+        self._enqueue(
             "UPDATE rlm_mem.bodies SET segments = '' WHERE ns = %s AND doc = %s", (self.head.ns, doc)
         )
-        self._new.run(
+        self._enqueue(
             "UPDATE rlm_mem.chunks SET length = 0, segment_count = 0 WHERE ns = %s AND doc = %s",
             (self.head.ns, doc),
         )
-        self._new.total(status, kind, 1, tokens, size)
-        self._new.talk(conversation)
+        self._total(status, kind, 1, tokens, size)
+        self._changed_in(conversation)
         self._changed = self._touched = True
 
     def touch(self, reads: Reads) -> None:
         """Add reads (count, last time) by chunk id."""
-        statement, values = touching(self.head.ns, reads)
-        self._new.run(statement, values)
+        self._enqueue(*touching(self.head.ns, reads))
 
     # --- the parts of a change --------------------------------------------------------------------------
 
     def former(self, chunk_id: str) -> VersionRecord | None:
         """What is written of a chunk, changes of this transaction included."""
-        if chunk_id in self._absent:
+        if chunk_id in self._missing:
             return None
-        if self._new.find(chunk_id) is not None:
+        if chunk_id in self._chunks:
             self.send()
         found = self._rows(
             "SELECT c.doc, c.status, c.conversation, c.type, c.tokens, c.size, c.revision, c.content_hash, c.length,"
@@ -275,12 +252,12 @@ class PostgresRowWriter:
             (self.head.ns, chunk_id),
         )
         if not found:
-            self._absent.add(chunk_id)
+            self._missing.add(chunk_id)
             return None
         return VersionRecord(*(*found[0][:-1], found[0][-1] or b""))
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        if self._new.queued:
+        if self._queue:
             self.send()
         with self._connection.cursor(binary=True) as cursor:
             return cursor.execute(statement, values).fetchall()
@@ -288,7 +265,7 @@ class PostgresRowWriter:
     def _index(
         self, chunk: Chunk, doc: int, conversation: int | None, status: int, former: VersionRecord | None
     ) -> tuple[bytes, int, int]:
-        """Tell the search half what changes; blob, length in terms and number of segments of the chunk."""
+        """Give the term index what changes; blob, length in terms and number of segments of the chunk."""
         was = former is not None and former.status == ACTIVE
         same = former is not None and former.content_hash == chunk.metadata.content_hash and former.segments
         if former is not None and was:
@@ -323,13 +300,13 @@ class PostgresRowWriter:
             else:
                 number = self.head.next_conversation
                 self.head.next_conversation += 1
-                self._new.conversation(number, conversation_id)
+                self._new_conversations.append((number, conversation_id))
             self._conversations[conversation_id] = number
         return number
 
     def _keep_present(self, former: VersionRecord, chunk_id: str) -> None:
         self._kept.add(chunk_id)
-        self._new.run(
+        self._enqueue(
             "INSERT INTO rlm_mem.versions(ns, id, revision, body) SELECT b.ns, %s, %s, b.body FROM rlm_mem.bodies b"
             " WHERE b.ns = %s AND b.doc = %s ON CONFLICT (ns, id, revision) DO UPDATE SET body = excluded.body",
             (chunk_id, former.revision, self.head.ns, former.doc),
@@ -337,7 +314,7 @@ class PostgresRowWriter:
         self._trim(chunk_id)
 
     def _trim(self, chunk_id: str) -> None:
-        self._new.run(
+        self._enqueue(
             "DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s AND revision <= (SELECT v.revision"
             " FROM rlm_mem.versions v WHERE v.ns = %s AND v.id = %s ORDER BY v.revision DESC OFFSET %s LIMIT 1)",
             (self.head.ns, chunk_id, self.head.ns, chunk_id, self._keep_versions),
@@ -346,16 +323,16 @@ class PostgresRowWriter:
     def _change(
         self, chunk_id: str, former: VersionRecord, row: tuple[Any, ...], body: bytes, blob: bytes
     ) -> None:
-        self._new.run(
+        self._enqueue(
             f"UPDATE rlm_mem.chunks SET {_SET} WHERE ns = %s AND doc = %s AND revision = %s",
             (*row[3:], self.head.ns, former.doc, former.revision),
             chunk_id,
         )
-        self._new.run(
+        self._enqueue(
             "UPDATE rlm_mem.bodies SET body = %s, segments = %s WHERE ns = %s AND doc = %s",
             (body.decode(), blob, self.head.ns, former.doc),
         )
-        self._new.forget(former.doc)
+        self._drop_description(former.doc)
 
     def _columns_of(
         self,
@@ -374,29 +351,152 @@ class PostgresRowWriter:
             size, length, segments,
         )  # fmt: skip
 
+    # --- collecting ---------------------------------------------------------------------------------------
+
+    def _enqueue(self, statement: str, values: tuple[Any, ...], changes: str | None = None) -> None:
+        """Queue a statement; ``changes`` names the chunk of which it must find a row."""
+        self._queue.append((statement, values, changes))
+
+    def _describe(self, doc: int, entry: IndexEntry) -> None:
+        """Tags and links of an active chunk."""
+        self._tags += [(doc, entry.at, tag) for tag in entry.tags]
+        self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
+
+    def _drop_description(self, doc: int) -> None:
+        """Drop the tags and links of a chunk, written or not."""
+        self._tags = [tag for tag in self._tags if tag[0] != doc]
+        self._links = [link for link in self._links if link[0] != doc]
+        self._enqueue(
+            "WITH gone AS (DELETE FROM rlm_mem.tags WHERE ns = %s AND doc = %s RETURNING tag)"
+            " UPDATE rlm_mem.tag_totals t SET chunks = t.chunks - 1 FROM gone WHERE t.ns = %s AND t.tag = gone.tag",
+            (self.head.ns, doc, self.head.ns),
+        )
+        self._enqueue("DELETE FROM rlm_mem.links WHERE ns = %s AND doc = %s", (self.head.ns, doc))
+
+    def _total(self, status: int, kind: str, chunks: int, tokens: int, size: int) -> None:
+        """Add to the totals of chunks with this status and type, or (negative) subtract."""
+        total = self._totals.setdefault((status, kind), [0, 0, 0])
+        for position, more in enumerate((chunks, tokens, size)):
+            total[position] += more
+
+    def _changed_in(self, *conversations: int | None) -> None:
+        """Note conversations whose newest chunk may have changed."""
+        self._changed_conversations.update(number for number in conversations if number is not None)
+
     # --- writing ----------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Write everything collected: from now on the connection sees it."""
-        self.send()
-        if self._changed:
-            self._terms.flush()
-            self._changed = False
+        self._send_all()
         if self.head.counters() != self._written:
             self._connection.execute(*self.head.write())
             self._written = self.head.counters()
 
     def finish(self) -> list[tuple[str, tuple[Any, ...]]]:
         """Write everything but the namespace's own row: the statement for that is returned, to go with the commit."""
-        self.send()
-        if self._changed:
-            self._terms.flush()
-            self._changed = False
+        self._send_all()
         if not self._touched:
             return []
         self.head.modified += 1
         return [self.head.write()]
 
+    def _send_all(self) -> None:
+        self.send()
+        if self._changed:
+            self._terms.flush()
+            self._changed = False
+
     def send(self) -> None:
-        """Write the collected rows, but for those of the search half."""
-        self._new.send(self._connection)
+        """Write the collected rows but those of the term index, in one round trip unless there are many new chunks."""
+        parts = (self._queue, self._chunks, self._totals, self._new_conversations, self._counts, self._tags)
+        if not any(parts) and not self._links:
+            return
+        if len(self._chunks) >= _COPY_FROM:
+            self._copy()
+        queue, self._queue = self._queue, []
+        with self._connection.pipeline():
+            results = [
+                (self._connection.execute(statement, values), changes) for statement, values, changes in queue
+            ]
+            for statement, values in self._collected():
+                self._connection.execute(statement, values)
+        for cursor, changes in results:
+            if changes is not None and cursor.rowcount != 1:
+                raise ConflictError(
+                    f"{changes} was changed by somebody else meanwhile: nothing was changed",
+                    hint="read it again and repeat the change",
+                )
+
+    def _collected(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        ns = self.head.ns
+        marks = ", ".join(["%s"] * 22)
+        for row in self._chunks.values():
+            yield f"INSERT INTO rlm_mem.chunks({_CHUNK_COLUMNS}) VALUES ({marks})", row
+        for body in self._bodies:
+            yield "INSERT INTO rlm_mem.bodies(ns, doc, body, segments) VALUES (%s, %s, %s, %s)", body
+        if self._new_conversations:
+            yield (
+                "INSERT INTO rlm_mem.conversations(ns, conversation, id) SELECT %s, * FROM"
+                " unnest(%s::integer[], %s::text[])",
+                (ns, *_columns(self._new_conversations)),
+            )
+        if self._tags:
+            yield (
+                "WITH new AS (INSERT INTO rlm_mem.tags(ns, doc, at, tag) SELECT %s, * FROM"
+                " unnest(%s::integer[], %s::double precision[], %s::text[]) ON CONFLICT DO NOTHING RETURNING tag)"
+                " INSERT INTO rlm_mem.tag_totals AS t (ns, tag, chunks) SELECT %s, tag, count(*) FROM new GROUP BY tag"
+                " ON CONFLICT (ns, tag) DO UPDATE SET chunks = t.chunks + excluded.chunks",
+                (ns, *_columns(self._tags), ns),
+            )
+        if self._links:
+            yield (
+                "INSERT INTO rlm_mem.links(ns, doc, position, dst_id, type, strength, created_at, reasoning)"
+                " SELECT %s, * FROM unnest(%s::integer[], %s::integer[], %s::text[], %s::text[],"
+                " %s::double precision[], %s::text[], %s::bytea[])",
+                (ns, *_columns([_link(link) for link in self._links])),
+            )
+        if self._counts:
+            yield (
+                "INSERT INTO rlm_mem.reads(ns, doc, access_count, accessed_at) SELECT %s, * FROM"
+                " unnest(%s::integer[], %s::integer[], %s::text[]) ON CONFLICT (ns, doc) DO UPDATE"
+                " SET access_count = excluded.access_count, accessed_at = excluded.accessed_at",
+                (ns, *_columns([(doc, *count) for doc, count in sorted(self._counts.items())])),
+            )
+        if self._totals:
+            rows = [(*key, *total) for key, total in sorted(self._totals.items()) if any(total)]
+            if rows:
+                yield (
+                    "INSERT INTO rlm_mem.totals AS t (ns, status, type, chunks, tokens, bytes) SELECT %s, * FROM"
+                    " unnest(%s::smallint[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[])"
+                    " ON CONFLICT (ns, status, type) DO UPDATE SET chunks = t.chunks + excluded.chunks,"
+                    " tokens = t.tokens + excluded.tokens, bytes = t.bytes + excluded.bytes",
+                    (ns, *_columns(rows)),
+                )
+        if self._changed_conversations:
+            yield (
+                "UPDATE rlm_mem.conversations v SET last_at = (SELECT max(c.at) FROM rlm_mem.chunks c WHERE c.ns = v.ns"
+                " AND c.conversation = v.conversation AND c.status = 0) WHERE v.ns = %s AND v.conversation = ANY(%s)",
+                (ns, sorted(self._changed_conversations)),
+            )
+        self._chunks, self._bodies, self._tags, self._links = {}, [], [], []
+        self._changed_conversations = set()
+        self._new_conversations, self._counts, self._totals = [], {}, {}
+
+    def _copy(self) -> None:
+        with self._connection.cursor() as cursor:
+            with cursor.copy(f"COPY rlm_mem.chunks({_CHUNK_COLUMNS}) FROM STDIN") as copy:
+                for row in self._chunks.values():
+                    copy.write_row(row)
+            with cursor.copy("COPY rlm_mem.bodies(ns, doc, body, segments) FROM STDIN") as copy:
+                for row in self._bodies:
+                    copy.write_row(row)
+        self._chunks, self._bodies = {}, []
+
+
+def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _link(link: tuple[Any, ...]) -> tuple[Any, ...]:
+    # Reasoning may hold any character, also the one that no text of PostgreSQL can hold.
+    return (*link[:-1], None if link[-1] is None else link[-1].encode())

@@ -25,11 +25,10 @@ from rlm_mem.store.postgres.parts import (
     pairs,
     regrouped,
 )
-from rlm_mem.store.postgres.texts import shown, stored
-from rlm_mem.store.postgres.wire import Blobs, Integers, array_cursor
+from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor, shown, stored
 
 if TYPE_CHECKING:
-    from rlm_mem.store.postgres.rows import Head
+    from rlm_mem.store.postgres.schema import Head
     from rlm_mem.text.analysis import AnalysedSegment
 
 __all__ = ["TermIndex"]

@@ -18,8 +18,8 @@ from rlm_mem.store.core.rows import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, translated
 from rlm_mem.store.postgres.pool import undo
-from rlm_mem.store.postgres.rows import FIND, Analyse, Head, PostgresRowWriter
-from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.rows import FIND, Analyse, PostgresRowWriter
+from rlm_mem.store.postgres.schema import Head, namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool

@@ -6,17 +6,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import StorageError
 from rlm_mem.store.core.rows import ReadBuffer, Reads
-from rlm_mem.store.postgres.collected import touching
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
 
-__all__ = ["ReadCounts"]
+__all__ = ["ReadCounts", "touching"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
@@ -68,3 +67,16 @@ def _add(pool: Pool, namespace: str, reads: Reads) -> bool:
     """Add reads under the lock of the namespace; False where somebody else holds it, or it is elsewhere."""
     ns = namespace_key(namespace)
     return bool(pool.change([(_LOCK, (ns,)), touching(ns, reads)], only_if_found=True))
+
+
+def touching(ns: int, reads: Reads) -> tuple[str, tuple[Any, ...]]:
+    """The statement that adds reads; what a chunk's own text counts is where its row begins."""
+    ids = sorted(reads)
+    return (
+        "INSERT INTO rlm_mem.reads AS r (ns, doc, access_count, accessed_at)"
+        " SELECT c.ns, c.doc, g.n, g.at FROM unnest(%s::text[], %s::integer[], %s::text[]) AS g(id, n, at)"
+        " JOIN rlm_mem.chunks c ON c.ns = %s AND c.id = g.id ORDER BY c.doc"
+        " ON CONFLICT (ns, doc) DO UPDATE SET access_count = r.access_count + excluded.access_count,"
+        " accessed_at = greatest(r.accessed_at, excluded.accessed_at)",
+        (ids, [reads[chunk_id][0] for chunk_id in ids], [reads[chunk_id][1] for chunk_id in ids], ns),
+    )

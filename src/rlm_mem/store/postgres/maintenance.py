@@ -1,24 +1,79 @@
-"""Making everything that is derived of a namespace anew from its chunks: terms, postings, tags, links, totals."""
+"""Maintenance of a database: VACUUM and ANALYZE of its tables, and everything derived made anew from the chunks."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import psycopg
+
 from rlm_mem.chunk import Chunk, decode_chunk
-from rlm_mem.errors import InvalidChunk
+from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.answers import SyncReport
+from rlm_mem.store.core.answers import SyncReport, Vacuumed
+from rlm_mem.store.postgres.failures import translated
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
+    from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["DERIVED", "rebuild"]
+__all__ = ["DERIVED", "rebuild", "refresh_statistics", "vacuum_tables"]
+
+_logger = logging.getLogger(__name__)
 
 #: What is emptied first; numbers of terms and conversations go on where they were and are never given twice.
 DERIVED = ("terms", "postings", "conversation_terms", "tags", "tag_totals", "links", "totals")
 _LOT = 200
+
+#: The tables that grow with the chunks.
+_GROWING = (
+    "rlm_mem.chunks, rlm_mem.tags, rlm_mem.links, rlm_mem.conversations, rlm_mem.reads, rlm_mem.terms,"
+    " rlm_mem.postings, rlm_mem.conversation_terms"
+)
+
+_SIZES = (
+    "SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = 'rlm_mem' AND c.relkind IN ('r', 'p') ORDER BY 2 DESC, 1"
+)
+
+
+def vacuum_tables(pool: Pool, progress: Progress | None = None) -> Vacuumed:
+    """Mark dead rows as free and refresh the planner's statistics.
+
+    Plain VACUUM: readers and writers go on. It frees room for new rows; files rarely become smaller.
+
+    Returns:
+        sizes of each table with its indexes.
+
+    Raises:
+        StorageError: the server refuses or is gone. The server skips tables of another owner, with a notice.
+    """
+    before = {name: int(size) for name, size in pool.rows(_SIZES)}
+    for done, name in enumerate(before, 1):
+        connection = pool.take()
+        try:
+            connection.autocommit = True
+            connection.execute(f'VACUUM (ANALYZE) rlm_mem."{name}"')
+        except psycopg.Error as error:
+            raise translated(error, pool.shown) from error
+        finally:
+            pool.give_back(connection)
+        if progress is not None:
+            progress(done, len(before))
+    return Vacuumed(before, {name: int(size) for name, size in pool.rows(_SIZES)})
+
+
+def refresh_statistics(pool: Pool) -> None:
+    """Refresh the planner's statistics. What was written is committed: a failure here is only logged."""
+    try:
+        pool.persist(lambda connection: connection.execute(f"ANALYZE (SKIP_LOCKED) {_GROWING}"))
+    except RlmMemError as error:
+        _logger.warning("%s: the planner's statistics were not refreshed: %s", pool.shown, error)
+
+
+# --- rebuilding ------------------------------------------------------------------------------------------------
 
 
 def rebuild(

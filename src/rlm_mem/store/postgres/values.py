@@ -1,7 +1,8 @@
-"""Whole arrays as parameters of a statement, in PostgreSQL's binary form: made at once, not item by item."""
+"""Values as PostgreSQL takes them: texts without what it cannot store, arrays in its binary form, made at once."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,12 @@ import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-__all__ = ["Blobs", "Integers", "array_cursor"]
+from rlm_mem.store.core.lookup import has_surrogate
 
+__all__ = ["Blobs", "Integers", "array_cursor", "is_storable", "shown", "stored"]
+
+_MARK, _NUL = "\x01", "\x02"
+_MARKED = re.compile(f"{_MARK}(.)", re.DOTALL)
 _ONE_DIMENSION = 1
 _BYTEA, _INTEGER = 17, 23
 
@@ -75,3 +80,25 @@ def array_cursor(connection: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
     cursor.adapters.register_dumper(Integers, _IntegersDumper)
     cursor.adapters.register_dumper(Blobs, _BlobsDumper)
     return cursor
+
+
+# --- texts -----------------------------------------------------------------------------------------------------
+
+
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can store a text: it can store neither NUL nor half a surrogate pair, so no row has them."""
+    return "\0" not in text and not has_surrogate(text)
+
+
+def stored(text: str) -> str:
+    """An entry of the dictionary as its table has it: the name of an author may contain a NUL, which is escaped."""
+    if "\0" not in text and _MARK not in text:
+        return text
+    return text.replace(_MARK, _MARK + _MARK).replace("\0", _MARK + _NUL)
+
+
+def shown(text: str) -> str:
+    """The inverse of `stored`."""
+    if _MARK not in text:
+        return text
+    return _MARKED.sub(lambda found: "\0" if found[1] == _NUL else found[1], text)
