@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     )
     from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.memory import Memory
-    from rlm_mem.models.base import Usage
-    from rlm_mem.models.budget import Limits, ModelSpending
+    from rlm_mem.models.base import Limits, ModelSpending, Usage
     from rlm_mem.recall.costing import CostLine
     from rlm_mem.recall.host_session import Execution, RecallSession
     from rlm_mem.recall.outcome import OutcomeWord
@@ -57,9 +56,9 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory import Outcome, SubCall, Trajectory, TrajectoryInfo
     from rlm_mem.results import Checkpoint, Event, Hud, Stats
     from rlm_mem.search.api import Hit
-    from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
     from rlm_mem.store.core.integrity import Finding, Repair
     from rlm_mem.store.core.lookup import Filters
+    from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
     from rlm_mem.text.secrets import SecretsFound
 
 __version__ = "0.1.0"
@@ -149,8 +148,7 @@ __getattr__ = loader(
         "aio": ("AsyncContinuum", "AsyncMemory", "AsyncRecallSession", "RunStream"),
         "config": ("Config", "SecretAction"),
         "chunk": ("Chunk", "ChunkLinks", "ChunkMetadata"),
-        "models.budget": ("Limits", "ModelSpending"),
-        "models.base": ("Usage",),
+        "models.base": ("Limits", "ModelSpending", "Usage"),
         "search.api": ("Hit",),
         "store.core.lookup": ("Filters",),
         "ingest.remember": ("RememberResult",),
@@ -162,7 +160,7 @@ __getattr__ = loader(
         "recall.repl_session": ("REPLSession",),
         "recall.trajectory": ("Trajectory", "TrajectoryInfo", "Outcome", "SubCall"),
         "recall.costing": ("CostLine",),
-        "store.core.answers": ("ConversationInfo", "LinkedChunk", "Summary", "Version", "SyncReport"),
+        "store.core.records": ("ConversationInfo", "LinkedChunk", "Summary", "Version", "SyncReport"),
         "store.core.integrity": ("Finding", "Repair"),
         "results": ("Checkpoint", "Event", "Hud", "Stats"),
         "errors": (

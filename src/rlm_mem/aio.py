@@ -39,8 +39,7 @@ from rlm_mem.sandbox.engine import Stop, stop_of_context, stopped_by
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.config import Config
-    from rlm_mem.models.base import LLM
-    from rlm_mem.models.budget import Limits
+    from rlm_mem.models.base import LLM, Limits
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.recall import RecallResult
     from rlm_mem.results import UndoneChange

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.system import Continuum
     from rlm_mem.ingest.remember import RememberResult, When
-    from rlm_mem.models.base import LLM
-    from rlm_mem.models.budget import Limits
+    from rlm_mem.models.base import LLM, Limits
     from rlm_mem.persona import Persona
     from rlm_mem.recall.costing import CostLine
     from rlm_mem.recall.host_session import RecallSession
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory import TrajectoryInfo
     from rlm_mem.recall.trajectory_export import ExportedRun
     from rlm_mem.receipts import Bundle, Receipt, Verification
-    from rlm_mem.store.core.answers import SyncReport
     from rlm_mem.store.core.lookup import Filters
+    from rlm_mem.store.core.records import SyncReport
 
 __all__ = ["Memory"]
 

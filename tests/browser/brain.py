@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlm_mem.errors import ModelError
 from rlm_mem.memory import Memory
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from tests.continuum.conftest import PROVEN, StillClock, open_continuum, record, rewrite, trace_of
 

@@ -11,7 +11,7 @@ from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.store.core.standing import reliability
+from rlm_mem.store.core.records import reliability
 
 from .conftest import STEPS, StillClock, learning, record, rewrite, trace_of
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlm_mem.config import Config
-from rlm_mem.models.base import Completion, Prompt
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Completion, Limits, Prompt
 from rlm_mem.recall import RecallOperation
 from rlm_mem.recall.programs import programs_in
 from rlm_mem.store.core.chunk_store import ChunkStore

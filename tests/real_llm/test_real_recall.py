@@ -14,7 +14,7 @@ from model_server import PROVIDERS
 
 from rlm_mem.config import Config
 from rlm_mem.errors import ModelUnavailable
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 if TYPE_CHECKING:

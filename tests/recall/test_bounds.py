@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from recall_memories import block, fill
 
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, RecallResult, load_trajectory
 from rlm_mem.store.core.chunk_store import ChunkStore

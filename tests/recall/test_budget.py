@@ -8,8 +8,7 @@ from decimal import Decimal
 import pytest
 
 from rlm_mem.errors import BudgetError, InvalidConfig, MaxIterationsError
-from rlm_mem.models.base import Usage
-from rlm_mem.models.budget import BUDGET_NAMES, Budget, Limits
+from rlm_mem.models.base import BUDGET_NAMES, Budget, Limits, Usage
 
 
 class Clock:

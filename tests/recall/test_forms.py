@@ -245,7 +245,7 @@ def slow(prompt):
     return "late"
 with Memory.open(sys.argv[1], llm=slow) as memory:
     memory.remember("Ana drinks tea.")
-    from rlm_mem.models.budget import Limits
+    from rlm_mem.models.base import Limits
     print(memory.recall("What?", limits=Limits(seconds=1.5)).stopped_by)
 """
     began = time.monotonic()

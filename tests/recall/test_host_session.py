@@ -7,7 +7,7 @@ from recall_memories import fill
 from tests.waiting import takes
 
 from rlm_mem.errors import BudgetError, InvalidQuery, MaxIterationsError, SessionComplete
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import load_trajectory, recall_session
 from rlm_mem.store.core.chunk_store import ChunkStore

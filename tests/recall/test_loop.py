@@ -9,8 +9,7 @@ import pytest
 
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, ModelOverloaded, ProgramError, SandboxViolation
-from rlm_mem.models.base import Completion, Usage
-from rlm_mem.models.budget import Budget, Limits
+from rlm_mem.models.base import Budget, Completion, Limits, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
 from rlm_mem.recall.prompts import Opening

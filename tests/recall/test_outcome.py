@@ -9,7 +9,7 @@ import pytest
 from recall_memories import block, fill
 
 from rlm_mem.errors import ModelError
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import (
     ReasonOperation,

@@ -10,7 +10,7 @@ from recall_memories import fill
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation
 from rlm_mem.recall.programs import MAX_REPLY_CHARS, programs_in, without_definitions

@@ -6,7 +6,7 @@ import pytest
 from recall_memories import block
 
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import ReasoningResult, ReasoningStep, ReasonOperation, load_trajectory
 from rlm_mem.store.core.chunk_store import ChunkStore

@@ -10,8 +10,7 @@ import pytest
 from recall_memories import block, fill
 
 from rlm_mem.errors import InvalidQuery, ModelOverloaded
-from rlm_mem.models.base import Completion, Usage
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Completion, Limits, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, RecallResult, list_trajectories, load_trajectory
 from rlm_mem.recall.loop import LoopStep

@@ -98,7 +98,7 @@ def test_sub_questions_replay_their_own_programs(store: ChunkStore) -> None:
 
 
 def test_an_endless_program_ends_with_the_replays_budget(store: ChunkStore) -> None:
-    from rlm_mem.models.budget import Limits
+    from rlm_mem.models.base import Limits
 
     fill(store)
     result = RecallOperation(

@@ -11,8 +11,7 @@ from recall_memories import block, fill
 
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ModelRefused, ModelTimeout
-from rlm_mem.models.base import Message
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits, Message
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import (
     ReasonOperation,

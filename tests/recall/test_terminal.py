@@ -10,8 +10,7 @@ from recall_memories import block, fill
 from tests.waiting import takes
 
 from rlm_mem.config import Config
-from rlm_mem.models.base import Completion, Message, Usage
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Completion, Limits, Message, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, RecallResult
 from rlm_mem.store.core.chunk_store import ChunkStore

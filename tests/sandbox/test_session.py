@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from rlm_mem import errors
-from rlm_mem.models.base import Completion
-from rlm_mem.models.budget import Budget, Limits
+from rlm_mem.models.base import Budget, Completion, Limits
 from rlm_mem.recall import REPLSession
 from rlm_mem.sandbox import seccomp
 from rlm_mem.store.core.chunk_store import ChunkStore

@@ -9,9 +9,9 @@ import pytest
 
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search import Hit, search
+from rlm_mem.search.api import explain
 from rlm_mem.search.features import differs_in_talk, names
 from rlm_mem.search.ranking import TALK, WEIGHTS
-from rlm_mem.search.snippets import explain
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 Said = tuple[str, str]

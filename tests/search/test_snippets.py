@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlm_mem.search.api import LONGEST, explain, snippet
 from rlm_mem.search.query import analyse_query
-from rlm_mem.search.snippets import LONGEST, explain, snippet
 from rlm_mem.text.analysis import get_analyser
 
 QUERY = analyse_query("Where is the lighthouse keeper's violin?", get_analyser())

@@ -462,7 +462,7 @@ def test_how_a_run_came_out_has_one_of_five_words_everywhere(
 ) -> None:
     from rlm_mem.errors import ModelError
     from rlm_mem.memory import Memory
-    from rlm_mem.models.budget import Limits
+    from rlm_mem.models.base import Limits
     from rlm_mem.models.scripted import ScriptedLLM
 
     scripted = ScriptedLLM([f"```repl\n{program}\n```"] if program else [])

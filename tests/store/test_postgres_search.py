@@ -17,7 +17,7 @@ import pytest
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 from rlm_mem.search import search  # noqa: E402 - below what may skip the module
-from rlm_mem.store.core import best_match  # noqa: E402
+from rlm_mem.store.core import selection  # noqa: E402
 from rlm_mem.store.core.chunk_store import ChunkStore  # noqa: E402
 from rlm_mem.store.core.lookup import CandidateSource, Filters  # noqa: E402
 from rlm_mem.store.postgres import lookup, parts, term_lists, terms  # noqa: E402
@@ -366,7 +366,7 @@ def test_answers_are_alike_where_every_list_is_long_and_every_filter_wide(
     for module, name, bound in (
         (parts, "PART", 4), (lookup, "PART", 1), (term_lists, "PART", 4), (term_lists, "_AHEAD", 30),
         (lookup, "_FEW", 3), (lookup, "_SPARE", 1), (lookup, "_MOST_TRIED", 12),
-        (best_match, "_FEW", 5), (best_match, "_SHORT", 0), (terms, "_MOST_BYTES", 900),
+        (selection, "_FEW", 5), (selection, "_SHORT", 0), (terms, "_MOST_BYTES", 900),
     ):  # fmt: skip
         assert hasattr(module, name)
         monkeypatch.setattr(module, name, bound)

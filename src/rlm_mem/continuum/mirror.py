@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.continuum import places
 from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.continuum.schema import TIERS
-from rlm_mem.store.core.standing import COMPONENT, TIER_TAG
+from rlm_mem.store.core.records import COMPONENT, TIER_TAG
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

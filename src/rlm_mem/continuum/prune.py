@@ -17,7 +17,7 @@ from rlm_mem.continuum.rules import TEMPORARY_DAYS, moved, prune_action
 from rlm_mem.continuum.schema import TIERS, stamp
 from rlm_mem.errors import NotFoundError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.standing import TIER_TAG
+from rlm_mem.store.core.records import TIER_TAG
 
 __all__ = ["Pruner"]
 

@@ -19,7 +19,7 @@ from rlm_mem.continuum.schema import TIERS
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.api import ranked_ids
 from rlm_mem.store.core.lookup import Filters
-from rlm_mem.store.core.standing import TIER_TAG, reliability, tier_of
+from rlm_mem.store.core.records import TIER_TAG, reliability, tier_of
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import tags_of
 from rlm_mem.dashboard.words import address, day, deed, first_line, origin, plain_fields, title, without_marks
 from rlm_mem.errors import ConflictError, InputError, NotFoundError
-from rlm_mem.store.core.standing import standing
+from rlm_mem.store.core.records import standing
 
 if TYPE_CHECKING:
     from starlette.responses import Response

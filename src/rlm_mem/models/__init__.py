@@ -1,9 +1,8 @@
 """Models: what answers prompts, such as the request for a program of a recall.
 
-``base`` has the protocol and its types; ``opening`` finds a model by name; ``apis`` has a record for each
-provider; ``scripted`` answers from a queue; ``cli_models`` runs command-line agents; ``providers`` reaches APIs and
-local servers (extra ``llm``); ``budget`` limits a run; ``pricing`` turns usage into cost; ``secrets`` finds keys and
-hides them.
+``base`` has the protocol, its types and the budget of a run; ``opening`` finds a model by name; ``apis`` has a record
+for each provider; ``scripted`` answers from a queue; ``cli_models`` runs command-line agents; ``providers`` reaches
+APIs and local servers (extra ``llm``); ``pricing`` turns usage into cost; ``secrets`` finds keys and hides them.
 What to ask and what to do with an answer belongs to ``sandbox`` and ``recall``.
 """
 

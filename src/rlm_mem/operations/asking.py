@@ -43,7 +43,7 @@ from rlm_mem.search import Filters
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.memory import Memory
-    from rlm_mem.models.budget import Limits
+    from rlm_mem.models.base import Limits
     from rlm_mem.search import Hit
 
 __all__ = [

@@ -23,7 +23,7 @@ from rlm_mem.sandbox.engine import Stop, stopped_by
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
-    from rlm_mem.models.budget import Limits
+    from rlm_mem.models.base import Limits
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult

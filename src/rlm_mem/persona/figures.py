@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.chunk import format_time
 from rlm_mem.persona.boxes import fixed_width
-from rlm_mem.store.core.standing import COMPONENT, TIER_TAG
+from rlm_mem.store.core.records import COMPONENT, TIER_TAG
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from rlm_mem.persona.session import Persona
-    from rlm_mem.store.core.answers import StoreStatus
     from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.records import StoreStatus
 
 __all__ = ["KEYS", "SCHEMA", "SLIDER_KEYS", "RecordedRun", "Spending", "figures_of", "paths"]
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from rlm_mem.models.base import Usage
-from rlm_mem.models.budget import ModelSpending
+from rlm_mem.models.base import ModelSpending, Usage
 from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.trajectory import SubCall, Trajectory, trajectories
 

@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import ModelUnavailable, SessionBusy, SessionComplete
-from rlm_mem.models.base import Completion, Options, Prompt, as_messages
-from rlm_mem.models.budget import Budget, Limits
+from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages
 from rlm_mem.recall.loop import LoopResult, LoopStep, error_hint, first_ids, make_step, run_programs
 from rlm_mem.recall.programs import ShownData
 from rlm_mem.recall.prompts import feedback, instructions

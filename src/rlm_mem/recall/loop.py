@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import check_chunk_id
 from rlm_mem.errors import BudgetError, InvalidChunkId, RlmMemError, SandboxViolation
-from rlm_mem.models.base import LLM, Completion, Usage
-from rlm_mem.models.budget import Budget
+from rlm_mem.models.base import LLM, Budget, Completion, Usage
 from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.programs import ShownData, programs_in, without_definitions
 from rlm_mem.recall.prompts import SYSTEM_PROMPT, Conversation, Opening, Turn, clip, feedback, no_program

@@ -21,8 +21,7 @@ from rlm_mem.telemetry import model_call
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
-    from rlm_mem.models.base import LLM, Options, Prompt
-    from rlm_mem.models.budget import Budget, Reservation
+    from rlm_mem.models.base import LLM, Budget, Options, Prompt, Reservation
 
 __all__ = [
     "AdmittedCall", "ModelCalls", "StoppableModel", "SubModel", "admit", "bounded_reply", "complete", "in_parallel",

@@ -23,8 +23,8 @@ from rlm_mem.text.delimiters import breaking
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.answers import Summary
     from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.records import Summary
 
 __all__ = [
     "Conversation",

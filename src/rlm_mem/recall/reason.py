@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import AGAINST_LINK_TYPES
-from rlm_mem.models.base import Usage
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits, Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import format_time
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
-from rlm_mem.models.base import LLM, Usage
-from rlm_mem.models.budget import Budget, Limits, Spent
+from rlm_mem.models.base import LLM, Budget, Limits, Spent, Usage
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.loop import (
     Loop,
@@ -43,7 +42,7 @@ from rlm_mem.recall.trajectory import (
 )
 from rlm_mem.sandbox.engine import stop_of_context
 from rlm_mem.sandbox.session import SandboxSession
-from rlm_mem.store.core.standing import standing
+from rlm_mem.store.core.records import standing
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import BudgetError, InputError, SessionComplete
-from rlm_mem.models.budget import Budget, Limits
+from rlm_mem.models.base import Budget, Limits
 from rlm_mem.recall.loop import Loop, LoopResult
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
 from rlm_mem.recall.prompts import build_opening

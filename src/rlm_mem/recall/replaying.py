@@ -14,8 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import BudgetError, ModelUnavailable
-from rlm_mem.models.base import Completion, Options, Prompt, as_messages, render_prompt
-from rlm_mem.models.budget import Budget, Limits
+from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages, render_prompt
 from rlm_mem.models.secrets import redact
 from rlm_mem.recall.loop import LoopStep, answer_text, make_step, output_limit, run_programs
 from rlm_mem.recall.programs import QuotedProgram

@@ -16,8 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import ModelRefused
-from rlm_mem.models.base import LLM, Completion, Message
-from rlm_mem.models.budget import Budget
+from rlm_mem.models.base import LLM, Budget, Completion, Message
 from rlm_mem.recall.loop import LoopStep, make_step, output_limit, run_programs
 from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.prompts import Opening, fenced

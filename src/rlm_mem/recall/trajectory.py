@@ -21,8 +21,17 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from rlm_mem.errors import InvalidQuery, NotFoundError
-from rlm_mem.models.base import LLM, Completion, Options, Prompt, Usage, as_messages, render_prompt
-from rlm_mem.models.budget import ModelSpending, Spent
+from rlm_mem.models.base import (
+    LLM,
+    Completion,
+    ModelSpending,
+    Options,
+    Prompt,
+    Spent,
+    Usage,
+    as_messages,
+    render_prompt,
+)
 from rlm_mem.models.secrets import redact
 from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.model_calls import bounded_reply

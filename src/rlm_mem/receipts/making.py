@@ -18,7 +18,7 @@ import msgspec
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.errors import BudgetError, ConflictError, InputError
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits
 from rlm_mem.models.secrets import redact
 from rlm_mem.recall.trajectory import Trajectory, load_trajectory
 from rlm_mem.receipts.canonical import VOLATILE, digest, plain_json

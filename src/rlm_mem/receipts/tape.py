@@ -16,7 +16,7 @@ from rlm_mem.sandbox.values import chunk_ids_in
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
-    from rlm_mem.models.budget import Limits
+    from rlm_mem.models.base import Limits
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.trajectory import Trajectory
     from rlm_mem.store.core.chunk_store import ChunkStore

@@ -14,8 +14,7 @@ import msgspec
 from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, InvalidQuery, NotFoundError, RlmMemError
-from rlm_mem.models.base import Usage
-from rlm_mem.models.budget import Limits
+from rlm_mem.models.base import Limits, Usage
 from rlm_mem.models.secrets import redact
 from rlm_mem.recall.loop import LoopStep, answer_text, existing, first_ids, supporting
 from rlm_mem.recall.outcome import outcome_word

@@ -25,7 +25,7 @@ from rlm_mem.sandbox.line_functions import (
 )
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.search import keyword_ids, search
-from rlm_mem.store.core.standing import standing
+from rlm_mem.store.core.records import standing
 from rlm_mem.text.blocks import said_in
 from rlm_mem.text.dates import find_dates
 

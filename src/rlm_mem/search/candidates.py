@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.core.arrays import contained, distinct, union
 from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters
 from rlm_mem.store.core.segments import DecodedSegments
+from rlm_mem.store.core.selection import contained, distinct, union
 
 if TYPE_CHECKING:
     from rlm_mem.search.query import Query

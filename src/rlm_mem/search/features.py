@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import RELATED, Query
-from rlm_mem.store.core.arrays import distinct
+from rlm_mem.store.core.selection import distinct
 from rlm_mem.text import analysis
 from rlm_mem.text.dates import DateMention
 

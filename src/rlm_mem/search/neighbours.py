@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlm_mem.store.core.rows import repeated_prefix
+from rlm_mem.store.core.records import repeated_prefix
 from rlm_mem.text.analysis import Segment, split_segments
 
 if TYPE_CHECKING:

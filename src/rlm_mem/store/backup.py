@@ -10,10 +10,10 @@ from pathlib import Path
 from rlm_mem.dsn import checked_path
 from rlm_mem.errors import CorruptStore, InputError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.answers import Vacuumed
 from rlm_mem.store.core.backup_archive import BackupInfo
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.copying import compare, copy_namespace, store_within
+from rlm_mem.store.core.records import Vacuumed
 from rlm_mem.store.local.restore import RestoreReport, restore_folder
 
 __all__ = ["back_up", "bring_back", "vacuum"]

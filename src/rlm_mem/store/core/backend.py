@@ -10,14 +10,21 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rlm_mem.results import Progress
-from rlm_mem.store.core.rows import ACTIVE
+from rlm_mem.store.core.records import ACTIVE
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.core.answers import (
+    from rlm_mem.store.core.backup_archive import BackupInfo
+    from rlm_mem.store.core.brain_files import BrainFiles
+    from rlm_mem.store.core.changes import WriteTransaction
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.integrity import Finding
+    from rlm_mem.store.core.lookup import CandidateSource
+    from rlm_mem.store.core.records import (
+        ChunkRow,
         ChunkState,
         ConversationInfo,
         LinkedChunk,
@@ -28,13 +35,6 @@ if TYPE_CHECKING:
         Vacuumed,
         Version,
     )
-    from rlm_mem.store.core.backup_archive import BackupInfo
-    from rlm_mem.store.core.brain_files import BrainFiles
-    from rlm_mem.store.core.changes import WriteTransaction
-    from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.integrity import Finding
-    from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.core.rows import ChunkRow
 
 __all__ = ["Backend", "IndexQueries", "Progress", "WriteTransaction"]
 

@@ -16,7 +16,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.core.rows import ChunkRow
+    from rlm_mem.store.core.records import ChunkRow
 
 __all__ = [
     "TRANSITIONS",

@@ -13,8 +13,8 @@ from rlm_mem.chunk import SUPERSEDES, Chunk, check_chunk_id, format_time
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import NotFoundError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.answers import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
 from rlm_mem.store.core.reader import ChunkReader
+from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
 from rlm_mem.store.core.writer import (
     check_complete,
     check_links,

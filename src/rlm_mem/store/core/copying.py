@@ -28,9 +28,9 @@ from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.answers import ChunkState
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.brain_files import BrainFiles
+    from rlm_mem.store.core.records import ChunkState
 
 __all__ = ["CopyReport", "Difference", "back_up_copies", "compare", "copy_namespace", "store_within"]
 

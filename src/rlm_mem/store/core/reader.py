@@ -24,7 +24,9 @@ from rlm_mem.chunk.fields import as_list
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
-from rlm_mem.store.core.answers import (
+from rlm_mem.store.core.backends import open_backend
+from rlm_mem.store.core.records import (
+    ARCHIVED,
     ConversationInfo,
     LinkedChunk,
     ListFilter,
@@ -36,8 +38,6 @@ from rlm_mem.store.core.answers import (
     page,
     query_time,
 )
-from rlm_mem.store.core.backends import open_backend
-from rlm_mem.store.core.rows import ARCHIVED
 from rlm_mem.store.core.succession import as_it_was, held
 from rlm_mem.store.core.writer import Writer
 

@@ -13,7 +13,7 @@ from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks
 from rlm_mem.errors import ConflictError, InvalidLink
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.answers import Version
+    from rlm_mem.store.core.records import Version
 
     Find = Callable[[str], Chunk | None]
 

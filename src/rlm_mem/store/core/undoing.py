@@ -12,7 +12,7 @@ import msgspec
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import ConflictError, StorageError
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord
-from rlm_mem.store.core.rows import ACTIVE
+from rlm_mem.store.core.records import ACTIVE
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore

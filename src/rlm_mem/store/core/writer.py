@@ -32,8 +32,7 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
-from rlm_mem.store.core.answers import Version
-from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
+from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version
 from rlm_mem.store.core.succession import ended, released, successions
 from rlm_mem.text.secrets import Screened, screen, screen_data
 

@@ -25,7 +25,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from rlm_mem.errors import CorruptStore, StoreClosed
 from rlm_mem.store.core import files
-from rlm_mem.store.core.rows import Encode
+from rlm_mem.store.core.records import Encode
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.row_writer import LocalRowWriter
 

@@ -13,9 +13,9 @@ import msgspec
 
 from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
 from rlm_mem.errors import InvalidChunk
-from rlm_mem.store.core.answers import Version
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.core.files import make_folder
+from rlm_mem.store.core.records import Version
 
 __all__ = ["REDO_SUFFIX", "EventLog", "Layout", "former_versions", "read_version_file"]
 

@@ -16,8 +16,15 @@ from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
-from rlm_mem.store.core.rows import ACTIVE, ChunkRow, ReadBuffer
+from rlm_mem.store.core.records import (
+    ACTIVE,
+    ChunkRow,
+    ReadBuffer,
+    StoreStatus,
+    SyncReport,
+    Vacuumed,
+    Version,
+)
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed
 from rlm_mem.store.local.folder import EventLog, Layout, former_versions

@@ -25,7 +25,6 @@ from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.lookup import CandidateSource
 from rlm_mem.store.core.segments import DocumentTerms
 from rlm_mem.store.local.connections import DamagedSnapshot
-from rlm_mem.store.local.delta import View, empty_delta, load_rows
 from rlm_mem.store.local.local_lookup import LocalSource
 from rlm_mem.store.local.postings_state import (
     State,
@@ -38,7 +37,10 @@ from rlm_mem.store.local.postings_state import (
 )
 from rlm_mem.store.local.snapshot import (
     Snapshot,
+    View,
+    empty_delta,
     empty_snapshot,
+    load_rows,
     open_snapshot,
     save_snapshot,
 )

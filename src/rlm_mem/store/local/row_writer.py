@@ -8,7 +8,7 @@ from functools import partial
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.store.core.files import Signature
-from rlm_mem.store.core.rows import (
+from rlm_mem.store.core.records import (
     ACTIVE,
     ChunkRow,
     Encode,

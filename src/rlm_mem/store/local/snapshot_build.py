@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.core.arrays import contained, distinct
 from rlm_mem.store.core.segments import DocumentTerms
-from rlm_mem.store.local.delta import Columns, columns_of
-from rlm_mem.store.local.snapshot import NO_CONVERSATION, ArrayWriter, Snapshot
+from rlm_mem.store.core.selection import contained, distinct
+from rlm_mem.store.local.snapshot import NO_CONVERSATION, ArrayWriter, Columns, Snapshot, columns_of
 
 __all__ = ["make_snapshot"]
 

@@ -18,8 +18,7 @@ from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.answers import SyncReport
-from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow, Reads
+from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncReport
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.prepare import Prepared

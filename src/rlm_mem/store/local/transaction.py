@@ -23,7 +23,7 @@ from rlm_mem.chunk import Chunk, encode_chunk, new_change_id
 from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.store.core import files
 from rlm_mem.store.core.changes import ChangeNotes
-from rlm_mem.store.core.rows import ACTIVE, ARCHIVED, ChunkRow
+from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.connections import commit
 from rlm_mem.store.local.folder import Layout

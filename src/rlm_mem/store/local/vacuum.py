@@ -9,7 +9,7 @@ from pathlib import Path
 from rlm_mem.errors import StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.answers import Vacuumed
+from rlm_mem.store.core.records import Vacuumed
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.postings_state import read_state

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.store.core import files
-from rlm_mem.store.core.answers import StoreStatus
+from rlm_mem.store.core.records import StoreStatus
 from rlm_mem.store.local.folder import Layout
 
 if TYPE_CHECKING:

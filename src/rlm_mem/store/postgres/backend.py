@@ -13,8 +13,7 @@ from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
-from rlm_mem.store.core.answers import StoreStatus, SyncReport, Vacuumed, Version
-from rlm_mem.store.core.rows import ACTIVE, ChunkRow
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, StoreStatus, SyncReport, Vacuumed, Version
 from rlm_mem.store.postgres import audit
 from rlm_mem.store.postgres.files import PostgresFiles
 from rlm_mem.store.postgres.integrity import check_database, mend_rows

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.core.arrays import contained
 from rlm_mem.store.core.segments import decode_many, document_terms
+from rlm_mem.store.core.selection import contained
 from rlm_mem.store.postgres.parts import Lists, pairs
 
 __all__ = ["IndexDifference", "Indexed", "added", "changes_of", "replaced", "summed"]

@@ -7,8 +7,7 @@ left out, and a document newer than the first statement too.
 
 from __future__ import annotations
 
-from collections.abc import Collection as Several
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,8 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.chunk import format_time
-from rlm_mem.store.core.arrays import union
-from rlm_mem.store.core.best_match import Collection, Scorer, best, scorers, top
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
@@ -28,6 +25,7 @@ from rlm_mem.store.core.lookup import (
     time_range,
 )
 from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
+from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, scorers, top, union
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.term_lists import PostgresTermPostings, Rows, TermLists
@@ -159,7 +157,7 @@ class PostgresSource:
         counts = {term: self._figures[self._numbers[term]][0] for term in terms if self._numbers[term] >= 0}
         return {term: df for term, df in counts.items() if df}
 
-    def authors(self) -> Several[str]:
+    def authors(self) -> Collection[str]:
         """See `CandidateSource.authors`."""
         return frozenset(self._head.authors.values())
 
@@ -214,7 +212,7 @@ class PostgresSource:
         """See `CandidateSource.best`."""
         self._learn_numbers(terms)
         lists = [self._list(number) for number in terms.tolist()]
-        collection = Collection(self._lists.length, self._head.chunks, self._head.length)
+        collection = CorpusLengths(self._lists.length, self._head.chunks, self._head.length)
         order = scorers(collection, lists, weights)
         if not order or limit < 1:
             return _NONE, np.zeros(0)
@@ -230,7 +228,11 @@ class PostgresSource:
         return self._ordered(docs[keep], scores[keep], limit)
 
     def _tried(
-        self, collection: Collection, order: list[Scorer[PostgresTermPostings]], limit: int, filters: Filters
+        self,
+        collection: CorpusLengths,
+        order: list[Scorer[PostgresTermPostings]],
+        limit: int,
+        filters: Filters,
     ) -> tuple[Ints, Floats] | None:
         """The best that pass, out of more than are wanted; None where too few of these pass to know them all."""
         sql, values = _conditions(self._ns, filters)

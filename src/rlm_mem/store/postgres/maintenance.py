@@ -11,7 +11,7 @@ import psycopg
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.answers import SyncReport, Vacuumed
+from rlm_mem.store.core.records import SyncReport, Vacuumed
 from rlm_mem.store.postgres.failures import translated
 from rlm_mem.store.postgres.schema import namespace_key
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.core.arrays import contained, distinct, union
-from rlm_mem.store.core.conversation_order import MOST, OPENING, walked
 from rlm_mem.store.core.lookup import Neighbourhood
+from rlm_mem.store.core.selection import MOST, OPENING, contained, distinct, union, walked
 from rlm_mem.store.postgres.term_lists import Rows
 
 __all__ = ["around"]
@@ -71,7 +70,7 @@ def _walked(
 
 
 class _Line:
-    """The rows of all windows (one at least) on one line (`conversation_order.Line`); slots are documents."""
+    """The rows of all windows (one at least) on one line (`selection.ConversationLine`); slots are documents."""
 
     def __init__(self, rows: list[tuple[int, int | None, int, int, float, int]]) -> None:
         count = len(rows)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rlm_mem.chunk import format_time
-from rlm_mem.store.core.answers import (
+from rlm_mem.store.core.records import (
     ChunkState,
     ConversationInfo,
     LinkedChunk,

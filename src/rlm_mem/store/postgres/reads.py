@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import StorageError
-from rlm_mem.store.core.rows import ReadBuffer, Reads
+from rlm_mem.store.core.records import ReadBuffer, Reads
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:

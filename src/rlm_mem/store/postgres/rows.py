@@ -10,12 +10,12 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError
-from rlm_mem.store.core.rows import ACTIVE, ChunkRow, IndexEntry, entry_of, repeated_prefix, surroundings
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, repeated_prefix, surroundings
 from rlm_mem.store.postgres.reads import touching
 from rlm_mem.store.postgres.schema import Head
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.rows import Reads
+    from rlm_mem.store.core.records import Reads
     from rlm_mem.store.postgres.terms import TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
 

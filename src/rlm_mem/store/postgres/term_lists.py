@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.core.best_match import places
+from rlm_mem.store.core.selection import places
 from rlm_mem.store.postgres.parts import PART, POSTINGS, Lists, lists_of, pairs
 
 __all__ = ["Rows", "PostgresTermPostings", "TermLists"]

@@ -14,7 +14,7 @@ from psycopg.pq import TransactionStatus
 from rlm_mem.chunk import Chunk, new_change_id
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
 from rlm_mem.store.core.changes import ChangeNotes
-from rlm_mem.store.core.rows import ChunkRow
+from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, translated
 from rlm_mem.store.postgres.pool import undo

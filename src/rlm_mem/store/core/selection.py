@@ -1,9 +1,13 @@
-"""The best chunks by tuned BM25, exactly, without scoring every match; the same for every backend.
+"""Selecting chunks by arithmetic on arrays, the same for every backend: best matches, neighbours, sets of numbers.
 
-Rare terms come first: their lists are short and their weight is high. Once the best scores so far exceed what the
-remaining (common) terms could add to a chunk that has none of the rare ones, no new chunk can enter, and the long
-lists are only looked up for the chunks still in the race. The result is the same as scoring everything. Sums are
-rounded in the same order everywhere, so that two backends that hold the same chunks give the same scores.
+The best chunks by tuned BM25 are found exactly, without scoring every match. Rare terms come first: their lists are
+short and their weight is high. Once the best scores so far exceed what the remaining (common) terms could add to a
+chunk that has none of the rare ones, no new chunk can enter, and the long lists are only looked up for the chunks still
+in the race. The result is the same as scoring everything. Sums are rounded in the same order everywhere, so that two
+backends that hold the same chunks give the same scores.
+
+numpy's own `unique`, `isin` and the like import `numpy.ma` when first called, which takes longer than opening a store
+and searching it; hence the set operations here.
 """
 
 from __future__ import annotations
@@ -15,21 +19,28 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.core.arrays import contained
-from rlm_mem.store.core.lookup import BM25_B, BM25_K1
+from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, Neighbourhood
 
 __all__ = [
+    "CorpusLengths",
+    "ConversationLine",
     "LEAST",
-    "Collection",
+    "MOST",
+    "OPENING",
     "Scorer",
     "TermPostings",
     "added",
     "best",
+    "contained",
+    "distinct",
     "kth",
     "places",
     "scorers",
     "top",
+    "union",
+    "walked",
 ]
+
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -73,7 +84,7 @@ class TermPostings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class CorpusLengths:
     """What BM25 wants to know of all chunks: the length of each slot's, their number and lengths added up."""
 
     length: npt.NDArray[np.int32]
@@ -93,7 +104,9 @@ class Scorer(Generic[_Postings]):
     bound: float
 
 
-def scorers(collection: Collection, lists: Sequence[_Postings], weights: Floats) -> list[Scorer[_Postings]]:
+def scorers(
+    collection: CorpusLengths, lists: Sequence[_Postings], weights: Floats
+) -> list[Scorer[_Postings]]:
     """The terms that count, those with the highest weight first.
 
     The order decides how sums are rounded: it depends on figures of the whole collection alone.
@@ -112,7 +125,7 @@ def scorers(collection: Collection, lists: Sequence[_Postings], weights: Floats)
 
 
 def added(
-    collection: Collection, weight: np.float32, frequency: Frequencies, length: npt.NDArray[np.int32]
+    collection: CorpusLengths, weight: np.float32, frequency: Frequencies, length: npt.NDArray[np.int32]
 ) -> Scores:
     """What a term adds to chunks with these frequencies and lengths."""
     tf = frequency.astype(np.float32)
@@ -126,7 +139,7 @@ def added(
 
 
 def best(
-    collection: Collection,
+    collection: CorpusLengths,
     terms: list[Scorer[_Postings]],
     limit: int,
     *,
@@ -159,7 +172,7 @@ def best(
 
 
 def _walk(
-    collection: Collection, terms: list[Scorer[_Postings]], sums: Scores, floor: np.float32, limit: int
+    collection: CorpusLengths, terms: list[Scorer[_Postings]], sums: Scores, floor: np.float32, limit: int
 ) -> tuple[Slots, Scores]:
     """Score whole lists, rare terms first, until no new chunk can enter; then look the rest up."""
     rest = float(sum(scorer.bound for scorer in terms))
@@ -181,7 +194,7 @@ def _walk(
 
 
 def _look_up(
-    collection: Collection,
+    collection: CorpusLengths,
     slots: Slots,
     terms: list[Scorer[_Postings]],
     floor: np.float32,
@@ -233,3 +246,111 @@ def top(scores: Scores, limit: int) -> Ints:
 
 
 _NOTHING = np.zeros(0, np.int64)
+
+
+_Number = TypeVar("_Number", bound=np.generic)
+
+
+def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """Each value once, sorted."""
+    ordered = np.sort(values)
+    if len(ordered) < 2:
+        return ordered
+    keep = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+    return ordered[keep]
+
+
+def union(first: npt.NDArray[_Number], second: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """What is in either, each value once, sorted."""
+    return distinct(np.concatenate([first, second]))
+
+
+def contained(values: npt.NDArray[_Number], among: npt.NDArray[_Number]) -> npt.NDArray[np.bool_]:
+    """Which of `values` occur in `among` (any order)."""
+    if not len(among) or not len(values):
+        return np.zeros(len(values), np.bool_)
+    ordered = np.sort(among)
+    place = np.searchsorted(ordered, values)
+    np.minimum(place, len(ordered) - 1, out=place)
+    found: npt.NDArray[np.bool_] = ordered[place] == values
+    return found
+
+
+#: Chunks looked at on each side at most: enough when every chunk is a single turn.
+MOST = 12
+#: `segments_before` is exact for this many chunks at the beginning of a conversation.
+OPENING = 4
+
+
+class ConversationLine(Protocol):
+    """Chunks on one line on which every conversation is an unbroken stretch, as far as anybody walks there.
+
+    Per asked chunk: its `place` on the line, and where its conversation begins and ends (one past the last). Places
+    that are not the same conversation's next ones are never side by side.
+    """
+
+    @property
+    def place(self) -> Ints: ...
+    @property
+    def first(self) -> Ints: ...
+    @property
+    def last(self) -> Ints: ...
+
+    def slots(self, place: Ints) -> Ints:
+        """The slots at these positions."""
+        ...
+
+    def segment_count(self, place: Ints) -> Ints:
+        """Segments of the chunks at these places."""
+        ...
+
+
+def walked(
+    line: ConversationLine, asked: Ints, near: int, reach: int, most: int = MOST
+) -> tuple[Neighbourhood, bool]:
+    """The neighbourhood on a line, and whether everybody got far enough in `most` steps to each side.
+
+    Args:
+        line: where the chunks stand.
+        asked: those of the line's asked chunks that get neighbours.
+        near: segments on each side whose chunks may be results themselves.
+        reach: segments on each side that come along.
+        most: chunks looked at on each side.
+    """
+    place, is_near = line.place, np.ones(len(line.place), np.bool_)
+    enough = True
+    for step in (-1, 1):
+        at, covered = line.place.copy(), np.zeros(len(line.place), np.int64)
+        racing = asked
+        for _ in range(most):
+            at[racing] += step
+            inside = (at[racing] >= line.first[racing]) & (at[racing] < line.last[racing])
+            racing = racing[inside & (covered[racing] < reach)]
+            if not len(racing):
+                break
+            place = np.concatenate([place, at[racing]])
+            is_near = np.concatenate([is_near, covered[racing] < near])
+            covered[racing] += line.segment_count(at[racing])
+        enough = enough and not bool((covered[racing] < reach).any())
+    return _gathered(line, place, is_near), enough
+
+
+def _gathered(line: ConversationLine, place: Ints, is_near: npt.NDArray[np.bool_]) -> Neighbourhood:
+    """Each position once, in order, with its run and the number of segments before it."""
+    unique = distinct(place)
+    back = np.searchsorted(unique, place)
+    near = np.zeros(len(unique), np.bool_)
+    near[back[is_near]] = True
+    firsts = distinct(line.first)
+    owner = np.searchsorted(firsts, unique, side="right")
+    breaks = np.ones(len(unique), np.int64)
+    breaks[1:] = (np.diff(unique) != 1) | (np.diff(owner) != 0)
+    offset = unique - firsts[owner - 1]
+    before = np.full(len(unique), FAR, np.int64)
+    opening = np.flatnonzero(offset <= OPENING)
+    before[opening] = 0
+    for step in range(1, OPENING + 1):
+        later = opening[offset[opening] >= step]
+        before[later] += line.segment_count(unique[later] - step)
+    return Neighbourhood(line.slots(unique), np.cumsum(breaks) - 1, near, before)
