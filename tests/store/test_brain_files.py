@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
-from rlm_mem.store.core.brain_files import BrainFiles, name_at, own_lines, place_of
+from rlm_mem.store.backup import back_up
+from rlm_mem.store.core.backup_archive import read_backup
+from rlm_mem.store.core.brain_files import FOLDERS, BrainFiles, name_at, own_lines, place_of
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 
@@ -278,3 +280,30 @@ def test_the_place_of_a_file_tells_its_namespace_and_name(
         return
     name = "/".join([folder, *more])
     assert name_at(place_of(namespace, name, alone=True)) == (namespace, name)
+
+
+def test_each_folder_is_listed_backed_up_and_found_again_by_its_place(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path / "memory") as store:
+        expected = set()
+        for namespace in ("default", "team/a"):
+            stored = store.backend.files(namespace)
+            line = f'{{"namespace":"{namespace}","ns":"{namespace}"}}\n'.encode()
+            for folder in FOLDERS.keys() - {"index"}:
+                last = {"log": "continuum.jsonl", "imports": "ledger.jsonl"}.get(
+                    folder, f"{namespace[:1]}.jsonl"
+                )
+                stored.append(f"{folder}/{last}", line)
+                expected.add((namespace, f"{folder}/{last}"))
+        for namespace, name in expected:
+            stored = store.backend.files(namespace)
+            assert name in stored.names("", recursive=True)
+            place = place_of(namespace, name)
+            assert (tmp_path / place).read_bytes().count(b"\n") >= 1
+            found = name_at(place)
+            if not name.startswith(("imports", "persona", "sliders", "gauges")):
+                shared = name.startswith(("log", "trajectories"))
+                assert found == (None if shared else namespace, name), place
+        back_up(store, tmp_path / "all.tar.gz")
+        packed: set[str] = set()
+        read_backup(tmp_path / "all.tar.gz", lambda name, *_: packed.add(name))
+        assert {place_of(*one) for one in expected} <= packed

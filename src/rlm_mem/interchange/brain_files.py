@@ -19,7 +19,9 @@ from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.store.core.brain_files import (
     JOURNAL,
     OF_BRAIN,
+    OF_STORE,
     BrainFiles,
+    folder_of,
     name_at,
     own_lines,
     place_of,
@@ -46,11 +48,7 @@ EXPORT_MARKER = "rlm-mem-export.json"
 PASSED_OVER = "none"
 """In place of a format: the file belongs to one machine, or is about the export."""
 _FOLDER = "files/"
-_MACHINE = ("archive", "imports", "index", "log", "trajectories")
 _LARGEST = 1 << 28
-
-_NOT_PORTABLE = ("archive/pending/", "index/", "imports/")
-"""Files that are pending, derived, or of one machine: never exported or imported."""
 
 
 def exported_files(
@@ -66,7 +64,7 @@ def exported_files(
     for namespace in namespaces:
         stored = store.backend.files(namespace)
         for name in stored.names("", recursive=True):
-            if name.startswith(_NOT_PORTABLE) or (name.startswith("archive/") and not archive):
+            if not folder_of(name).portable or (name.startswith("archive/") and not archive):
                 continue
             data = stored.read(name)
             if data is None:  # removed since it was listed
@@ -114,7 +112,7 @@ def format_by_place(name: str, layout: str | None) -> str | None:
     if name_at(name):
         return "brain-file"
     parts = name.split("/")
-    machine = parts[0] == "memory" and parts[1] in _MACHINE and (parts[1] != "archive" or len(parts) > 3)
+    machine = parts[0] == "memory" and parts[1] in OF_STORE and (parts[1] != "archive" or len(parts) > 3)
     return PASSED_OVER if machine else None
 
 
@@ -169,7 +167,7 @@ class FileAdopter:
     def adopt(self, asset: Asset) -> None:
         """Write one file, or leave it."""
         named = name_at(asset.place)
-        if named is None or named[1].startswith(_NOT_PORTABLE):
+        if named is None or not folder_of(named[1]).portable:
             self._report.problem(asset.where, "not a valid name of a brain file")
             return
         if self._store.confined:

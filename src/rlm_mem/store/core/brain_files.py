@@ -1,8 +1,8 @@
 """The files of a brain beside its chunks: tiered memories, trajectories, persona, import ledgers.
 
-Whoever keeps such a file asks ``Backend.files(namespace)`` and never opens a path: on a database the same files are
-rows. Names are relative, with forward slashes, and say what a file is; where it lies in a brain folder follows from
-that alone (``place_of``).
+They are read and written through ``Backend.files(namespace)``, never by path: on a database the same files are rows.
+Names are relative, with forward slashes. The folder that a name begins with (``FOLDERS``) tells what the file is, and
+where it is in a brain folder (``place_of``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -24,18 +25,22 @@ from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeNotes, ChangeRec
 from rlm_mem.store.core.files import Signature
 
 __all__ = [
-    "APART",
+    "FOLDERS",
     "JOURNAL",
     "LEDGER",
     "OF_BRAIN",
     "OF_STORE",
     "RECORDS",
     "BrainFiles",
+    "Folder",
     "checked_name",
+    "folder_of",
     "name_at",
     "namespace_in",
     "note_former",
     "own_lines",
+    "owned_by",
+    "parse_event",
     "place_of",
     "recording",
 ]
@@ -45,31 +50,75 @@ JOURNAL = "log/continuum.jsonl"
 LEDGER = "imports/ledger.jsonl"
 """What was imported already."""
 
-_OF_NAMESPACE = ("workspace", "system", "memory")
-OF_BRAIN = ("persona", "personalities", "sliders", "gauges")
-"""Folders that all namespaces of a brain folder share; on a database each namespace has its own."""
-OF_STORE = ("trajectories", "imports", "log", "index")
-"""Folders of the store, inside the brain folder."""
-APART = ("trajectories/", "index/")
-"""Files that belong to no transaction: threads of a recall add lines to the first, the second is derived."""
-_KNOWN = frozenset((*_OF_NAMESPACE, *OF_BRAIN, *OF_STORE, "archive"))
 
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What holds for the files of a folder.
+
+    Attributes:
+        owner: whose they are in a brain folder: one namespace's, the whole brain's, or those of the store inside it.
+        undone: changes are recorded, and can be undone.
+        in_transactions: False: what is added belongs to no transaction.
+        by_hand: people work in the folder: no unfinished file may be beside the finished ones.
+        portable: files are exported and imported.
+    """
+
+    owner: Literal["namespace", "brain", "store"]
+    undone: bool = True
+    in_transactions: bool = True
+    by_hand: bool = True
+    portable: bool = True
+
+
+FOLDERS = {
+    "workspace": Folder("namespace", undone=False),
+    "system": Folder("namespace"),
+    "memory/short_term": Folder("namespace"),
+    "memory/long_term": Folder("namespace"),
+    "personalities": Folder("brain"),
+    "sliders": Folder("brain"),
+    "gauges": Folder("brain"),
+    "persona": Folder("brain", by_hand=False),
+    "archive": Folder("store"),
+    "archive/pending": Folder("store", undone=False, by_hand=False, portable=False),
+    TRANSITIONS: Folder("store", undone=False, by_hand=False),
+    UNDO: Folder("store", undone=False),
+    "log": Folder("store", undone=False, by_hand=False),
+    "trajectories": Folder("store", undone=False, in_transactions=False, by_hand=False),
+    "imports": Folder("store", undone=False, by_hand=False, portable=False),
+    "index": Folder("store", undone=False, in_transactions=False, by_hand=False, portable=False),
+}
+"""Every folder that names of files begin with; for a name, the longest counts."""
+
+
+def folder_of(name: str) -> Folder:
+    """The folder that a name begins with; raises InputError for a name outside of all of them."""
+    above = checked_name(name)
+    while above not in FOLDERS:
+        above = above.rpartition("/")[0]
+    return FOLDERS[above]
+
+
+def owned_by(owner: str) -> tuple[str, ...]:
+    """First parts of the names of files that belong to ``namespace``, ``brain`` or ``store``."""
+    return tuple(dict.fromkeys(name.partition("/")[0] for name, one in FOLDERS.items() if one.owner == owner))
+
+
+OF_BRAIN = owned_by("brain")
+"""Folders that all namespaces of a brain folder share; on a database each namespace has its own."""
+OF_STORE = owned_by("store")
+RECORDS = (f"{TRANSITIONS}/", f"{UNDO}/")
+"""Change records."""
 
 _KEPT, _SPARE = 100, 20
 """Records in ``UNDO``: so many, and a few more, so that not every change has to remove one."""
-_NOT_UNDONE = frozenset((*OF_STORE, "workspace"))
-"""Recordings, logs, what is derived, and the volatile working state."""
-RECORDS = (f"{TRANSITIONS}/", f"{UNDO}/")
-"""Change records, which are not recorded themselves."""
 
 
 class BrainFiles(Protocol):
     """The files of one namespace.
 
-    Names begin with ``workspace``, ``system``, ``memory`` (short and long term), ``archive``, ``log``,
-    ``trajectories``, ``imports``, ``index`` (derived), ``persona``, ``personalities``, ``sliders`` or ``gauges``. On a
-    database everything belongs to the namespace; in a brain folder the last four belong to all namespaces, and ``log``,
-    ``trajectories`` hold what concerns others, too.
+    Names begin with one of ``FOLDERS``. On a database everything belongs to the namespace; in a brain folder files
+    owned by the ``brain`` belong to all namespaces, and ``log`` and ``trajectories`` hold what concerns others, too.
 
     Raises:
         InputError: a name leads elsewhere. StoreReadOnly, StorageError: a file cannot be written, or read.
@@ -126,7 +175,7 @@ class BrainFiles(Protocol):
         ...
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
-        """Full names of the files in a folder, in order; hidden ones are nobody's. Empty without such a folder.
+        """Full names of the files in a folder, in order, without hidden ones. Empty without such a folder.
 
         The folder ``""`` with ``recursive`` is everything of the namespace that is not derived.
         """
@@ -170,7 +219,7 @@ def note_former(transaction: WriteTransaction, files: BrainFiles, name: str) -> 
     key = (files.namespace, name)
     if former is None or key in former:
         return
-    if name.partition("/")[0] not in _NOT_UNDONE and not name.startswith((*RECORDS, "archive/pending/")):
+    if folder_of(name).undone:
         former[key] = files.read(name)
 
 
@@ -243,10 +292,8 @@ def namespace_in(line: bytes, key: str) -> str | None:
 def checked_name(name: str) -> str:
     """The name of a file; raises InputError for one that leads elsewhere, or into no folder of a brain."""
     parts = name.split("/")
-    if (
-        any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts)
-        or parts[0] not in _KNOWN
-        or (parts[0] == "memory" and parts[1:2] not in (["short_term"], ["long_term"]))
+    if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts) or not (
+        parts[0] in FOLDERS or "/".join(parts[:2]) in FOLDERS
     ):
         raise InputError(f"{name!r:.80} is no path of a file of a brain")
     return name
@@ -287,7 +334,7 @@ def name_at(place: str) -> tuple[str | None, str] | None:
     namespace: str | None = DEFAULT_NAMESPACE
     if parts[0] == "namespaces" and len(parts) > 2:
         namespace, parts = unquote(parts[1]), parts[2:]
-        if parts[0] not in (*_OF_NAMESPACE, *OF_BRAIN):
+        if parts[0] in OF_STORE:
             return None
     elif parts[:3] == ["memory", "archive", "continuum"] and len(parts) > 4:
         namespace, parts = unquote(parts[3]), ["archive", *parts[4:]]

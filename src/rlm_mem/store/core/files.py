@@ -10,6 +10,7 @@ import errno
 import os
 import secrets
 import sys
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -24,6 +25,7 @@ __all__ = [
     "append_at",
     "link_or_copy",
     "make_folder",
+    "names_below",
     "publish",
     "remove",
     "signature",
@@ -57,6 +59,39 @@ def signature(path: StrPath) -> Signature | None:
     except FileNotFoundError:
         return None
     return Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
+def names_below(
+    folder: Path,
+    before: str = "",
+    *,
+    recursive: bool = True,
+    links: bool = True,
+    left_out: Collection[str] = (),
+) -> Iterator[str]:
+    """Names of the files in a folder, in no order, hidden files and folders left out; none without such a folder.
+
+    Args:
+        before: what names begin with.
+        links: also symbolic links to files; those to folders are never followed.
+        left_out: names of folders that are not entered.
+
+    Raises:
+        StorageError: a folder cannot be read.
+    """
+    try:
+        with os.scandir(folder) as opened:
+            entries = [entry for entry in opened if not entry.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be read: {error.strerror or error}") from error
+    for entry in entries:
+        name = before + entry.name
+        if entry.is_file(follow_symlinks=links):
+            yield name
+        elif recursive and name not in left_out and entry.is_dir(follow_symlinks=False):
+            yield from names_below(Path(entry.path), f"{name}/", links=links, left_out=left_out)
 
 
 def translate(error: OSError, what: str) -> NoReturn:

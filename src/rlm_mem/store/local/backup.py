@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from rlm_mem.errors import InputError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, packing, read_backup
-from rlm_mem.store.core.brain_files import OF_BRAIN
+from rlm_mem.store.core.brain_files import OF_BRAIN, owned_by
 from rlm_mem.store.local.schema import in_pages
 from rlm_mem.text.secrets import find_secrets, hide
 
@@ -37,7 +37,7 @@ _UNKNOWN = files.Signature(-1, -1, -1)
 _ROUNDS = 5
 _FEW = 50
 _TOP_FILES = ("config.toml", ".gitignore")
-_TOP = ("memory", "workspace", "system", "namespaces", "archive", *OF_BRAIN)
+_TOP = dict.fromkeys(("memory", "namespaces", "archive", *owned_by("namespace"), *OF_BRAIN))
 _DERIVED = ("memory/index",)
 _OF_CHUNKS = ("memory/chunks", "memory/archive/versions")
 _GROWING = (".jsonl",)  # added to in place: their length at that moment is what counts
@@ -179,7 +179,7 @@ class _Stage:
     def _relink(self, chunk_id: str, path: str) -> None:
         versions = self._backend.layout.versions(chunk_id)
         wanted = {f"memory/{path}"}
-        wanted |= {f"memory/archive/versions/{chunk_id}/{item.name}" for item in _entries(versions)}
+        wanted |= set(files.names_below(versions, f"memory/archive/versions/{chunk_id}/", links=False))
         for name in self._names.get(chunk_id, set()) - wanted:
             if not (
                 self._brain / name
@@ -190,26 +190,17 @@ class _Stage:
                 self._link(name)
 
     def _walk(self, *, chunks: bool = True) -> Iterator[str]:
-        """Names of everything that belongs into a backup; links to elsewhere and hidden folders do not."""
-        for entry in _entries(self._brain):
-            if entry.name in _TOP_FILES and entry.is_file(follow_symlinks=False):
-                yield entry.name
-            elif entry.name in _TOP and entry.is_dir(follow_symlinks=False):
-                yield from self._walk_in(Path(entry.path), f"{entry.name}/", chunks=chunks)
-
-    def _walk_in(self, folder: Path, before: str, *, chunks: bool) -> Iterator[str]:
-        for entry in _entries(folder):
-            name = before + entry.name
-            if entry.name.startswith(".") or name in _DERIVED or (not chunks and name in _OF_CHUNKS):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from self._walk_in(Path(entry.path), f"{name}/", chunks=chunks)
-            elif (
-                entry.is_file(follow_symlinks=False)
-                and Path(entry.path) != self._target
-                and (chunks or _chunk_of(name) is None)
-            ):
+        """Names of everything that belongs into a backup; symbolic links and hidden folders do not."""
+        for name in _TOP_FILES:
+            if (self._brain / name).is_file() and not (self._brain / name).is_symlink():
                 yield name
+        left_out = (*_DERIVED, *(() if chunks else _OF_CHUNKS))
+        for folder in _TOP:
+            if (self._brain / folder).is_symlink():
+                continue
+            for name in files.names_below(self._brain / folder, f"{folder}/", links=False, left_out=left_out):
+                if self._brain / name != self._target and (chunks or _chunk_of(name) is None):
+                    yield name
 
     def _link(self, name: str) -> None:
         source, second = self._brain / name, self._staging / name
@@ -272,14 +263,6 @@ def _whole_lines(path: Path) -> int:
                 return start + last + 1
             end = start
     return 0
-
-
-def _entries(folder: Path) -> Iterable[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except FileNotFoundError:
-        return []
 
 
 def _without_keys(source: Path, target: Path) -> None:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from rlm_mem.errors import StorageError, StoreReadOnly
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import (
-    APART,
+    FOLDERS,
     JOURNAL,
     LEDGER,
     OF_STORE,
     RECORDS,
     checked_name,
+    folder_of,
     namespace_in,
     note_former,
     place_of,
@@ -33,21 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalBrainFiles"]
 
-_WHOLE = (
-    "archive",
-    "gauges",
-    "log",
-    "memory/long_term",
-    "memory/short_term",
-    "persona",
-    "personalities",
-    "sliders",
-    "system",
-    "trajectories",
-    "workspace",
+_WHOLE = sorted(
+    one for one in FOLDERS if one.rpartition("/")[0] not in FOLDERS and one not in ("imports", "index")
 )
-_MACHINE = frozenset((*OF_STORE, "persona"))
-"""Folders that people do not work in: an unfinished file may stand beside the finished ones there."""
+"""Folders of a namespace's files: nothing derived, and of ``imports``, which has all ledgers, one file."""
 _UNFINISHED = ".unfinished"
 _BEGUN = ("pending", "transitions")
 
@@ -100,7 +90,7 @@ class LocalBrainFiles:
     def _place(self, name: str) -> Path:
         place = place_of(self.namespace, name)
         first = name.partition("/")[0]
-        if first == "archive" or first in OF_STORE:  # of the store, whatever its folder is called
+        if first in OF_STORE:  # whatever the folder of the store is called
             return self._base / place.removeprefix("memory/")
         return self._base.parent / place
 
@@ -117,7 +107,7 @@ class LocalBrainFiles:
 
     def _joined(self, name: str) -> Transaction | None:
         """The transaction that a change of this file belongs to, with the file's content noted."""
-        transaction = None if name.startswith(APART) else self._present()
+        transaction = self._present() if folder_of(name).in_transactions else None
         if transaction is not None:
             note_former(transaction, self, name)
         return transaction
@@ -176,7 +166,7 @@ class LocalBrainFiles:
         if not folder:
             return self._all() if recursive else []
         place = self.path(folder)
-        found = self._listed(folder.rstrip("/"), place, recursive)
+        found = list(files.names_below(place, f"{folder.rstrip('/')}/", recursive=recursive))
         transaction = self._present()
         if transaction is not None and transaction.files:
             listed = set(found)
@@ -186,23 +176,6 @@ class LocalBrainFiles:
                     (listed.discard if content is None else listed.add)(name)
             found = list(listed)
         return sorted(found)
-
-    def _listed(self, folder: str, place: Path, recursive: bool) -> list[str]:
-        found: list[str] = []
-        try:
-            with os.scandir(place) as entries:
-                for entry in entries:
-                    if entry.name.startswith("."):
-                        continue
-                    if entry.is_file():
-                        found.append(f"{folder}/{entry.name}")
-                    elif recursive and entry.is_dir(follow_symlinks=False):
-                        found += self._listed(f"{folder}/{entry.name}", Path(entry.path), recursive)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise _unreadable(place, error) from error
-        return found
 
     def _all(self) -> list[str]:
         found: list[str] = []
@@ -273,7 +246,7 @@ class LocalBrainFiles:
                 transaction.write_file(target, data)
             return
         durable = durable and self._durable
-        if self._of_machine(name):
+        if not folder_of(name).by_hand:
             files.write_atomic(target, data, durable=durable)
             return
         temp = files.write_temp(self._unfinished, "memory", data)
@@ -286,12 +259,6 @@ class LocalBrainFiles:
         except OSError as error:
             files.remove(temp)
             files.translate(error, name)
-
-    @staticmethod
-    def _of_machine(name: str) -> bool:
-        return name.partition("/")[0] in _MACHINE or name.startswith(
-            ("archive/pending/", "archive/transitions/")
-        )
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a new file."""
