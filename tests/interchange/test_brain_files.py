@@ -165,31 +165,61 @@ def test_a_whole_brain_folder_is_taken_as_it_is(
     assert tree(tmp_path / "two" / "files") == tree(tmp_path / "one" / "files")
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        "../escape.md",
-        "memory/index/index.sqlite",
-        "memory/archive/continuum/default/pending/20260101-0.json",
-        "memory/chunks/2026-01/chunk-x.json",
-        "namespaces/x/memory/archive/x.json",
-        "config.toml",
-        "memory/log/2026-01.jsonl",
-    ],
-)
-def test_a_file_that_belongs_nowhere_is_refused(tmp_path: Path, memories: ExitStack, place: str) -> None:
+NOWHERE = [
+    "../escape.md",
+    "memory/index/index.sqlite",
+    "memory/archive/continuum/default/pending/20260101-0.json",
+    "memory/archive/continuum/../chunk-x.json",
+    "memory/chunks/2026-01/chunk-x.json",
+    "namespaces/x/memory/archive/x.json",
+    "namespaces/../system/x.md",
+    "namespaces/%2e%2e/system/x.md",
+    "config.toml",
+    "memory/log/2026-01.jsonl",
+]
+
+
+def test_files_that_belong_nowhere_are_refused(tmp_path: Path, memories: ExitStack) -> None:
     """An interrupted change in an export would be finished by the next write: whoever made it could write anything."""
     copy = memories.enter_context(opened(tmp_path / "copy"))
+    before = set(tree(tmp_path))
     hostile = tmp_path / "hostile.jsonl"
-    hostile.write_text(json.dumps({"brain_file": place, "text": "{}"}) + "\n")
+    hostile.write_text("".join(json.dumps({"brain_file": one, "text": "{}"}) + "\n" for one in NOWHERE))
     report = import_source(copy.store, hostile)
-    assert [one.reason for one in report.problems] == ["not a valid name of a brain file"]
-    assert report.brain_files == 0
+    assert [one.reason for one in report.problems] == ["not a valid name of a brain file"] * len(NOWHERE)
     with zipfile.ZipFile(tmp_path / "hostile.zip", "w") as packed:
         packed.writestr("rlm-mem-export.json", "{}")
-        packed.writestr(f"files/{place}", "{}")
-    assert import_source(copy.store, tmp_path / "hostile.zip").brain_files == 0
-    assert not (tmp_path / "escape.md").exists()
+        for place in NOWHERE:
+            packed.writestr(f"files/{place}", "{}")
+    assert (report.brain_files, import_source(copy.store, tmp_path / "hostile.zip").brain_files) == (0, 0)
+    assert set(tree(tmp_path)) - before == {"hostile.jsonl", "hostile.zip"}
+
+
+def test_lines_that_name_no_namespace_are_refused_and_the_others_taken(
+    tmp_path: Path, memories: ExitStack, place: Path | str
+) -> None:
+    copy = memories.enter_context(opened(place))
+    steps = [
+        {"ns": "../..", "id": "a"},
+        {"ns": "default", "id": {}},
+        {"ns": "default", "id": "b"},
+        {"ns": 3},
+        [],
+    ]
+    hostile = tmp_path / "hostile.jsonl"
+    files = {
+        "memory/log/continuum.jsonl": "".join(json.dumps(one) + "\n" for one in steps),
+        "memory/trajectories/2026-01/t.jsonl": '{"namespace": "../.."}\n',
+    }
+    hostile.write_text(
+        "".join(json.dumps({"brain_file": one, "text": text}) + "\n" for one, text in files.items())
+    )
+    report = import_source(copy.store, hostile)
+    assert [one.reason.partition(" is ")[0] for one in report.problems] == ["'../..'"] * 2
+    assert report.brain_files == 1
+    kept = (copy.store.backend.files("default").read("log/continuum.jsonl") or b"").splitlines()
+    assert [json.loads(line)["id"] for line in kept] == [{}, "b"]
+    assert import_source(copy.store, hostile, again=True).brain_files == 0
 
 
 def test_deleted_memories_can_be_left_out(source: Path, tmp_path: Path, memories: ExitStack) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem.chunk import check_namespace
+from rlm_mem.errors import InputError
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import Asset, ImportProblem, Record
 from rlm_mem.interchange.report import ImportOptions, ImportReport
@@ -23,9 +25,11 @@ from rlm_mem.store.core.brain_files import (
     BrainFiles,
     folder_of,
     name_at,
-    own_lines,
+    namespace_in,
+    parse_event,
     place_of,
 )
+from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -62,19 +66,17 @@ def exported_files(
     seen: set[str] = set()
     steps: list[tuple[str, bytes]] = []
     for namespace in namespaces:
-        stored = store.backend.files(namespace)
-        for name in stored.names("", recursive=True):
+        reader = NamespaceReader(store, namespace)
+        for name in reader.file_names():
             if not folder_of(name).portable or (name.startswith("archive/") and not archive):
                 continue
-            data = stored.read(name)
+            data = reader.file(name)
             if data is None:  # removed since it was listed
                 continue
             if name == JOURNAL:
-                steps += [
-                    (_time_of(line), line) for line in own_lines(namespace, data).splitlines(keepends=True)
-                ]
+                steps += [(_time_of(line), line) for line in data.splitlines(keepends=True)]
                 continue
-            place = place_of(namespace, name, alone=stored.path(name) is None)
+            place = place_of(namespace, name, alone=reader.stored.path(name) is None)
             if place not in seen:  # a brain folder has one persona for all its namespaces
                 seen.add(place)
                 yield place, data
@@ -162,10 +164,16 @@ class FileAdopter:
         self._report = report
         self._options = options
         self._keep = options.keep_namespaces and not store.confined
-        self._known: dict[str, BrainFiles] = {}
+        self._targets: dict[str, NamespaceWriter] = {}
 
     def adopt(self, asset: Asset) -> None:
         """Write one file, or leave it."""
+        try:
+            self._adopt(asset)
+        except InputError as error:
+            self._report.problem(asset.where, str(error))
+
+    def _adopt(self, asset: Asset) -> None:
         named = name_at(asset.place)
         if named is None or not folder_of(named[1]).portable:
             self._report.problem(asset.where, "not a valid name of a brain file")
@@ -184,14 +192,14 @@ class FileAdopter:
         if name == asset.place and name.startswith(tuple(f"{one}/" for one in OF_BRAIN)):
             namespace = self._store.namespace
         elif namespace is None:
-            namespace = str(_decoded(asset.data.split(b"\n", 1)[0]).get("namespace") or self._store.namespace)
-        self._put(self._stored(namespace), name, asset)
+            namespace = namespace_in(asset.data.split(b"\n", 1)[0], "namespace") or self._store.namespace
+        self._put(self._target(namespace).stored, name, asset)
 
-    def _stored(self, namespace: str) -> BrainFiles:
-        wanted = namespace if self._keep else self._store.namespace
-        if wanted not in self._known:
-            self._known[wanted] = self._store.backend.files(wanted)
-        return self._known[wanted]
+    def _target(self, namespace: str) -> NamespaceWriter:
+        wanted = check_namespace(namespace) if self._keep else self._store.namespace
+        if wanted not in self._targets:
+            self._targets[wanted] = NamespaceWriter(self._store, wanted)
+        return self._targets[wanted]
 
     def _put(self, stored: BrainFiles, name: str, asset: Asset) -> None:
         present = stored.read(name)
@@ -214,33 +222,28 @@ class FileAdopter:
 
     def _journal(self, asset: Asset) -> None:
         """Add the steps that are missing in the journals of their namespaces."""
-        fresh: dict[str, list[bytes]] = {}
-        known: dict[str, set[Any]] = {}
+        steps: dict[str, list[bytes]] = {}
         for line in asset.data.splitlines():
-            step = _decoded(line)
-            if not isinstance(step.get("ns"), str) or "id" not in step:
+            step = parse_event(line) or {}
+            named = step.get("ns")
+            if not isinstance(named, str) or "id" not in step:
                 continue
-            stored = self._stored(step["ns"])
-            if stored.namespace not in known:
-                lines = own_lines(stored.namespace, stored.read(JOURNAL) or b"").splitlines()
-                known[stored.namespace] = {_decoded(one).get("id") for one in lines}
-            if step["id"] not in known[stored.namespace]:
-                if step["ns"] != stored.namespace:
-                    line = msgspec.json.encode({**step, "ns": stored.namespace})
-                fresh.setdefault(stored.namespace, []).append(line + b"\n")
-        for namespace, lines in fresh.items():
-            self._report.brain_files += 1
-            if not self._options.dry_run:
-                self._known[namespace].append(JOURNAL, b"".join(lines))
-
-
-def _decoded(line: bytes) -> dict[str, Any]:
-    try:
-        found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+            try:
+                namespace = self._target(named).namespace
+            except InputError as error:
+                self._report.problem(asset.where, str(error))
+                continue
+            if named != namespace:
+                line = msgspec.json.encode({**step, "ns": namespace})
+            steps.setdefault(namespace, []).append(line)
+        for namespace, lines in steps.items():
+            target = self._target(namespace)
+            missing = target.missing_steps(b"\n".join(lines))
+            if missing:
+                self._report.brain_files += 1
+                if not self._options.dry_run:
+                    target.stored.append(JOURNAL, missing)
 
 
 def _time_of(line: bytes) -> str:
-    return str(_decoded(line).get("ts") or "")
+    return str((parse_event(line) or {}).get("ts") or "")

@@ -27,6 +27,7 @@ from rlm_mem.interchange.brain_files import (
 from rlm_mem.interchange.history import FOLDER, exported_events, exported_versions
 from rlm_mem.interchange.markdown import chunk_to_markdown
 from rlm_mem.store.core.chunk_store import open_store
+from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def export_to_markdown(chunk_id: str, *, store: ChunkStore | None = None) -> str
     chunk = store.get_chunk(chunk_id, track=False)
     if chunk is not None:
         return chunk_to_markdown(chunk)
-    found = store.backend.chunks(store.namespace, [chunk_id], status=None).get(chunk_id)
+    found = NamespaceReader(store).chunks([chunk_id]).get(chunk_id)
     if found is None:
         raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows what is there.")
     return chunk_to_markdown(found, archived=True)
@@ -161,13 +162,13 @@ def _read_in_groups(
         group = listed[start : start + _CHUNKS_PER_READ]
         for name in dict.fromkeys(namespace for namespace, _, _ in group):
             ids = [(chunk_id, archived) for namespace, chunk_id, archived in group if namespace == name]
-            found = store.backend.chunks(name, [chunk_id for chunk_id, _ in ids], status=None)
+            found = NamespaceReader(store, name).chunks([chunk_id for chunk_id, _ in ids])
             yield from ((found.get(chunk_id), archived) for chunk_id, archived in ids)
 
 
 def _refuse_within(store: ChunkStore, target: Path) -> None:
     """Refuse a target inside the store: its files would be read as memories."""
-    inside = store.backend.files(store.namespace).path("trajectories")
+    inside = NamespaceReader(store).stored.path("trajectories")
     if inside is not None and target.resolve().is_relative_to(inside.parent.resolve()):
         raise InputError(f"{target} lies within the store: name a place outside of it")
 

@@ -5,17 +5,15 @@ An imported audit log is as trustworthy as its source: an import without ``histo
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from rlm_mem.chunk import Chunk, check_namespace
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.reading import SourceFile, json_lines, json_objects, moment
 from rlm_mem.interchange.records import ImportedEvent, ImportedVersion, ImportProblem, Record
 from rlm_mem.interchange.report import ImportOptions, ImportReport
+from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
 from rlm_mem.store.core.writer import screened_chunk
 
 if TYPE_CHECKING:
@@ -29,16 +27,17 @@ _EVENTS_PER_WRITE = 500
 
 def exported_versions(store: ChunkStore, listed: Sequence[tuple[str, str, bool]]) -> Iterator[dict[str, Any]]:
     """Every kept former version of these chunks (namespace, id, archived), oldest first, as an object a line."""
+    readers = {namespace: NamespaceReader(store, namespace) for namespace, _, _ in listed}
     for namespace, chunk_id, _ in listed:
-        for version in store.backend.former_versions(namespace, chunk_id, below=2**31 - 1):
-            yield {"version": version.chunk.to_dict()}
+        for former in readers[namespace].former(chunk_id):
+            yield {"version": former.to_dict()}
 
 
 def exported_events(store: ChunkStore, namespaces: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Every line of the audit logs, namespace by namespace."""
     for namespace in namespaces:
-        for event in store.backend.read_events(namespace=namespace, since=None, op=None, chunk_id=None):
-            yield {"event": {**event, "ns": namespace}}
+        for event in NamespaceReader(store, namespace).events():
+            yield {"event": event}
 
 
 def read_history(file: SourceFile) -> Iterator[Record]:
@@ -91,19 +90,17 @@ class HistoryAdopter:
         self._report = report
         self._options = options
         self._keep = options.keep_namespaces and not store.confined
-        self._known: dict[str, set[bytes]] = {}
-        self._pending: list[Mapping[str, Any]] = []
+        self._targets: dict[str, NamespaceWriter] = {}
+        self._read: set[bytes] = set()
+        self._pending: list[dict[str, Any]] = []
 
     def version(self, former: ImportedVersion) -> None:
         """Add a former version of a chunk that the store has in a later version."""
         chunk = former.chunk
         if not self._keep:
             chunk.namespace = self._store.namespace
-        row = self._store.backend.find(chunk.namespace, chunk.id)
-        if row is None or row.revision <= chunk.revision:
-            return
-        kept = self._store.backend.former_versions(chunk.namespace, chunk.id, below=row.revision)
-        if any(version.revision == chunk.revision for version in kept):
+        target = self._target(chunk.namespace)
+        if not target.lacks_version(chunk):
             return
         try:
             chunk, found = screened_chunk(chunk, self._store.config.secrets, self._options.secrets)
@@ -113,35 +110,32 @@ class HistoryAdopter:
         self._report.found(found)
         self._report.versions += 1
         if not self._options.dry_run:
-            with self._store.backend.transaction(chunk.namespace) as transaction:
-                transaction.keep(chunk)
+            target.keep(chunk)
 
     def event(self, step: ImportedEvent) -> None:
         """Add a line to the audit log, unless it is present."""
         event = dict(step.event)
         if not self._keep:
             event["ns"] = self._store.namespace
-        namespace = str(event["ns"])
-        if namespace not in self._known:
-            lines = self._store.backend.read_events(namespace=namespace, since=None, op=None, chunk_id=None)
-            self._known[namespace] = {_digest({**line, "ns": namespace}) for line in lines}
-        digest = _digest(event)
-        if digest in self._known[namespace]:
+        digest = digest_of(event)  # several files of one source may have the same line
+        if digest in self._read:
             return
-        self._known[namespace].add(digest)
-        self._report.events += 1
-        self._pending.append(event)
-        if len(self._pending) >= _EVENTS_PER_WRITE:
-            self.flush()
+        self._read.add(digest)
+        if self._target(str(event["ns"])).lacks_event(event):
+            self._report.events += 1
+            self._pending.append(event)
+            if len(self._pending) >= _EVENTS_PER_WRITE:
+                self.flush()
 
     def flush(self) -> None:
         """Write the pending lines, those of one namespace together."""
         pending, self._pending = self._pending, []
         if self._options.dry_run:
             return
-        for namespace in dict.fromkeys(str(event["ns"]) for event in pending):
-            self._store.backend.append_events([dict(event) for event in pending if event["ns"] == namespace])
+        for namespace in dict.fromkeys(event["ns"] for event in pending):
+            self._target(namespace).add_events(event for event in pending if event["ns"] == namespace)
 
-
-def _digest(event: Mapping[str, Any]) -> bytes:
-    return hashlib.blake2b(msgspec.json.encode(event, order="sorted"), digest_size=16).digest()
+    def _target(self, namespace: str) -> NamespaceWriter:
+        if namespace not in self._targets:
+            self._targets[namespace] = NamespaceWriter(self._store, namespace)
+        return self._targets[namespace]

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from rlm_mem.chunk import DEFAULT_NAMESPACE, format_time
+from rlm_mem.chunk import DEFAULT_NAMESPACE, check_namespace, format_time
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeNotes, ChangeRecord, Edit, WriteTransaction
 from rlm_mem.store.core.files import Signature
@@ -281,12 +281,9 @@ def own_lines(namespace: str, journal: bytes) -> bytes:
 
 
 def namespace_in(line: bytes, key: str) -> str | None:
-    """The namespace that a line of JSON names under this key."""
-    try:
-        found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return found.get(key) if isinstance(found, dict) else None
+    """The namespace that a line of JSON names under this key; None where it names none."""
+    named = (parse_event(line) or {}).get(key)
+    return named if isinstance(named, str) else None
 
 
 def checked_name(name: str) -> str:
@@ -343,13 +340,15 @@ def name_at(place: str) -> tuple[str | None, str] | None:
     if parts[0] == "log" and "/".join(parts) != JOURNAL:  # the audit log beside it is the store's own
         return None
     try:
+        if namespace is not None:
+            check_namespace(namespace)  # `..` would lead out of the namespace's folder
         return (namespace, checked_name("/".join(parts))) if len(parts) > 1 else None
     except InputError:
         return None
 
 
 def parse_event(line: bytes) -> dict[str, Any] | None:
-    """One line of the log, or None where it is torn."""
+    """The object that a line of a log is; None for a line that is torn, or no object."""
     try:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

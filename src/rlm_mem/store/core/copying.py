@@ -8,35 +8,29 @@ over, so a copy that was interrupted, or that is repeated while the source is wr
 from __future__ import annotations
 
 import copy
-import hashlib
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files as on_disk
-from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
+from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.backup_archive import BackupInfo
-    from rlm_mem.store.core.brain_files import BrainFiles
     from rlm_mem.store.core.records import ChunkState
 
 __all__ = ["CopyReport", "Difference", "back_up_copies", "compare", "copy_namespace", "store_within"]
 
 
-_PAGE = 500
-_EVENTS = 1_000
 _MOST_DIFFERENCES = 1_000
 
 
@@ -80,57 +74,57 @@ def copy_namespace(
     mirror: bool = False,
     progress: Progress | None = None,
 ) -> CopyReport:
-    """Bring everything of a namespace from one store into another.
+    """Copy everything of a namespace from one store into another.
 
     Args:
         source, target: open stores of any kind, bound to the same namespace.
-        overwrite: replace a chunk that the target holds in another, not older state, and personas that differ.
-        mirror: also remove from the target what the source does not hold.
+        overwrite: replace a chunk that the target has in another, not older state, and personas that differ.
+        mirror: also remove from the target what the source does not have.
         progress: called with (chunks done, chunks in all).
 
     Raises:
-        ConflictError: the target holds another, not older state of a chunk, and ``overwrite`` is False; chunks
+        ConflictError: the target has another, not older state of a chunk, and ``overwrite`` is False; chunks
             before it have been copied.
         InputError: both are the same store, or bound to different namespaces.
     """
     _check_pair(source, target)
+    reader, writer = NamespaceReader(source), NamespaceWriter(target)
     report = CopyReport(source.namespace)
-    total = _count(source)
+    total = reader.count()
     done = 0
-    for page in _pages(source):
-        wanted = _wanted(target, page, report, overwrite=overwrite)
-        if wanted:
-            _copy_chunks(source, target, wanted, report)
+    for page in reader.pages():
+        _copy_chunks(reader, writer, _wanted(writer, page, report, overwrite=overwrite), report)
         done += len(page)
         if progress is not None:
             progress(min(done, total), total)
     if mirror:
-        _remove_strays(source, target, report)
-    _copy_events(source, target, report)
-    _copy_files(source, target, report, overwrite=overwrite, mirror=mirror)
+        report.removed += sum(writer.erase(chunk_id) for chunk_id in list(_strays(reader, writer)))
+    report.events += writer.add_events(filter(writer.lacks_event, reader.events()))
+    _copy_files(reader, writer, report, overwrite=overwrite, mirror=mirror)
     return report
 
 
 def compare(source: ChunkStore, target: ChunkStore, progress: Progress | None = None) -> list[Difference]:
-    """Read everything on both sides and say where they differ (at most 1,000 differences; none: equal).
+    """Read everything of both and list the differences (at most 1,000; none: equal).
 
-    Access counts do not count: reading changes them.
+    Access counts are not compared: reading changes them.
     """
     _check_pair(source, target)
+    here, there = NamespaceReader(source), NamespaceReader(target)
     found: list[Difference] = []
-    total, done = _count(source), 0
-    for page in _pages(source):
-        found += _page_differences(source, target, page)
+    total, done = here.count(), 0
+    for page in here.pages():
+        found += _page_differences(here, there, page)
         done += len(page)
         if progress is not None:
             progress(min(done, total), total)
         if len(found) >= _MOST_DIFFERENCES:
             return found[:_MOST_DIFFERENCES]
-    found += [Difference(chunk_id, "is only in the target") for chunk_id in _strays(source, target)]
-    mine, other = (sorted(_digests(store)) for store in (source, target))
+    found += [Difference(chunk_id, "is only in the target") for chunk_id in _strays(here, there)]
+    mine, other = (sorted(map(digest_of, one.events())) for one in (here, there))
     if mine != other:
         found.append(Difference("audit log", f"{len(mine)} lines, {len(other)} in the target, or other ones"))
-    found += _file_differences(source, target)
+    found += _file_differences(here, there)
     return found[:_MOST_DIFFERENCES]
 
 
@@ -145,23 +139,6 @@ def _check_pair(source: ChunkStore, target: ChunkStore) -> None:
 
 
 # --- chunks ----------------------------------------------------------------------------------------------------------
-
-
-def _count(store: ChunkStore) -> int:
-    stats = store.backend.queries.stats(store.namespace)
-    return int(stats["chunk_count"]) + int(stats["archived_count"])
-
-
-def _pages(store: ChunkStore) -> Iterator[list[ChunkState]]:
-    after = 0
-    while page := store.backend.queries.states(store.namespace, after, _PAGE):
-        yield page
-        after = page[-1].doc
-
-
-def _known(store: ChunkStore, page: list[ChunkState]) -> dict[str, ChunkState]:
-    ids = [state.id for state in page]
-    return {state.id: state for state in store.backend.queries.states(store.namespace, 0, len(ids), ids=ids)}
 
 
 def _same(one: ChunkState, other: ChunkState) -> bool:
@@ -179,9 +156,9 @@ def _older(there: ChunkState, state: ChunkState) -> bool:
 
 
 def _wanted(
-    target: ChunkStore, page: list[ChunkState], report: CopyReport, *, overwrite: bool
+    target: NamespaceReader, page: list[ChunkState], report: CopyReport, *, overwrite: bool
 ) -> list[ChunkState]:
-    known = _known(target, page)
+    known = target.states([state.id for state in page])
     wanted = []
     for state in page:
         there = known.get(state.id)
@@ -198,51 +175,35 @@ def _wanted(
 
 
 def _copy_chunks(
-    source: ChunkStore, target: ChunkStore, states: list[ChunkState], report: CopyReport
+    source: NamespaceReader, target: NamespaceWriter, states: list[ChunkState], report: CopyReport
 ) -> None:
-    chunks = _read(source, states)
-    with target.backend.transaction(target.namespace) as transaction:
+    if not states:
+        return
+    chunks = source.chunks([state.id for state in states])
+    with target.transaction():
         for state in states:
             chunk = chunks.get(state.id)
             if chunk is None:
                 report.skipped.append(state.id)
                 continue
-            transaction.put(chunk, status=state.status, keep_version=False)
+            former = source.former(chunk.id, chunk.revision)
+            target.put(chunk, state.status, former)
             report.chunks += 1
-            for former in _former(source, chunk):
-                transaction.keep(former)
-                report.versions += 1
+            report.versions += len(former)
 
 
-def _read(store: ChunkStore, states: list[ChunkState]) -> dict[str, Chunk]:
-    return store.backend.chunks(store.namespace, [state.id for state in states], status=None)
-
-
-def _former(store: ChunkStore, chunk: Chunk) -> list[Chunk]:
-    if chunk.revision <= 1:
-        return []
-    versions = store.backend.former_versions(store.namespace, chunk.id, below=chunk.revision)
-    return [version.chunk for version in versions]
-
-
-def _strays(source: ChunkStore, target: ChunkStore) -> Iterator[str]:
-    for page in _pages(target):
-        known = _known(source, page)
+def _strays(source: NamespaceReader, target: NamespaceReader) -> Iterator[str]:
+    for page in target.pages():
+        known = source.states([state.id for state in page])
         yield from (state.id for state in page if state.id not in known)
 
 
-def _remove_strays(source: ChunkStore, target: ChunkStore, report: CopyReport) -> None:
-    for chunk_id in list(_strays(source, target)):
-        with target.backend.transaction(target.namespace) as transaction:
-            row = target.backend.find(target.namespace, chunk_id)
-            if row is not None:
-                transaction.erase(row)
-                report.removed += 1
-
-
-def _page_differences(source: ChunkStore, target: ChunkStore, page: list[ChunkState]) -> Iterator[Difference]:
-    known = _known(target, page)
-    mine, other = _read(source, page), _read(target, page)
+def _page_differences(
+    source: NamespaceReader, target: NamespaceReader, page: list[ChunkState]
+) -> Iterator[Difference]:
+    ids = [state.id for state in page]
+    known = target.states(ids)
+    mine, other = source.chunks(ids), target.chunks(ids)
     for state in page:
         message = None
         there, here, copy = known.get(state.id), mine.get(state.id), other.get(state.id)
@@ -256,10 +217,14 @@ def _page_differences(source: ChunkStore, target: ChunkStore, page: list[ChunkSt
             message = f"cannot be read in the {'source' if here is None else 'target'}"
         elif _canonical(here) != _canonical(copy):
             message = "has other contents in the target"
-        elif [*map(_canonical, _former(source, here))] != [*map(_canonical, _former(target, copy))]:
+        elif _past(source, here) != _past(target, copy):
             message = "has other former versions in the target"
         if message is not None:
             yield Difference(state.id, message)
+
+
+def _past(store: NamespaceReader, chunk: Chunk) -> list[bytes]:
+    return [_canonical(former) for former in store.former(chunk.id, chunk.revision)]
 
 
 def _canonical(chunk: Chunk) -> bytes:
@@ -268,80 +233,36 @@ def _canonical(chunk: Chunk) -> bytes:
     return encode_chunk(plain)
 
 
-# --- the audit log ---------------------------------------------------------------------------------------------------
-
-
-def _events(store: ChunkStore) -> Iterator[dict[str, Any]]:
-    return store.backend.read_events(namespace=store.namespace, since=None, op=None, chunk_id=None)
-
-
-def _digest(event: dict[str, Any]) -> bytes:
-    return hashlib.blake2b(msgspec.json.encode(event, order="sorted"), digest_size=16).digest()
-
-
-def _digests(store: ChunkStore) -> Iterator[bytes]:
-    return map(_digest, _events(store))
-
-
-def _copy_events(source: ChunkStore, target: ChunkStore, report: CopyReport) -> None:
-    there = Counter(_digests(target))
-    waiting: list[dict[str, Any]] = []
-    for event in _events(source):
-        digest = _digest(event)
-        if there[digest]:
-            there[digest] -= 1
-            continue
-        waiting.append(event)
-        if len(waiting) >= _EVENTS:
-            report.events += _append(target, waiting)
-    report.events += _append(target, waiting)
-
-
-def _append(target: ChunkStore, events: list[dict[str, Any]]) -> int:
-    count = len(events)
-    if events:
-        target.backend.append_events(events)
-        events.clear()
-    return count
-
-
 # --- the brain's other files -----------------------------------------------------------------------------------------
 
 
-def _contents(files: BrainFiles, name: str) -> bytes | None:
-    """What a file says of its namespace: a brain folder has one journal for all of them."""
-    data = files.read(name)
-    return data if data is None or name != JOURNAL else own_lines(files.namespace, data)
-
-
 def _copy_files(
-    source: ChunkStore, target: ChunkStore, report: CopyReport, *, overwrite: bool, mirror: bool
+    source: NamespaceReader, target: NamespaceWriter, report: CopyReport, *, overwrite: bool, mirror: bool
 ) -> None:
-    mine, other = source.backend.files(source.namespace), target.backend.files(target.namespace)
-    names = mine.names("", recursive=True)
+    names = source.file_names()
     for name in names:
-        data, there = _contents(mine, name), _contents(other, name)
+        data, there = source.file(name), target.file(name)
         if data is None or data == there:
             continue
         if name == JOURNAL:
-            known = set((there or b"").splitlines())
-            other.append(name, b"".join(line for line in data.splitlines(True) if line.rstrip() not in known))
+            target.stored.append(name, target.missing_steps(data))
         elif there is not None and not overwrite and name.partition("/")[0] in OF_BRAIN:
             report.kept_files.append(name)  # in a brain folder it belongs to other namespaces, too
             continue
         else:
-            other.write(name, data)
+            target.stored.write(name, data)
         report.files += 1
     if mirror:
-        gone = set(other.names("", recursive=True)).difference(names, {JOURNAL})
-        report.removed += sum(other.remove(name) for name in gone if name.partition("/")[0] not in OF_BRAIN)
+        gone = set(target.file_names()).difference(names, {JOURNAL})
+        report.removed += sum(
+            target.stored.remove(name) for name in gone if name.partition("/")[0] not in OF_BRAIN
+        )
 
 
-def _file_differences(source: ChunkStore, target: ChunkStore) -> Iterator[Difference]:
-    mine, other = source.backend.files(source.namespace), target.backend.files(target.namespace)
-    shared = {name for name in other.names("", recursive=True) if name.partition("/")[0] not in OF_BRAIN}
-    for name in sorted(shared.union(mine.names("", recursive=True))):
-        here, there = _contents(mine, name), _contents(other, name)
+def _file_differences(source: NamespaceReader, target: NamespaceReader) -> Iterator[Difference]:
+    shared = {name for name in target.file_names() if name.partition("/")[0] not in OF_BRAIN}
+    for name in sorted(shared.union(source.file_names())):
+        here, there = source.file(name), target.file(name)
         if (here or b"") != (there or b""):
             missing = "the source" if here is None else "the target" if there is None else None
             yield Difference(name, f"is not in {missing}" if missing else "has other contents in the target")
@@ -405,7 +326,7 @@ def _refuse_shared_ids(store: ChunkStore, namespaces: Sequence[str]) -> None:
     """Ids are unique within a namespace of a database, and within the whole of a folder."""
     owner: dict[str, str] = {}
     for name in namespaces if len(namespaces) > 1 else ():
-        for page in _pages(store_within(store, name)):
+        for page in NamespaceReader(store, name).pages():
             for state in page:
                 first = owner.setdefault(state.id, name)
                 if first != name:

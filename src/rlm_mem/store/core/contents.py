@@ -1,0 +1,154 @@
+"""What a namespace contains, read in order from one store and written into another.
+
+Copies, backups of databases, exports and imports read with ``NamespaceReader`` and write with ``NamespaceWriter``. Both
+leave out what is derived from the rest. A chunk is written with its former versions in one transaction, and what is
+there already is not written again: so whatever was interrupted can be repeated, and then adds what is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.chunk import Chunk
+from rlm_mem.store.core.brain_files import JOURNAL, own_lines, parse_event
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.changes import WriteTransaction
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.records import ChunkState
+
+__all__ = ["NamespaceReader", "NamespaceWriter", "digest_of"]
+
+_PAGE = 500
+_EVENTS = 1_000
+_ANY_REVISION = 2**31 - 1
+
+
+class NamespaceReader:
+    """Chunks, former versions, audit log and other files of one namespace.
+
+    Args:
+        store: open, on any namespace of its backend.
+        namespace: None: the store's own.
+    """
+
+    def __init__(self, store: ChunkStore, namespace: str | None = None) -> None:
+        self.namespace = namespace or store.namespace
+        self.stored = store.backend.files(self.namespace)
+        self._backend = store.backend
+
+    def count(self) -> int:
+        """How many chunks there are, active and archived."""
+        stats = self._backend.queries.stats(self.namespace)
+        return int(stats["chunk_count"]) + int(stats["archived_count"])
+
+    def pages(self) -> Iterator[list[ChunkState]]:
+        """The states of all chunks, in the order in which they were stored, some hundreds at a time."""
+        after = 0
+        while page := self._backend.queries.states(self.namespace, after, _PAGE):
+            yield page
+            after = page[-1].doc
+
+    def states(self, ids: Sequence[str]) -> dict[str, ChunkState]:
+        """The states of those of the chunks that are there, by id."""
+        return {one.id: one for one in self._backend.queries.states(self.namespace, 0, len(ids), ids=ids)}
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        """Those of the chunks that can be read, active or archived, by id."""
+        return self._backend.chunks(self.namespace, ids, status=None)
+
+    def former(self, chunk_id: str, below: int = _ANY_REVISION) -> list[Chunk]:
+        """The former versions of a chunk with a revision under ``below``, oldest first."""
+        if below <= 1:
+            return []
+        return [one.chunk for one in self._backend.former_versions(self.namespace, chunk_id, below=below)]
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """The lines of the audit log, oldest first, each with its namespace."""
+        found = self._backend.read_events(namespace=self.namespace, since=None, op=None, chunk_id=None)
+        return ({**event, "ns": self.namespace} for event in found)
+
+    def file_names(self) -> list[str]:
+        """The names of all files beside the chunks."""
+        return self.stored.names("", recursive=True)
+
+    def file(self, name: str) -> bytes | None:
+        """A file; of the journal, which all namespaces of a brain folder share, the lines of this one."""
+        data = self.stored.read(name)
+        return data if data is None or name != JOURNAL else own_lines(self.namespace, data)
+
+
+class NamespaceWriter(NamespaceReader):
+    """Adds to a namespace what it does not contain yet."""
+
+    def transaction(self) -> AbstractContextManager[WriteTransaction]:
+        """What is written inside appears at the end, or not at all."""
+        return self._backend.transaction(self.namespace)
+
+    def put(self, chunk: Chunk, status: int, former: Sequence[Chunk] = ()) -> None:
+        """Write a chunk as it is, with its former versions."""
+        with self.transaction() as transaction:
+            transaction.put(chunk, status=status, keep_version=False)
+            for version in former:
+                transaction.keep(version)
+
+    def lacks_version(self, former: Chunk) -> bool:
+        """Whether the chunk is there in a later revision, without this former version."""
+        row = self._backend.find(self.namespace, former.id)
+        if row is None or row.revision <= former.revision:
+            return False
+        return all(one.revision != former.revision for one in self.former(former.id, row.revision))
+
+    def keep(self, former: Chunk) -> None:
+        """Write a former version of a chunk."""
+        with self.transaction() as transaction:
+            transaction.keep(former)
+
+    def erase(self, chunk_id: str) -> bool:
+        """Remove a chunk with its former versions; False where there is none."""
+        with self.transaction() as transaction:
+            row = self._backend.find(self.namespace, chunk_id)
+            if row is not None:
+                transaction.erase(row)
+        return row is not None
+
+    def lacks_event(self, event: Mapping[str, Any]) -> bool:
+        """Whether a line of an audit log is not there; as often as it is there, it is not asked for."""
+        digest = digest_of(event)
+        self._logged[digest] -= 1
+        return self._logged[digest] < 0
+
+    @cached_property
+    def _logged(self) -> Counter[bytes]:
+        return Counter(map(digest_of, self.events()))
+
+    def add_events(self, events: Iterable[dict[str, Any]]) -> int:
+        """Write lines of an audit log, some hundreds at a time; returns how many."""
+        events, count = iter(events), 0
+        while lines := list(islice(events, _EVENTS)):
+            self._backend.append_events(lines)
+            count += len(lines)
+        return count
+
+    def missing_steps(self, journal: bytes) -> bytes:
+        """The lines of a journal whose steps are not in the one of this namespace."""
+        known = set(map(_step, (self.file(JOURNAL) or b"").splitlines()))
+        return b"".join(line + b"\n" for line in journal.splitlines() if _step(line) not in known)
+
+
+def digest_of(event: Mapping[str, Any]) -> bytes:
+    """What is equal for equal lines of an audit log."""
+    return hashlib.blake2b(msgspec.json.encode(event, order="sorted"), digest_size=16).digest()
+
+
+def _step(line: bytes) -> object:
+    named = (parse_event(line) or {}).get("id")
+    return named if isinstance(named, str | int) else line
