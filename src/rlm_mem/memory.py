@@ -239,7 +239,7 @@ class Memory:
             self.store,
             self.llm,
             engine=engine,
-            functions={**self.continuum.functions(), **(functions or {})},
+            functions={**self.continuum.functions, **(functions or {})},
             as_of=as_of,
         )
         found = operation.recall(question, result=result, limits=limits, on_step=on_step, on_text=on_text)
@@ -263,7 +263,7 @@ class Memory:
         from rlm_mem.recall.reason import ReasonOperation
 
         return ReasonOperation(
-            self.store, self.llm, engine=engine, functions=self.continuum.functions(), as_of=as_of
+            self.store, self.llm, engine=engine, functions=self.continuum.functions, as_of=as_of
         ).reason(question, limits=limits, on_step=on_step)
 
     def limits(self, **given: float | None) -> Limits:
@@ -302,7 +302,7 @@ class Memory:
             llm=llm,
             config=config,
             engine=engine,
-            functions={**self.continuum.functions(), **(functions or {})},
+            functions={**self.continuum.functions, **(functions or {})},
             keep=keep,
             result=result,
         )
@@ -329,7 +329,7 @@ class Memory:
         from rlm_mem.receipts import make_receipt
 
         return make_receipt(
-            self.store, run, functions=self.continuum.functions(), bundle=bundle, key=key, password=password
+            self.store, run, functions=self.continuum.functions, bundle=bundle, key=key, password=password
         )
 
     def verify(
@@ -351,7 +351,7 @@ class Memory:
         """
         from rlm_mem.receipts import verify
 
-        return verify(receipt, store=self.store, bundle=bundle, key=key, functions=self.continuum.functions())
+        return verify(receipt, store=self.store, bundle=bundle, key=key, functions=self.continuum.functions)
 
     def search(
         self,

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.local_only("about models and programs, which read every
 
 def test_the_instructions_of_a_memory_have_under_900_tokens(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "brain") as memory:
-        assert count_tokens(instructions(memory.continuum.functions(), model=True)) < 900
+        assert count_tokens(instructions(memory.continuum.functions, model=True)) < 900
 
 
 def test_the_system_prompt_shows_worked_programs_that_parse() -> None:

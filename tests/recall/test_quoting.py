@@ -12,14 +12,13 @@ from recall_memories import block
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
-from rlm_mem.models.base import Message
+from rlm_mem.models.base import Message, breaking, unbroken
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import recall_session
 from rlm_mem.recall.programs import ShownData, programs_in
 from rlm_mem.recall.prompts import SYSTEM_PROMPT, fenced
 from rlm_mem.sandbox.functions import FUNCTIONS
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.text.delimiters import breaking, unbroken
 
 pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
 

@@ -73,7 +73,7 @@ def asked(memory: Memory, *programs: str, replies: tuple[str, ...] = ()) -> Any:
     from rlm_mem.recall import RecallOperation
 
     said = [block(programs[0]), *replies, *map(block, programs[1:])]
-    return RecallOperation(memory.store, ScriptedLLM(said), functions=memory.continuum.functions()).recall(
+    return RecallOperation(memory.store, ScriptedLLM(said), functions=memory.continuum.functions).recall(
         "Where does Carla live?"
     )
 

@@ -182,7 +182,7 @@ def trajectories_replay(
     with call.open() as memory:
         from rlm_mem.recall.replaying import replay  # with the sandbox, 150 ms of CPU that only this takes
 
-        result = replay(memory.store, _full(memory, trajectory_id), functions=memory.continuum.functions())
+        result = replay(memory.store, _full(memory, trajectory_id), functions=memory.continuum.functions)
     if call.json:
         print_json(result)
         return

@@ -29,7 +29,7 @@ from rlm_mem.store.core.integrity import Finding, Repair
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from rlm_mem.continuum.answers import Hint
     from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
@@ -136,7 +136,8 @@ class Continuum:
 
     # --- programs ----------------------------------------------------------------------------------------------------
 
-    def functions(self) -> dict[str, Callable[..., Any]]:
+    @cached_property
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
         """Read-only functions for programs in the sandbox: ``search_traces(goal)`` and ``memories(tier=…)``."""
         return program_functions(self.queries)
 

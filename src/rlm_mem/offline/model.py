@@ -18,7 +18,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Unpack
 
-from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages
+from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages, unbroken
 from rlm_mem.offline.everyday import degree, stem_of
 from rlm_mem.offline.language import foreign_terms, is_foreign
 from rlm_mem.offline.passages import Passage, Sentence, unwrapped
@@ -27,7 +27,6 @@ from rlm_mem.offline.reader import read
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser, split_segments
-from rlm_mem.text.delimiters import unbroken
 
 __all__ = [
     "OfflineLLM",

@@ -22,10 +22,10 @@ from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
 from rlm_mem.store.core.brain_files import BrainFiles
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store
-from rlm_mem.store.local.local_files import LocalBrainFiles
+from rlm_mem.store.local.folder import LocalBrainFiles
 
 if TYPE_CHECKING:
-    from rlm_mem.store.local.transaction import Transaction
+    from rlm_mem.store.local.folder import FileTransaction
 
 __all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider", "located_files"]
 
@@ -254,15 +254,15 @@ class _Opening:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.transaction: Transaction | None = None
+        self.transaction: FileTransaction | None = None
 
     @contextmanager
-    def begin(self) -> Iterator[Transaction]:
+    def begin(self) -> Iterator[FileTransaction]:
         """A transaction of the store, which is closed after it."""
         with ChunkStore(self._folder / "memory") as store:
             try:
                 with store.backend.transaction(DEFAULT_NAMESPACE) as transaction:
-                    self.transaction = cast("Transaction", transaction)  # of a folder
+                    self.transaction = cast("FileTransaction", transaction)  # of a folder
                     yield self.transaction
             finally:
                 self.transaction = None

@@ -8,7 +8,7 @@ of times.
 
 What a model quotes is kept apart from what it wrote. A remembered text may hold a program that ends the run with a
 forged answer, and a model that quotes the text would run it. Breaking the fences in shown data
-(:mod:`rlm_mem.text.delimiters`) is not enough, since a model may restore them and a program needs none. So each program
+(:mod:`rlm_mem.models.base`) is not enough, since a model may restore them and a program needs none. So each program
 is compared with all data that the model was shown in this run.
 """
 

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.models.base import Message
+from rlm_mem.models.base import Message, breaking
 from rlm_mem.sandbox.functions import speakers
 from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import described, prompt_lines
 from rlm_mem.search import Hit, search
-from rlm_mem.text.delimiters import breaking
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:

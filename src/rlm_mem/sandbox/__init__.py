@@ -1,9 +1,9 @@
 """The sandbox: programs of a model run here, over a store they can only read.
 
-``session`` is the interface (SandboxSession). ``policy`` checks a program before it runs and says what is not
-allowed; ``engine`` defines the boundary and ends what runs, ``monty`` (default) and ``cpython`` are its two
-implementations, ``engines`` opens one; ``functions`` and ``dispatch`` are what a program can reach; ``idioms`` and
-``prelude`` let everyday Python run on Monty. Nothing here writes to a store or uses a model: ``recall`` calls models.
+``session`` is the interface (SandboxSession) and opens the engine. ``policy`` checks a program before it runs and says
+what is not allowed; ``engine`` defines the boundary and ends what runs, ``monty`` (default) and ``cpython`` are its two
+implementations; ``functions`` and ``dispatch`` are what a program can reach; ``idioms`` and ``prelude`` let everyday
+Python run on Monty. Nothing here writes to a store or uses a model: ``recall`` calls models.
 """
 
 from __future__ import annotations

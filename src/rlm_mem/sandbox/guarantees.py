@@ -13,8 +13,8 @@ from rlm_mem.errors import InvalidConfig, RlmMemError
 from rlm_mem.errors import TimeoutError as TimedOut
 from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.engine import Engine, EngineLimits, Printed
-from rlm_mem.sandbox.engines import open_engine
 from rlm_mem.sandbox.policy import syntax_tree
+from rlm_mem.sandbox.session import open_engine
 
 __all__ = ["Guarantees", "Probe", "probe_engine"]
 

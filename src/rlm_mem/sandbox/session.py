@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rlm_mem import errors
 from rlm_mem.config import Config
-from rlm_mem.errors import BudgetError, InputError, ModelUnavailable
+from rlm_mem.errors import BudgetError, InputError, InvalidConfig, ModelUnavailable
 from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_cited, final_refused, read_final
 from rlm_mem.sandbox.engine import (
     Calls,
@@ -23,7 +23,6 @@ from rlm_mem.sandbox.engine import (
     Printed,
     stop_of_context,
 )
-from rlm_mem.sandbox.engines import open_engine
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
 from rlm_mem.sandbox.line_functions import count
 from rlm_mem.sandbox.policy import (
@@ -39,12 +38,14 @@ from rlm_mem.sandbox.steps import Final, StepOutput, Variable, bounded_error
 from rlm_mem.sandbox.values import Bounds, chunk_ids_in, plain, well_formed
 
 if TYPE_CHECKING:
+    from rlm_mem.sandbox.engine import Engine, EngineLimits
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = [
     "Pages",
     "SandboxSession",
     "check_positive",
+    "open_engine",
 ]
 
 
@@ -629,3 +630,21 @@ def check_positive(name: str, value: Any) -> None:
     """Raise InputError unless ``value`` is a number above 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise InputError(f"{name} is a number above 0, not {value!r}.")
+
+
+def open_engine(name: str, limits: EngineLimits) -> Engine:
+    """Return a new engine: ``monty`` or ``cpython``.
+
+    Raises:
+        InvalidConfig: an unknown name, or an engine that this machine cannot isolate.
+    """
+    # A session needs one of them, and each takes 10 to 30 ms to load.
+    if name == "monty":
+        from rlm_mem.sandbox.monty import MontyEngine
+
+        return MontyEngine(limits)
+    if name == "cpython":
+        from rlm_mem.sandbox.cpython import CPythonEngine
+
+        return CPythonEngine(limits)
+    raise InvalidConfig(f"there is no sandbox engine {name!r:.60}", hint="use 'monty' or 'cpython'")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import format_time
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.store.core.lookup import Filters
+from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
 
@@ -448,8 +449,6 @@ def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
             raise InvalidQuery(f"There is no filter {name!r}; there are: {', '.join(sorted(known))}.")
         values[name] = _filter_value(name, value)
     checked = Filters(**values)
-    from rlm_mem.store.core.lookup import time_range
-
     time_range(checked.start, checked.end)  # says which one is not a time
     return checked
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters
+from rlm_mem.store.core.records import time_range
 from rlm_mem.store.core.segments import DecodedSegments
 from rlm_mem.store.core.selection import contained, distinct, union
 
@@ -232,8 +233,6 @@ def _midnight(day: date) -> datetime:
 
 def _narrowed(filters: Filters, first: datetime, end: datetime) -> Filters | None:
     """`filters` restricted to a period as well; None when nothing can pass both."""
-    from rlm_mem.store.core.lookup import time_range
-
     low, high = time_range(filters.start, filters.end)
     low, high = max(low, first.timestamp()), min(high, end.timestamp())
     if low >= high:

@@ -10,11 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias
-
-from rlm_mem.errors import InvalidQuery
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,31 +182,6 @@ class CandidateSource(Protocol):
         ...
 
 
-def time_range(start: str | None, end: str | None) -> tuple[float, float]:
-    """First moment, and the one past the last, in epoch seconds; a bare date at the end includes its whole day.
-
-    Raises:
-        InvalidQuery: a time is neither `YYYY-MM-DD` nor ISO 8601.
-    """
-    first = -inf if start is None else _moment(start)[0].timestamp()
-    if end is None:
-        return first, inf
-    moment, whole_day = _moment(end)
-    # An exact end is included: the next representable moment is the first one past it.
-    return first, (moment + (timedelta(days=1) if whole_day else timedelta(microseconds=1))).timestamp()
-
-
 def has_surrogate(text: str) -> bool:
     """Whether a text holds half a character: no database takes it as text, and nothing stored has one."""
     return any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _moment(text: str) -> tuple[datetime, bool]:
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        raise InvalidQuery(
-            f"{text[:40]!r} is not a time.", hint="Write a date as YYYY-MM-DD or a time as ISO 8601."
-        ) from error
-    whole_day = len(text.strip()) <= len("YYYY-MM-DD")
-    return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment), whole_day

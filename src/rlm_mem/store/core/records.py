@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Any
 
 import msgspec
@@ -51,6 +52,7 @@ __all__ = [
     "strongest",
     "surroundings",
     "tier_of",
+    "time_range",
 ]
 
 
@@ -381,6 +383,16 @@ def query_time(text: str, what: str) -> tuple[float, float]:
             error.message if isinstance(error, InvalidChunk) else f"{what} must be a date, not {text!r:.40}"
         )
         raise InvalidQuery(reason) from None
+
+
+def time_range(start: str | None, end: str | None) -> tuple[float, float]:
+    """First moment, and the one past the last, in epoch seconds; a bare date at the end includes its whole day.
+
+    Raises:
+        InvalidQuery: a time is neither ``YYYY-MM-DD`` nor ISO 8601.
+    """
+    first = -inf if start is None else query_time(start, "start")[0]
+    return first, inf if end is None else after(query_time(end, "end"))
 
 
 def after(bounds: tuple[float, float]) -> float:

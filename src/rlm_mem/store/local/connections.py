@@ -25,9 +25,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from rlm_mem.errors import CorruptStore, StoreClosed
 from rlm_mem.store.core import files
-from rlm_mem.store.core.records import Encode
 from rlm_mem.store.local import schema
-from rlm_mem.store.local.row_writer import LocalRowWriter
 
 __all__ = ["Connections", "DamagedSnapshot", "UnsyncedMark", "commit", "healed"]
 
@@ -86,7 +84,6 @@ class _ThreadState(threading.local):
     """What belongs to one thread."""
 
     connection: sqlite3.Connection | None = None
-    rows: LocalRowWriter | None = None
 
 
 class Connections:
@@ -94,7 +91,6 @@ class Connections:
 
     Args:
         database: the index file.
-        encode: makes the encoded segments of a chunk.
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
         index: what is at the other end. Its ``sync`` is called when the file is another one than before although the
@@ -104,7 +100,6 @@ class Connections:
     def __init__(
         self,
         database: Path,
-        encode: Encode,
         *,
         wait_seconds: float,
         read_only: bool,
@@ -112,7 +107,6 @@ class Connections:
     ) -> None:
         self.database = database
         self.in_memory: sqlite3.Connection | None = None
-        self._encode = encode
         self._wait_seconds = wait_seconds
         self._read_only = read_only
         self._index = index
@@ -174,15 +168,6 @@ class Connections:
             self.drop()
         return self._connect()
 
-    @property
-    def rows(self) -> LocalRowWriter:
-        """The row writer on the calling thread's connection."""
-        connection = self.get()
-        if self.in_memory is not None:
-            return LocalRowWriter(connection, self._encode)
-        assert self.thread.rows is not None
-        return self.thread.rows
-
     def another(self) -> sqlite3.Connection:
         """A connection that belongs to no thread, for the caller to close."""
         return schema.connect(self.database, wait_seconds=self._wait_seconds)
@@ -208,7 +193,6 @@ class Connections:
         with self._renewing:
             former, self._inode = self._inode, os.stat(self.database).st_ino
             self.thread.connection = connection
-            self.thread.rows = LocalRowWriter(connection, self._encode)
             with self._guard:
                 self._close_those_of_ended_threads()
                 self._all.append((threading.current_thread(), connection))

@@ -1,23 +1,53 @@
-"""The folder of a local store: where files lie, former versions, the audit log (docs/spec/store-layout.md)."""
+"""The folder of a local store and the brain around it: where files lie, former versions, the audit log, other files.
+
+The layout is docs/spec/store-layout.md.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
-from rlm_mem.errors import InvalidChunk
-from rlm_mem.store.core.brain_files import parse_event
-from rlm_mem.store.core.files import make_folder
+from rlm_mem.errors import InvalidChunk, StorageError, StoreReadOnly
+from rlm_mem.store.core import files
+from rlm_mem.store.core.brain_files import (
+    FOLDERS,
+    JOURNAL,
+    LEDGER,
+    OF_STORE,
+    RECORDS,
+    checked_name,
+    folder_of,
+    namespace_in,
+    note_former,
+    parse_event,
+    place_of,
+    recording,
+)
+from rlm_mem.store.core.changes import WriteTransaction, utc_now
+from rlm_mem.store.core.files import Signature, make_folder
 from rlm_mem.store.core.records import Version
 
-__all__ = ["REDO_SUFFIX", "EventLog", "Layout", "former_versions", "read_version_file"]
+__all__ = [
+    "EventLog",
+    "FileTransaction",
+    "Layout",
+    "LocalBrainFiles",
+    "REDO_SUFFIX",
+    "former_versions",
+    "read_version_file",
+]
+
 
 _logger = logging.getLogger("rlm_mem.store")
 
@@ -212,3 +242,359 @@ def _tail(path: Path) -> deque[bytes]:
 
 def _mentions(event: dict[str, Any], chunk_id: str) -> bool:
     return event.get("chunk_id") == chunk_id or chunk_id in (event.get("chunk_ids") or ())
+
+
+class FileTransaction(WriteTransaction, Protocol):
+    """A transaction that writes files of the brain with the chunks."""
+
+    @property
+    def files(self) -> Mapping[Path, Path | None]:
+        """Files written or removed in this transaction: where their content is now, None for removed ones."""
+        ...
+
+    def appended(self, path: Path) -> bytes:
+        """What was added to a file in this transaction."""
+        ...
+
+    def write_file(self, path: Path, data: bytes) -> None:
+        """Write a whole file."""
+        ...
+
+    def write_change_record(self, path: Path, data: bytes) -> None:
+        """Write the change record, a JSON object, which becomes the redo record of this transaction."""
+        ...
+
+    def remove_file(self, path: Path) -> None:
+        """Remove a file."""
+        ...
+
+    def append_file(self, path: Path, data: bytes) -> None:
+        """Add to the end of a file."""
+        ...
+
+
+_WHOLE = sorted(
+    one for one in FOLDERS if one.rpartition("/")[0] not in FOLDERS and one not in ("imports", "index")
+)
+"""Folders of a namespace's files: nothing derived, and of ``imports``, which has all ledgers, one file."""
+_UNFINISHED = ".unfinished"
+_BEGUN = ("pending", "transitions")
+
+
+class LocalBrainFiles:
+    """Files in a brain folder, and in the folder of its store.
+
+    Args:
+        base: folder of the store; the brain is the folder around it.
+        durable: sync what is written, unless told otherwise.
+        read_only: refuse to write.
+        actor, clock: who changes files, and the time, for change records.
+        begin, present: open a transaction of the store; the one that the calling thread is in. None: the files of a
+            folder without a store, where each file changes by itself and nothing is recorded.
+    """
+
+    def __init__(
+        self,
+        base: Path,
+        namespace: str,
+        *,
+        durable: bool = True,
+        read_only: bool = False,
+        actor: str | None = None,
+        clock: Callable[[], datetime] | None = None,
+        begin: Callable[[], AbstractContextManager[FileTransaction]] | None = None,
+        present: Callable[[], FileTransaction | None] = lambda: None,
+    ) -> None:
+        self.namespace = namespace
+        self.actor = actor
+        self.clock = clock or utc_now
+        self.transactional = begin is not None
+        self._begin = begin
+        self._present = present
+        self._base = base.absolute()
+        self._durable = durable
+        self._read_only = read_only
+        self._unfinished = self._place("archive") / _UNFINISHED
+
+    # --- names and places ------------------------------------------------------------------------------
+
+    def path(self, name: str) -> Path:
+        """The file on the disk."""
+        return self._place(checked_name(name))
+
+    def where(self, name: str) -> str:
+        """The file's path."""
+        return str(self._place(name))
+
+    def _place(self, name: str) -> Path:
+        place = place_of(self.namespace, name)
+        first = name.partition("/")[0]
+        if first in OF_STORE:  # whatever the folder of the store is called
+            return self._base / place.removeprefix("memory/")
+        return self._base.parent / place
+
+    # --- transactions ----------------------------------------------------------------------------------
+
+    def transaction(self) -> AbstractContextManager[WriteTransaction]:
+        """Change files, and chunks of the store with them, together or not at all; recorded."""
+        if self._begin is None:
+            raise StorageError(
+                f"{self._base.parent}: there is no store: each file changes by itself",
+                hint="rlm-mem init makes one",
+            )
+        return recording(self, self._begin())
+
+    def _joined(self, name: str) -> FileTransaction | None:
+        """The transaction that a change of this file belongs to, with the file's content noted."""
+        transaction = self._present() if folder_of(name).in_transactions else None
+        if transaction is not None:
+            note_former(transaction, self, name)
+        return transaction
+
+    def _now(self, path: Path) -> Path | None:
+        """Where the content of a file is now: written by the open transaction, else under its name; None: removed."""
+        transaction = self._present()
+        return path if transaction is None else transaction.files.get(path, path)
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    def read(self, name: str) -> bytes | None:
+        """The whole file; None where there is none."""
+        path = self.path(name)
+        transaction = self._present()
+        added = b"" if transaction is None else transaction.appended(path)
+        place = self._now(path)
+        try:
+            return (b"" if place is None else place.read_bytes()) + added if place or added else None
+        except (FileNotFoundError, NotADirectoryError):
+            return added or None
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """One file after the other."""
+        for name in names:
+            data = self.read(name)
+            if data is not None:
+                yield name, data
+
+    def read_from(self, name: str, offset: int) -> bytes:
+        """The end of the file."""
+        path = self.path(name)
+        transaction = self._present()
+        if transaction is not None and (path in transaction.files or transaction.appended(path)):
+            return (self.read(name) or b"")[offset:]
+        try:
+            with path.open("rb") as file:
+                file.seek(offset if offset >= 0 else max(0, file.seek(0, os.SEEK_END) + offset))
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return b""
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        path = self.path(name)
+        transaction = self._present()
+        place = self._now(path)
+        return (place is not None and place.exists()) or bool(transaction and transaction.appended(path))
+
+    def names(self, folder: str, *, recursive: bool = False) -> list[str]:
+        """Names of the files that are there."""
+        if not folder:
+            return self._all() if recursive else []
+        place = self.path(folder)
+        found = list(files.names_below(place, f"{folder.rstrip('/')}/", recursive=recursive))
+        transaction = self._present()
+        if transaction is not None and transaction.files:
+            listed = set(found)
+            for path, content in transaction.files.items():
+                if path.is_relative_to(place) and (recursive or path.parent == place):
+                    name = f"{folder.rstrip('/')}/{path.relative_to(place).as_posix()}"
+                    (listed.discard if content is None else listed.add)(name)
+            found = list(listed)
+        return sorted(found)
+
+    def _all(self) -> list[str]:
+        found: list[str] = []
+        for folder in _WHOLE:
+            found += [name for name in self.names(folder, recursive=True) if self._is_ours(name)]
+        return [*found, LEDGER] if self.exists(LEDGER) else found
+
+    def _is_ours(self, name: str) -> bool:
+        """The folder of trajectories is shared: the first line of each names its namespace."""
+        first = name.partition("/")[0]
+        if first != "trajectories":
+            return first != "log" or name == JOURNAL
+        with self.path(name).open("rb") as file:
+            return namespace_in(file.readline(), "namespace") == self.namespace
+
+    def signature(self, name: str) -> Signature | None:
+        """Size, time and inode."""
+        place = self._now(self.path(name))
+        return None if place is None else files.signature(place)
+
+    def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
+        """Files and their signatures."""
+        found = {name: self.signature(name) for name in self.names(folder, recursive=recursive)}
+        return {name: signature for name, signature in found.items() if signature is not None}
+
+    def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
+        """The last files; folders that come after ``before`` are not even listed."""
+        found: dict[str, Signature] = {}
+        for name in self._falling(folder, self.path(folder), before):
+            if len(found) >= limit:
+                break
+            signature = self.signature(name)
+            if signature is not None:
+                found[name] = signature
+        return found
+
+    def _falling(self, folder: str, place: Path, before: str | None) -> Iterator[str]:
+        try:
+            with os.scandir(place) as entries:
+                there = sorted(
+                    ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries), reverse=True
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise _unreadable(place, error) from error
+        for one, is_folder in there:
+            name = f"{folder}/{one}"
+            if one.startswith(".") or (
+                before is not None and name >= before and not before.startswith(f"{name}/")
+            ):
+                continue
+            if is_folder:
+                yield from self._falling(name, place / one, before)
+            else:
+                yield name
+
+    # --- writing ---------------------------------------------------------------------------------------
+
+    def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
+        """Write a whole file; nothing unfinished ever stands in a folder that people work in."""
+        target = self._writable(name)
+        transaction = self._joined(name)
+        if transaction is not None:
+            if name.startswith(RECORDS):
+                transaction.write_change_record(target, data)
+            else:
+                transaction.write_file(target, data)
+            return
+        durable = durable and self._durable
+        if not folder_of(name).by_hand:
+            files.write_atomic(target, data, durable=durable)
+            return
+        temp = files.write_temp(self._unfinished, "memory", data)
+        try:
+            if durable:
+                files.sync_files([temp])
+            files.publish(temp, target)
+            if durable:
+                files.sync_folder(target.parent)
+        except OSError as error:
+            files.remove(temp)
+            files.translate(error, name)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a new file."""
+        target = self._writable(name)
+        transaction = self._joined(name)
+        if transaction is not None:
+            if self.exists(name):
+                return False
+            transaction.write_file(target, data)
+            return True
+        try:
+            self._add(target, data, os.O_EXCL)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            files.translate(error, str(target))
+        return True
+
+    def append(self, name: str, data: bytes) -> None:
+        """Add to a file with one call, so that lines of several processes do not mix."""
+        target = self._writable(name)
+        transaction = self._joined(name)
+        if transaction is not None:
+            transaction.append_file(target, data)
+            return
+        try:
+            self._add(target, data, os.O_APPEND)
+        except OSError as error:
+            files.translate(error, str(target))
+
+    @staticmethod
+    def _add(target: Path, data: bytes, how: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | how | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            descriptor = os.open(target, flags, 0o644)
+        except FileNotFoundError:
+            files.make_folder(target.parent)
+            descriptor = os.open(target, flags, 0o644)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+        finally:
+            os.close(descriptor)
+
+    def remove(self, name: str) -> bool:
+        """Remove a file, and the month of trajectories that it was the last of."""
+        path = self._writable(name)
+        there = self.exists(name)
+        transaction = self._joined(name)
+        if transaction is not None:
+            if there:
+                transaction.remove_file(path)
+            return there
+        try:
+            files.remove(path)
+        except OSError as error:
+            files.translate(error, str(path))
+        if name.startswith("trajectories/"):
+            with contextlib.suppress(OSError):  # not empty, as a rule
+                path.parent.rmdir()
+        return there
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name."""
+        source, target = self._writable(old), self._writable(new)
+        transaction = self._joined(old)
+        if transaction is not None:
+            data = self.read(old)
+            if data is None:
+                raise StorageError(f"{old} does not exist: it cannot be renamed")
+            self.write(new, data)
+            transaction.remove_file(source)
+            return
+        try:
+            files.publish(source, target)
+            if self._durable:
+                files.sync_folder(target.parent)
+        except OSError as error:
+            files.translate(error, old)
+
+    def tidy(self) -> None:
+        """Drop what killed writers left."""
+        for folder, hidden in (
+            (self._unfinished, ""),
+            *((self._place(f"archive/{one}"), ".") for one in _BEGUN),
+        ):
+            if folder.is_dir():
+                for leftover in folder.iterdir():
+                    if leftover.name.startswith(hidden) and leftover.name.endswith(".tmp"):
+                        files.remove(leftover)
+
+    def _writable(self, name: str) -> Path:
+        if self._read_only:
+            raise StoreReadOnly(f"the store {self._base} was opened read-only")
+        return self.path(name)
+
+
+def _unreadable(path: Path, error: OSError) -> StorageError:
+    return StorageError(f"{path} cannot be read: {error.strerror or error}")

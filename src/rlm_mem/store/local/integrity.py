@@ -17,7 +17,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_values
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED
 from rlm_mem.store.local.folder import former_versions
-from rlm_mem.store.local.row_writer import find_row
+from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.schema import in_pages, shows_damage
 from rlm_mem.store.local.sync import read_chunk_file
 from rlm_mem.store.local.workers import examined

@@ -27,10 +27,9 @@ from rlm_mem.store.core.records import (
 )
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed
-from rlm_mem.store.local.folder import EventLog, Layout, former_versions
-from rlm_mem.store.local.local_files import LocalBrainFiles
+from rlm_mem.store.local.folder import EventLog, Layout, LocalBrainFiles, former_versions
 from rlm_mem.store.local.local_index import LocalIndex
-from rlm_mem.store.local.row_writer import find_row
+from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.sync import fold_reads, unsaved_reads
 from rlm_mem.store.local.transaction import Transaction
 from rlm_mem.store.local.views import status_of, write_views
@@ -105,9 +104,8 @@ class LocalBackend(LocalIndex):
                 self._begin()
         except sqlite3.Error as error:
             raise schema.sqlite_error(error, str(self.layout.base)) from error
-        rows, known = self._connections.rows, self._connections.generation
+        rows, known = self._rows, self._connections.generation
         current = Transaction(
-            self._connections.get(),
             self.layout,
             rows,
             durable=self.config.store.durability == "full",
@@ -252,7 +250,7 @@ class LocalBackend(LocalIndex):
         connection.execute(f"PRAGMA busy_timeout={int(patience * 1000)}")
         try:
             self._mark.begin(connection)
-            self._connections.rows.touch(reads)
+            self._rows.touch(reads)
             connection.execute("COMMIT")
         except (
             sqlite3.Error,
@@ -278,7 +276,7 @@ class LocalBackend(LocalIndex):
         connection = self.connection
         with schema.translated(self.layout.database), self._index_transaction(connection):
             report = self._reindex(connection, progress)
-            self._connections.rows.touch(counts)
+            self._rows.touch(counts)
         self._postings.maintain(self.connection)
         return report
 

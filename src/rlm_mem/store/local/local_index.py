@@ -22,7 +22,7 @@ from rlm_mem.store.core.segments import encode_content
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed
 from rlm_mem.store.local.folder import Layout
-from rlm_mem.store.local.queries import Queries
+from rlm_mem.store.local.queries import LocalRowWriter, Queries, merge_is_due
 from rlm_mem.store.local.sync import changed_folders, emptied, holds_nothing_of, sync_folders
 from rlm_mem.store.local.transaction import RACY_NS, Transaction
 
@@ -68,8 +68,6 @@ class NamespacePostings:
 
     def maintain(self, connection: sqlite3.Connection) -> None:
         """Merge what waits, in every namespace that has grown enough."""
-        from rlm_mem.store.local.postings_state import merge_is_due
-
         for (ns,) in connection.execute("SELECT ns FROM namespaces").fetchall():
             try:
                 if merge_is_due(connection, self._folder, ns):
@@ -96,6 +94,7 @@ class _ThreadState(threading.local):
     """What belongs to one thread."""
 
     transaction: Transaction | None = None
+    rows: LocalRowWriter | None = None
 
 
 class LocalIndex:
@@ -113,11 +112,11 @@ class LocalIndex:
         self.read_only = read_only
         self._connections = Connections(
             self.layout.database,
-            partial(encode_content, config.search.language),
             wait_seconds=config.store.lock_wait_seconds,
             read_only=read_only,
             index=self,
         )
+        self._encode = partial(encode_content, config.search.language)
         self._closed = False
         self._thread = _ThreadState()
         self._mark = UnsyncedMark(self.layout.index)
@@ -212,6 +211,15 @@ class LocalIndex:
     def location(self) -> str:
         """The folder of the store."""
         return str(self.layout.base)
+
+    @property
+    def _rows(self) -> LocalRowWriter:
+        """The row writer of the calling thread, on its connection."""
+        connection = self._connections.get()
+        rows = self._thread.rows
+        if rows is None or rows.connection is not connection:
+            rows = self._thread.rows = LocalRowWriter(connection, self._encode)
+        return rows
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -331,7 +339,7 @@ class LocalIndex:
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            self._connections.rows.forget()
+            self._rows.forget()
             raise
         finally:
             self._mark.end(connection)
@@ -347,7 +355,7 @@ class LocalIndex:
         report = sync_folders(
             connection,
             self.layout,
-            self._connections.rows,
+            self._rows,
             folders,
             language=self.config.search.language,
             progress=progress,
@@ -365,6 +373,6 @@ class LocalIndex:
 
     def _reindex(self, connection: sqlite3.Connection, progress: Progress | None) -> SyncReport:
         """Fill the index anew inside the caller's transaction (files stay the truth)."""
-        self._connections.rows.forget()
+        self._rows.forget()
         with emptied(connection, self._analysis_name()):
             return self._sync_locked(connection, self.layout.folders(), progress, fresh=True)

@@ -26,12 +26,12 @@ from rlm_mem.store.core.lookup import CandidateSource
 from rlm_mem.store.core.segments import DocumentTerms
 from rlm_mem.store.local.connections import DamagedSnapshot
 from rlm_mem.store.local.local_lookup import LocalSource
-from rlm_mem.store.local.postings_state import (
-    State,
+from rlm_mem.store.local.queries import (
+    CurrentSnapshot,
     last_change,
     merge_is_due,
     most_pending,
-    publish,
+    publish_snapshot,
     read_state,
     snapshot_folder,
 )
@@ -152,7 +152,7 @@ class PostingsIndex:
 
     def _load(self, connection: sqlite3.Connection, seq: int) -> View:
         """The view from scratch: the current snapshot, or a new one where it is missing or damaged."""
-        damaged: State | None = None
+        damaged: CurrentSnapshot | None = None
         while True:
             state = read_state(connection, self._ns)
             if state is None and self._is_small(connection):
@@ -171,7 +171,9 @@ class PostingsIndex:
             except _StateChanged:
                 damaged = None
 
-    def _load_rebuilt(self, connection: sqlite3.Connection, seq: int, damaged: State | None) -> View:
+    def _load_rebuilt(
+        self, connection: sqlite3.Connection, seq: int, damaged: CurrentSnapshot | None
+    ) -> View:
         if (
             not self._read_only
             and not connection.in_transaction
@@ -187,7 +189,7 @@ class PostingsIndex:
         state = read_state(connection, self._ns)
         return _start(snapshot, seq, None if state is None else state.generation)
 
-    def _made_anew(self, connection: sqlite3.Connection, seq: int, damaged: State | None) -> bool:
+    def _made_anew(self, connection: sqlite3.Connection, seq: int, damaged: CurrentSnapshot | None) -> bool:
         """Whether there is another snapshot now than the damaged one, made here or by another process."""
         try:
             with self._folder_lock(wait=True):
@@ -197,7 +199,7 @@ class PostingsIndex:
             return False
         return True
 
-    def _opened(self, state: State) -> View:
+    def _opened(self, state: CurrentSnapshot) -> View:
         snapshot = open_snapshot(snapshot_folder(self._directory, self._ns, state.generation))
         if snapshot.seq != state.seq:
             raise DamagedSnapshot(f"snapshot {state.generation} ends at {snapshot.seq}, not at {state.seq}")
@@ -304,7 +306,7 @@ class PostingsIndex:
         folder.mkdir(parents=True)
         try:
             save_snapshot(make_snapshot(base, gone, parts, seq, folder, progress), folder)
-            done = publish(connection, self._ns, State(generation, seq))
+            done = publish_snapshot(connection, self._ns, CurrentSnapshot(generation, seq))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

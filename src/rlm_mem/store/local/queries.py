@@ -1,24 +1,316 @@
-"""Questions that the index alone answers: listings, summaries, links, neighbours, counts. No chunk file is read."""
+"""The rows of the index: written with their chunk, and asked. No chunk file is read here.
+
+Listings, summaries, links, neighbours and counts are answered by the index alone.
+
+The row of `postings_state` is the pointer to the current snapshot folder of a namespace. It is altered in the same
+transaction that drops the `changes` which the new snapshot covers, so a reader never sees a snapshot without the
+changes after it.
+"""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from rlm_mem.chunk import format_time
+from rlm_mem.chunk import Chunk, format_time
+from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.records import (
+    ACTIVE,
+    ChunkRow,
     ChunkState,
     ConversationInfo,
+    Encode,
+    IndexEntry,
     LinkedChunk,
     ListFilter,
     Summary,
+    entry_of,
+    repeated_prefix,
     strongest,
+    surroundings,
 )
 from rlm_mem.store.local.connections import Connections, healed
 
-__all__ = ["Queries"]
+__all__ = [
+    "LocalRowWriter",
+    "Queries",
+    "CurrentSnapshot",
+    "find_row",
+    "last_change",
+    "merge_is_due",
+    "most_pending",
+    "publish_snapshot",
+    "read_state",
+    "row_at_path",
+    "snapshot_folder",
+]
+
+
+#: A snapshot is made anew when more chunks than this, and than one in `_SHARE`, were altered since.
+_FEW = 1_000
+_SHARE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentSnapshot:
+    """The current snapshot of a namespace: the name of its folder and the last change that it covers."""
+
+    generation: str
+    seq: int
+
+
+def snapshot_folder(directory: Path, ns: int, generation: str) -> Path:
+    """Where a snapshot lies."""
+    return directory / str(ns) / generation
+
+
+def read_state(connection: sqlite3.Connection, ns: int) -> CurrentSnapshot | None:
+    """The current snapshot, None where there is none."""
+    row = connection.execute("SELECT generation, seq FROM postings_state WHERE ns = ?", (ns,)).fetchone()
+    return None if row is None else CurrentSnapshot(row[0], row[1])
+
+
+def last_change(connection: sqlite3.Connection) -> int:
+    """The number of the latest change of any namespace (0: none yet), also when changes have been dropped since."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def most_pending(chunks: int) -> int:
+    """How many altered chunks may wait beside a snapshot of `chunks`."""
+    return _FEW + chunks // _SHARE
+
+
+def merge_is_due(connection: sqlite3.Connection, directory: Path, ns: int) -> bool:
+    """Whether more changes wait than a quick open should have to decode. Costs well under a millisecond."""
+    state = read_state(connection, ns)
+    if state is None:
+        query, since = "SELECT 1 FROM chunks WHERE ns = ? AND status = 0 AND ? IS NOT NULL", 0
+        bound = most_pending(0)
+    else:
+        query, since = "SELECT 1 FROM changes WHERE ns = ? AND seq > ?", state.seq
+        bound = most_pending(_chunks_in(snapshot_folder(directory, ns, state.generation)))
+    found = connection.execute(f"SELECT count(*) FROM ({query} LIMIT {bound + 1})", (ns, since)).fetchone()
+    return int(found[0]) > bound
+
+
+def publish_snapshot(connection: sqlite3.Connection, ns: int, new: CurrentSnapshot) -> bool:
+    """Make `new` the current snapshot and drop the changes that it covers; False if a later one already is."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        current = read_state(connection, ns)
+        if current is not None and current.seq > new.seq:
+            connection.execute("ROLLBACK")
+            return False
+        connection.execute(
+            "INSERT OR REPLACE INTO postings_state(ns, generation, seq) VALUES (?, ?, ?)",
+            (ns, new.generation, new.seq),
+        )
+        connection.execute("DELETE FROM changes WHERE ns = ? AND seq <= ?", (ns, new.seq))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return True
+
+
+def _chunks_in(folder: Path) -> int:
+    try:
+        return int(json.loads((folder / "meta.json").read_text(encoding="utf-8"))["sizes"]["doc"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return 0  # missing or damaged: the next search rebuilds it
+
+
+_ROW_COLUMNS = (
+    "doc, id, ns, status, revision, content_hash, accessed_at, access_count, tokens,"
+    " path, size, mtime_ns, inode"
+)
+
+
+def find_row(connection: sqlite3.Connection, chunk_id: str, namespace: str | None = None) -> ChunkRow | None:
+    """The row of a chunk id, whatever its status; of one namespace, or of any."""
+    if namespace is None:
+        found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
+    else:
+        found = connection.execute(
+            f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?"
+            " AND +ns = (SELECT ns FROM namespaces WHERE name = ?)",
+            (chunk_id, namespace),
+        ).fetchone()
+    return ChunkRow(*found) if found else None
+
+
+def row_at_path(connection: sqlite3.Connection, path: str) -> ChunkRow | None:
+    """The row of the chunk whose file is at ``path`` (relative to the store)."""
+    found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE path = ?", (path,)).fetchone()
+    return ChunkRow(*found) if found else None
+
+
+class LocalRowWriter:
+    """Writes the rows of chunks inside the caller's transaction.
+
+    Args:
+        connection: the connection that holds the write lock.
+        encode: makes the encoded segments of a chunk.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        encode: Encode,
+    ) -> None:
+        self.connection = connection
+        self._encode = encode
+        self._terms: dict[str, int] = {}
+        self._namespaces: dict[str, int] = {}
+        self._conversations: dict[tuple[int, str], int] = {}
+
+    def forget(self) -> None:
+        """Drop cached numbers that a rollback made invalid."""
+        self._terms.clear()
+        self._namespaces.clear()
+        self._conversations.clear()
+
+    def namespace(self, name: str) -> int:
+        """The number of a namespace, made if it is new."""
+        number = self._namespaces.get(name)
+        if number is None:
+            number = self._number("namespaces", "ns", "name", name)
+            self._namespaces[name] = number
+        return number
+
+    def _number(self, table: str, key: str, column: str, text: str) -> int:
+        found = self.connection.execute(f"SELECT {key} FROM {table} WHERE {column} = ?", (text,)).fetchone()
+        if found:
+            return int(found[0])
+        return int(
+            self.connection.execute(f"INSERT INTO {table}({column}) VALUES (?)", (text,)).lastrowid or 0
+        )
+
+    def term(self, text: str) -> int:
+        """The number of a term, made if it is new."""
+        number = self._terms.get(text)
+        if number is None:
+            number = self._number("terms", "term", "text", text)
+            if len(self._terms) > 500_000:  # bounded: a dictionary of a large store need not live here
+                self._terms.clear()
+            self._terms[text] = number
+        return number
+
+    def _conversation(self, ns: int, conversation_id: str | None) -> int | None:
+        if conversation_id is None:
+            return None
+        key = (ns, conversation_id)
+        number = self._conversations.get(key)
+        if number is None:
+            execute = self.connection.execute
+            found = execute("SELECT conversation FROM conversations WHERE ns = ? AND id = ?", key).fetchone()
+            number = int(
+                found[0]
+                if found
+                else execute("INSERT INTO conversations(ns, id) VALUES (?, ?)", key).lastrowid or 0
+            )
+            self._conversations[key] = number
+        return number
+
+    def put(
+        self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
+    ) -> int:
+        """Write every row of ``chunk``; ``former`` is its row where it is there already."""
+        segments = partial(
+            self._encode, chunk.content, repeated_prefix(chunk), surroundings(chunk), self.term
+        )
+        return self.put_entry(entry_of(chunk), path, sig, status, segments, former=former)
+
+    def put_entry(
+        self,
+        entry: IndexEntry,
+        path: str,
+        sig: Signature,
+        status: int,
+        segments: Callable[[], bytes],
+        *,
+        former: ChunkRow | None = None,
+    ) -> int:
+        """Write every row of a chunk; ``segments`` gives its encoded segments, if they turn out to be needed."""
+        ns = self.namespace(entry.namespace)
+        doc = former.doc if former else None
+        if doc is not None:
+            self._drop_tags_and_links(doc)
+        values = (
+            entry.id, ns, self._conversation(ns, entry.conversation_id), entry.type, status, entry.at,
+            entry.created_at, entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to,
+            entry.superseded_by, entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash,
+            entry.norm_hash, path, sig.size, sig.mtime_ns, sig.inode, entry.accessed_at, entry.access_count,
+        )  # fmt: skip
+        if doc is None:
+            doc = self.connection.execute(
+                "INSERT INTO chunks(id, ns, conversation, type, status, at, created_at, modified_at, occurred_at,"
+                " valid_from, valid_to, superseded_by, confidence, tokens, revision, source, content_hash,"
+                " norm_hash, path, size, mtime_ns, inode, accessed_at, access_count)"
+                " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                values,
+            ).lastrowid
+        else:
+            self.connection.execute(
+                "UPDATE chunks SET id=?, ns=?, conversation=?, type=?, status=?, at=?, created_at=?,"
+                " modified_at=?, occurred_at=?, valid_from=?, valid_to=?, superseded_by=?, confidence=?,"
+                " tokens=?, revision=?, source=?, content_hash=?, norm_hash=?, path=?, size=?, mtime_ns=?,"
+                " inode=?, accessed_at=?, access_count=?, access_unsaved=0 WHERE doc=?",
+                (*values, doc),
+            )
+        assert doc is not None
+        if status == ACTIVE:
+            self._put_tags_and_links(doc, ns, entry)
+            # A chunk that came into the archive from elsewhere was not analysed there.
+            if former is None or former.content_hash != entry.content_hash or not self._has_segments(doc):
+                self.connection.execute("INSERT OR REPLACE INTO segments VALUES (?, ?)", (doc, segments()))
+        self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (ns, doc))
+        return doc
+
+    def _put_tags_and_links(self, doc: int, ns: int, entry: IndexEntry) -> None:
+        many = self.connection.executemany
+        if entry.tags:
+            many(
+                "INSERT OR IGNORE INTO tags VALUES (?,?,?,?)",
+                [(ns, tag, entry.at, doc) for tag in entry.tags],
+            )
+        if entry.links:
+            many(
+                "INSERT INTO links VALUES (?,?,?,?,?,?,?)",
+                [(doc, position, *link) for position, link in enumerate(entry.links)],
+            )
+
+    def _has_segments(self, doc: int) -> bool:
+        found = self.connection.execute("SELECT 1 FROM segments WHERE doc = ?", (doc,)).fetchone()
+        return found is not None
+
+    def _drop_tags_and_links(self, doc: int) -> None:
+        self.connection.execute("DELETE FROM tags WHERE doc = ?", (doc,))
+        self.connection.execute("DELETE FROM links WHERE doc = ?", (doc,))
+
+    def drop(self, row: ChunkRow) -> None:
+        """Remove every row of a chunk."""
+        self._drop_tags_and_links(row.doc)
+        self.connection.execute("DELETE FROM segments WHERE doc = ?", (row.doc,))
+        self.connection.execute("DELETE FROM chunks WHERE doc = ?", (row.doc,))
+        self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (row.ns, row.doc))
+
+    def touch(self, reads: dict[str, tuple[int, str]]) -> None:
+        """Add reads (count, last time) by chunk id."""
+        self.connection.executemany(
+            "UPDATE chunks SET access_count = access_count + ?, accessed_at = max(accessed_at, ?),"
+            " access_unsaved = 1 WHERE id = ?",
+            [(count, when, chunk_id) for chunk_id, (count, when) in reads.items()],
+        )
+
 
 _SUMMARY = (
     "doc, id, type, tokens, confidence, (SELECT c.id FROM conversations c WHERE c.conversation = chunks.conversation),"

@@ -22,7 +22,7 @@ from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncRe
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.prepare import Prepared
-from rlm_mem.store.local.row_writer import LocalRowWriter, find_row, row_at_path
+from rlm_mem.store.local.queries import LocalRowWriter, find_row, row_at_path
 from rlm_mem.store.local.schema import SUMS
 from rlm_mem.store.local.transaction import RACY_NS, Transaction
 from rlm_mem.store.local.workers import in_order_of_making, prepared

@@ -27,7 +27,7 @@ from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.connections import commit
 from rlm_mem.store.local.folder import Layout
-from rlm_mem.store.local.row_writer import LocalRowWriter, find_row
+from rlm_mem.store.local.queries import LocalRowWriter, find_row
 from rlm_mem.store.local.schema import sqlite_error
 
 __all__ = ["RACY_NS", "Transaction"]
@@ -49,23 +49,21 @@ class Transaction:
     """Collects writes under the write lock; made by ``LocalBackend.transaction``.
 
     Args:
-        connection: inside BEGIN IMMEDIATE.
         layout: where files lie.
-        rows: writer of index rows on the same connection.
+        rows: writer of index rows, on a connection inside BEGIN IMMEDIATE.
         durable: sync files and folders before the commit.
         keep_versions: how many former versions of a chunk are kept.
     """
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
         layout: Layout,
         rows: LocalRowWriter,
         *,
         durable: bool,
         keep_versions: int,
     ) -> None:
-        self.connection = connection
+        self.connection = rows.connection
         self.rows = rows
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())

@@ -22,8 +22,8 @@ from rlm_mem.store.core.lookup import (
     Filters,
     Neighbourhood,
     has_surrogate,
-    time_range,
 )
+from rlm_mem.store.core.records import time_range
 from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, scorers, top, union
 from rlm_mem.store.postgres.neighbours import around
