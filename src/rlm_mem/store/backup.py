@@ -1,4 +1,4 @@
-"""Backup, restore and vacuum of whichever kind of brain: a folder, or namespaces of a database."""
+"""Backup, restore and vacuum of a brain of either kind: a folder, or namespaces of a database."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _copy_in(folder: Path, target: ChunkStore, progress: Progress | None) -> Non
     with ChunkStore(folder, config=target.config, namespace=target.namespace) as source:
         with target.backend.transaction(target.namespace):
             copy_namespace(source, target, overwrite=True, mirror=True, progress=progress)
-        # What the audit log told of memories that were replaced stays told.
+        # The audit log keeps its lines about memories that were replaced.
         differences = [one for one in compare(source, target) if one.what != "audit log"]
         if differences:
             raise CorruptStore(
@@ -98,5 +98,5 @@ def _copy_in(folder: Path, target: ChunkStore, progress: Progress | None) -> Non
 
 
 def vacuum(store: ChunkStore, *, progress: Progress | None = None) -> Vacuumed:
-    """Give back the room that an index takes without need; of a database, VACUUM of its tables."""
+    """Free the space that an index does not need; of a database, VACUUM of its tables."""
     return store.backend.vacuum(store.namespace, progress)

@@ -42,7 +42,7 @@ _SAFE = re.compile(r"(?!/)(?!.*(?:^|/)\.\.?(?:/|$))(?!.*//)[^\\\x00-\x1f]+\Z")
 
 @dataclass
 class BackupInfo:
-    """What a backup holds.
+    """The description of a backup.
 
     Attributes:
         made_at: the moment whose state it is, ISO 8601 UTC.
@@ -163,7 +163,7 @@ def read_backup(
         progress: called now and then with (files read, files in all as far as known).
 
     Raises:
-        InputError: there is no such file, it is no backup, or a newer version made it.
+        InputError: there is no such file, it is not a backup, or a later version made it.
         CorruptStore: it is damaged, cut off or altered.
     """
     found: dict[str, tuple[int, str]] = {}
@@ -181,7 +181,7 @@ def read_backup(
                     )
                 content = archive.extractfile(entry) if entry.isreg() else None
                 if content is None or listed is not None:
-                    raise CorruptStore(f"{path} holds what no backup holds: {entry.name!r:.80}")
+                    raise CorruptStore(f"{path} has an entry that no backup has: {entry.name!r:.80}")
                 if info is None:
                     info = _described(path, entry, content)
                 elif entry.name == _MANIFEST:
@@ -221,19 +221,19 @@ def read_backup(
 def _unreadable(path: Path, info: BackupInfo | None, error: Exception) -> Exception:
     if info is None:
         return InputError(
-            f"{path} is no backup of a memory: {error}", hint="rlm-mem store backup FILE makes one"
+            f"{path} is not a backup of a memory: {error}", hint="rlm-mem store backup FILE makes one"
         )
     return CorruptStore(f"{path} is damaged: {error}", hint="use another backup")
 
 
 def _described(path: Path, entry: tarfile.TarInfo, content: IO[bytes]) -> BackupInfo:
     if entry.name != _HEAD or entry.size > _MOST_HEAD:
-        raise InputError(f"{path} is no backup of a memory", hint="rlm-mem store backup FILE makes one")
+        raise InputError(f"{path} is not a backup of a memory", hint="rlm-mem store backup FILE makes one")
     header: dict[str, Any] = msgspec.json.decode(content.read(), type=dict[str, Any])
     made_by = header.pop("format", None)
     if not isinstance(made_by, int) or made_by > FORMAT:
         raise InputError(
-            f"{path} was made by rlm-mem {header.get('version')} in a format that this version does not know",
+            f"{path} was made by rlm-mem {header.get('version')} in a format later than this version can read",
             hint="upgrade rlm-mem",
         )
     known = {name: header[name] for name in BackupInfo.__dataclass_fields__ if name in header}
@@ -257,5 +257,5 @@ def _listed(content: IO[bytes]) -> Iterator[tuple[str, tuple[int, str]]]:
 def _checked(path: Path, name: str, found: dict[str, tuple[int, str]]) -> str:
     inner = name.removeprefix(_ROOT)
     if inner == name or not _SAFE.match(inner) or inner in found:
-        raise CorruptStore(f"{path} holds a file that no backup holds: {name!r:.80}")
+        raise CorruptStore(f"{path} has a file that no backup has: {name!r:.80}")
     return inner

@@ -70,13 +70,13 @@ def back_up_folder(
 
     if backend.read_only:
         raise StoreReadOnly(
-            f"{backend.layout.base} was opened read-only: its state of one moment cannot be held",
-            hint="copy the folder while nobody writes to it",
+            f"{backend.layout.base} was opened read-only: it cannot be locked for the state of one moment",
+            hint="copy the folder while no program writes to it",
         )
     if backend.layout.base.name != "memory":
         raise InputError(
-            f"{backend.layout.base} is no brain folder: its chunks are not in a folder called memory",
-            hint="give the folder that holds memory/",
+            f"{backend.layout.base} is not the store of a brain folder: its chunks are not in a folder called memory",
+            hint="give the folder that contains memory/",
         )
     backend.sync()
     backend.fold_reads()
@@ -156,7 +156,7 @@ class _Stage:
     def _follow_index(self) -> int:
         """Bring the links of chunks to the state of the index; returns how many chunks were missing.
 
-        The index is what tells a finished write from one that is under way or was taken back.
+        The index distinguishes a finished write from one that is under way or was undone.
         """
         count, here = 0, set()
         for chunk_id, path, size, mtime_ns, inode in in_pages(
@@ -183,7 +183,7 @@ class _Stage:
         for name in self._names.get(chunk_id, set()) - wanted:
             if not (
                 self._brain / name
-            ).exists():  # else a person keeps a second file of this chunk: `check` says so
+            ).exists():  # else there are two files of this chunk, which `check` reports
                 self._drop(name)
         for name in wanted:
             if files.signature(self._brain / name) != self.staged.get(name):
@@ -222,7 +222,7 @@ class _Stage:
             return
         if (
             linked.inode != before.inode and second.stat().st_nlink < 2
-        ):  # a copy: is it of what was looked at?
+        ):  # a copy: was the file the same before and after?
             linked = before if files.signature(source) == before else _UNKNOWN
         self.staged[name] = linked
         chunk_id = _chunk_of(name)
@@ -266,7 +266,7 @@ def _whole_lines(path: Path) -> int:
 
 
 def _without_keys(source: Path, target: Path) -> None:
-    """Settings are not meant to hold keys; those that were written there all the same are left out."""
+    """Copy settings without the keys that were written there against advice."""
     text = source.read_text(encoding="utf-8", errors="surrogateescape")
     kept = hide(text, find_secrets(text, pii=False))
     target.write_text(kept, encoding="utf-8", errors="surrogateescape")

@@ -1,7 +1,7 @@
-"""Bringing a brain back from a backup: all of it, checked, or nothing.
+"""Restores a brain from a backup: all of it, checked, or nothing.
 
-The files are unpacked beside the place where they shall be, compared with the manifest, read into an index and looked
-at; only then do they take their place, in one rename. What was there before is kept under another name.
+The files are unpacked beside the target, compared with the manifest and indexed; only then do they take their place, in
+one rename. What was there before is kept under another name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BLOCK = 1 << 20
 
 @dataclass
 class RestoreReport:
-    """What was brought back; ``kept`` is where the former brain is now, if there was one."""
+    """What was restored; ``kept`` is where the former brain is now, if there was one."""
 
     info: BackupInfo
     brain: Path
@@ -40,7 +40,7 @@ class RestoreReport:
 def restore_folder(
     backup: Path, brain: Path, *, replace: bool = False, progress: Progress | None = None
 ) -> RestoreReport:
-    """Make the brain folder ``brain`` what the backup holds.
+    """Make the brain folder ``brain`` that of the backup.
 
     Args:
         backup: a file that ``back_up_folder`` made, by this or an earlier version.
@@ -49,7 +49,7 @@ def restore_folder(
         progress: called with (files unpacked, files in all), then (chunks read, chunks in all).
 
     Raises:
-        InputError: ``backup`` is no backup, or there is something at ``brain``.
+        InputError: ``backup`` is not a backup, or there is something at ``brain``.
         CorruptStore: the backup is damaged. StorageError: it cannot be written. Nothing was changed then.
     """
     brain = brain.absolute()
@@ -64,7 +64,7 @@ def restore_folder(
         info = _unpacked(backup, fresh, progress)
         chunks, unreadable = _indexed(fresh, progress)
         if chunks + unreadable < info.chunks:
-            raise CorruptStore(f"{backup} says that it holds {info.chunks} chunks, {chunks} were found")
+            raise CorruptStore(f"{backup} lists {info.chunks} chunks, but {chunks} were found")
         kept = _put_in_place(fresh, brain)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)

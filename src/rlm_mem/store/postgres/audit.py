@@ -1,4 +1,4 @@
-"""The audit log as rows: lines written with the change they tell of, and read a few hundred at a time."""
+"""The audit log as rows: lines written in the transaction that they record, and read a few hundred at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAGE = 500
 def event_statement(
     events: Iterable[dict[str, Any]],
 ) -> tuple[list[tuple[str, tuple[Any, ...]]], tuple[str, tuple[Any, ...]]]:
-    """Statements that write lines of the audit log, and a question that tells whether the last one is there."""
+    """Statements that write lines of the audit log, and a query for whether the last one is there."""
     by_namespace: dict[int, list[dict[str, Any]]] = {}
     for event in events:
         by_namespace.setdefault(namespace_key(str(event["ns"])), []).append(event)
@@ -65,7 +65,7 @@ _UNSTORABLE = {0: "\x01", **dict.fromkeys(range(0xD800, 0xE000), "\x01")}
 
 
 def plain(text: str) -> str:
-    """A text as PostgreSQL can compare it: what no column can hold becomes what no column does hold."""
+    """A text that PostgreSQL can compare: characters that it cannot store become one that no column contains."""
     return text if text.isprintable() else text.translate(_UNSTORABLE)
 
 

@@ -1,4 +1,4 @@
-"""What chunks that come and go change in the lists and figures of search: pure arithmetic on arrays."""
+"""What added and removed chunks change in the lists and figures of search: pure arithmetic on arrays."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class IndexDifference:
             `frequency << 8 | segments` that hold the term.
         removed: entries of terms' lists to remove, sorted.
         word, word_frequency, word_chunks: entries of conversations' lists, sorted (`conversation << 32 | term`), and
-            how many occurrences and chunks come (or go).
+            how many occurrences and chunks are added (negative: removed).
         term, df, segment_df, loose_df: per term, sorted, how many chunks, segments and chunks outside of any
-            conversation come (or go).
-        conversations: per conversation how many chunks, and what length in terms, come or go.
+            conversation are added (negative: removed).
+        conversations: per conversation how many chunks, and what length in terms, are added (negative: removed).
         segments, length, loose: the same for the namespace: segments, length in terms, chunks without conversation.
     """
 
@@ -55,7 +55,7 @@ class IndexDifference:
 
 
 def changes_of(gone: Sequence[Indexed], come: Sequence[Indexed]) -> IndexDifference:
-    """The changes made by chunks that go and by chunks that come; a chunk may do both, each of them once."""
+    """The changes made by removed and by added chunks; a chunk may be in both, once in each."""
     chunks = [*gone, *come]
     decoded = decode_many([blob for _, _, blob in chunks])
     doc = np.fromiter((chunk[0] for chunk in chunks), np.int64, len(chunks))

@@ -1,4 +1,4 @@
-"""From what the database or the network says to the project's own errors, each with its remedy."""
+"""Translates errors of the database and the network into the project's own, each with its remedy."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from psycopg import Error, OperationalError, errors
 
 from rlm_mem.errors import ConflictError, CorruptStore, StorageError, StoreFull, StoreLocked, StoreReadOnly
 
-__all__ = ["FOR_GOOD", "is_lost", "refused", "translated"]
+__all__ = ["PERMANENT", "is_lost", "refused", "translated"]
 
-#: What a server says that will say the same next time: nothing is gained by trying again.
-FOR_GOOD = {
+#: Parts of messages about a refused connection that a retry cannot change, with the remedy for each.
+PERMANENT = {
     "password authentication failed": "check user and password of the DSN (PGPASSWORD and ~/.pgpass work too)",
     "no password supplied": "give a password in the DSN, in PGPASSWORD or in ~/.pgpass",
     "authentication failed": "check user and authentication of the DSN",
@@ -23,24 +23,24 @@ FOR_GOOD = {
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone, or leads to a server that only reads: a new one may lead further."""
+    """Whether the connection is gone, or leads to a server that only reads: a new one may lead to another."""
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return True
     if isinstance(error, errors.PipelineAborted):  # the statement before it is the one that failed
         return False
     if not isinstance(error, OperationalError | errors.IdleInTransactionSessionTimeout):
         return False
-    # Without an SQLSTATE it was said by the client library: the connection broke. 57P: the server goes, or is not
-    # there yet (57014, a cancelled statement, is no loss).
+    # Without an SQLSTATE the error is the client library's: the connection broke. 57P: the server shuts down, or is
+    # starting (57014, a cancelled statement, is no loss).
     state = error.sqlstate
     return state is None or state[:2] == "08" or state[:3] == "57P" or state == "25P03"
 
 
 def refused(error: BaseException, place: str) -> StorageError | None:
-    """The error for a server that will not have us, or None where trying again may help."""
+    """The error for a refused connection, or None where a retry may help."""
     text = _first_line(error)
     lowered = text.lower()
-    for sign, hint in FOR_GOOD.items():
+    for sign, hint in PERMANENT.items():
         if sign in lowered:
             return StorageError(f"{place} refuses the connection: {text}", hint=hint)
     return None
@@ -54,7 +54,7 @@ def translated(error: Error, place: str) -> Exception:
             f"{place}: another process holds the write lock: nothing was changed", hint="retry in a moment"
         )
     if isinstance(error, errors.SerializationFailure):
-        return ConflictError(f"{place}: somebody else wrote at the same moment: {text}", hint="retry")
+        return ConflictError(f"{place}: another process wrote at the same moment: {text}", hint="retry")
     if isinstance(error, errors.DiskFull | errors.OutOfMemory):
         return StoreFull(f"{place}: {text}: nothing was changed", hint="free some space and retry")
     if isinstance(error, errors.InsufficientPrivilege):
@@ -85,7 +85,7 @@ def translated(error: Error, place: str) -> Exception:
 
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # With several hosts the last line is the last attempt; a failed statement says what matters first.
+    # With several hosts the last line is about the last attempt; of a failed statement the first line has the error.
     if not lines:
         return type(error).__name__
     return lines[-1] if lines[0].lower().startswith("connection failed") and len(lines) > 1 else lines[0]

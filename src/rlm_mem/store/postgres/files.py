@@ -1,8 +1,8 @@
 """The files of a brain as rows: a file is its parts, one after the other, and an append is one more part.
 
 What is written inside a transaction of the thread belongs to it; otherwise each call is a transaction of its own. All
-of them hold the lock of the namespace, but for trajectories: those are lines that the threads of one recall add, whose
-fate is not that of the batch around it, so each line is one statement on a connection of its own.
+of them hold the lock of the namespace, but for trajectories: the threads of a recall add lines to them, which stay
+when a batch around the recall is undone, so each line is one statement on a connection of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PART = 262_144
 TRAJECTORIES = "trajectories"
 """Where recalls are recorded, line by line and without the lock of the namespace."""
 _APART = f"{TRAJECTORIES}/"
-_LOT = 64  # files that are read together
+_LOT = 64  # files that are read with one statement
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The revision of a file is the number of its last part, so that an append needs to know nothing but the row.
@@ -56,7 +56,7 @@ _NEW = """
 """
 _PART = "INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT ns, name, revision, %s FROM file"
 _APPEND = f"WITH file AS ({_ADDED}) {_PART}"
-# Lines of a trajectory are not worth waiting for the disk, as in a folder; this holds for the one statement only.
+# As in a folder, lines of a trajectory are not synced; the setting holds for this one statement only.
 _QUICK = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
 _APPEND_APART = f"WITH file AS ({_ADDED}), {_QUICK} {_PART}, quick"
 _CREATE_APART = f"WITH file AS ({_NEW}), {_QUICK} {_PART}, quick RETURNING part"
@@ -145,7 +145,7 @@ class PostgresFiles:
         return b"".join(bytes(data) for (data,) in rows if data is not None) if rows else None
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Files of a lot with one statement."""
+        """Some tens of files with one statement."""
         for start in range(0, len(names), _LOT):
             lot = [_checked(name) for name in names[start : start + _LOT]]
             found: dict[str, list[bytes]] = {}
@@ -266,10 +266,10 @@ class PostgresFiles:
             self._change(_REMOVE, self._ns, old, self._ns, old)
 
     def tidy(self) -> None:
-        """Nothing is ever unfinished here."""
+        """There are no unfinished files in a database."""
 
     def path(self, name: str) -> Path | None:
-        """Rows have none."""
+        """None: files are rows."""
         _checked(name)
         return None
 
@@ -317,7 +317,7 @@ def _checked(name: str) -> str:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise InputError(f"{name!r:.80} is no text, and no name of a file") from None
+        raise InputError(f"{name!r:.80} is not valid Unicode text, so not the name of a file") from None
     return checked_name(name)
 
 

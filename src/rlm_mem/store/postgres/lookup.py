@@ -1,6 +1,6 @@
 """The PostgreSQL backend's answers to search: lists of terms for scoring, rows for what is shown of a chunk.
 
-One `PostgresSource` serves one search, in about ten statements, each of which stands alone: no transaction, no state of
+One `PostgresSource` serves one search, in about ten independent statements: no transaction, no state of
 a session. What is written between two of them may be seen by the later one only; a chunk that is gone by then is
 left out, and a document newer than the first statement too.
 """
@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _NO_CONVERSATION = -1
-#: Replacements of replacements that are followed.
+#: How many replacements of replacements are followed.
 _STEPS = 5
 #: Chunks that pass a filter are listed up to this many; where more pass, the best ones are tried against it first.
 _FEW = 10_000
@@ -96,14 +96,14 @@ SELECT v.conversation, v.length, p.first, p.entries FROM rlm_mem.conversations v
 
 @dataclass(frozen=True, slots=True)
 class _Speakers:
-    """Who speaks in a namespace by number of the entry, and as of which change."""
+    """The speakers of a namespace by number of their entry, and as of which change."""
 
     modified: int
     authors: dict[int, str]
 
 
 class SpeakerCache:
-    """What searches of one namespace remember from one to the next: who speaks, until something is written.
+    """The speakers of one namespace, cached between searches until something is written.
 
     Safe to share between threads; not to be used inside a transaction, which sees what is not yet counted as a change.
     """
@@ -114,7 +114,7 @@ class SpeakerCache:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """Figures of the namespace at the beginning of the search, and who speaks in it."""
+    """Figures of the namespace at the beginning of the search, and its speakers."""
 
     size: int
     segments: int
@@ -128,15 +128,15 @@ class PostgresSource:
     """`CandidateSource` over the tables of one namespace (see there for what each call promises).
 
     Args:
-        rows: runs one statement and gives every row of its answer.
+        rows: runs one statement and returns its rows.
         ns: key of the namespace.
-        remembered: kept by the backend between searches.
+        speakers: kept by the backend between searches.
     """
 
-    def __init__(self, rows: Rows, ns: int, remembered: SpeakerCache | None = None) -> None:
+    def __init__(self, rows: Rows, ns: int, speakers: SpeakerCache | None = None) -> None:
         self._rows = rows
         self._ns = ns
-        self._remembered = remembered or SpeakerCache()
+        self._speakers = speakers or SpeakerCache()
         self._known_head: _Head | None = None
         self._known_lists: TermLists | None = None
         self._numbers: dict[str, int] = {}
@@ -166,7 +166,7 @@ class PostgresSource:
         wanted = ids.tolist()
         names = self._head.authors
         missing = [number for number in wanted if number not in names]
-        if missing:  # said by somebody who was not here yet when the search began
+        if missing:  # by a speaker who is newer than the search
             found = self._rows(
                 "SELECT term, text FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])",
                 (self._ns, missing),
@@ -324,7 +324,7 @@ class PostgresSource:
     @property
     def _head(self) -> _Head:
         if self._known_head is None:
-            known = self._remembered.speakers
+            known = self._speakers.speakers
             self._known_head = _Head(0, 0, 0, 0, 0, {})
             values = (known.modified, known.modified, self._ns)
             for size, segments, length, conversations, chunks, modified, names, numbers in self._rows(
@@ -332,7 +332,7 @@ class PostgresSource:
             ):
                 if names is not None:
                     authors = {n: _author(name) for n, name in zip(numbers, names, strict=True)}
-                    self._remembered.speakers = known = _Speakers(modified, authors)
+                    self._speakers.speakers = known = _Speakers(modified, authors)
                 self._known_head = _Head(size, segments, length, conversations, chunks, known.authors)
         return self._known_head
 
@@ -346,7 +346,7 @@ class PostgresSource:
         return self._lists.of(term, self._figures.get(term, (0, 0, 0))[0])
 
     def _learn(self, terms: Iterable[str]) -> None:
-        """Know number and figures of these terms."""
+        """Load number and figures of these terms."""
         missing = list(dict.fromkeys(term for term in terms if term not in self._numbers))
         if not missing:
             return
@@ -357,14 +357,14 @@ class PostgresSource:
             self._figures[number] = figures[0], figures[1], figures[2]
 
     def _learn_numbers(self, terms: Ints) -> None:
-        """Know the figures of terms given by number."""
+        """Load the figures of terms given by number."""
         missing = [number for number in terms.tolist() if number >= 0 and number not in self._figures]
         if missing:
             for _, number, *figures in self._rows(f"{_FIGURES} term = ANY(%s::int4[])", (self._ns, missing)):
                 self._figures[number] = figures[0], figures[1], figures[2]
 
     def _spoken(self, speaker: str) -> Ints:
-        """The chunks in which somebody of this name speaks, whatever the case of the letters."""
+        """The chunks in which a speaker of this name speaks, in upper or lower case."""
         wanted = speaker.strip().casefold()
         numbers = [n for n, name in self._head.authors.items() if name.casefold() == wanted]
         self._learn_numbers(_ints(numbers))
@@ -427,7 +427,7 @@ def _ints(values: Iterable[Any]) -> Ints:
 
 
 def _is_indexed(filters: Filters) -> bool:
-    """Whether what passes can be listed without looking at everything."""
+    """Whether an index can list what passes."""
     named = filters.tags_all, filters.tags_any, filters.conversation_id, filters.start, filters.end
     return any(value not in ((), None) for value in named)
 
@@ -462,7 +462,7 @@ def _conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
         values.extend(given)
 
     if filters.valid_at is not None:
-        # What says nothing about its validity holds from when it happened.
+        # A chunk without `valid_from` is valid from when it happened.
         text = _time_text(filters.valid_at)
         also(
             "(c.valid_from <= %s OR (c.valid_from IS NULL AND c.at <= %s)) AND (c.valid_to > %s OR c.valid_to IS NULL)",

@@ -1,4 +1,4 @@
-"""Maintenance of a database: VACUUM and ANALYZE of its tables, and everything derived made anew from the chunks."""
+"""Maintenance of a database: VACUUM and ANALYZE of its tables, and rebuilding what is derived from the chunks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["DERIVED", "rebuild", "refresh_statistics", "vacuum_tables"]
 
 _logger = logging.getLogger(__name__)
 
-#: What is emptied first; numbers of terms and conversations go on where they were and are never given twice.
+#: Tables that a rebuild empties first; numbers of terms and conversations go on and are never reused.
 DERIVED = ("terms", "postings", "conversation_terms", "tags", "tag_totals", "links", "totals")
 _LOT = 200
 

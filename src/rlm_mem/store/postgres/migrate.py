@@ -1,4 +1,4 @@
-"""Bringing a database to this program's schema: refused where it is too old a server or too new a schema."""
+"""Makes or migrates the tables of a database; refuses a server that is too old and a schema that is too new."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["OLDEST_SERVER", "prepare"]
 OLDEST_SERVER = 15
 
 _VERSION = "SELECT coalesce(max(version), 0) FROM rlm_mem.migrations"
-_ATTEMPTS = 20  # of programs that make the same tables at the same moment
+_ATTEMPTS = 20  # when other programs make the same tables at the same moment
 
 
 def prepare(connection: psycopg.Connection[Any], place: str, *, read_only: bool, wait_seconds: float) -> None:
@@ -42,7 +42,7 @@ def prepare(connection: psycopg.Connection[Any], place: str, *, read_only: bool,
             _migrate(connection, place, wait_seconds)
             return
         except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema):
-            # Somebody else is making the very same tables: theirs will be there in a moment.
+            # Another program is making the same tables: they will be there in a moment.
             connection.execute("ROLLBACK")
             time.sleep(0.05 * (attempt + 1))
         except psycopg.Error as error:
@@ -94,7 +94,7 @@ def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: floa
             "CREATE TABLE rlm_mem.migrations("
             "version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
         )
-    # Readers of the version are not held up; a second migration waits here, and then finds nothing to do.
+    # Reading the version is not blocked; a second migration waits here, and then has nothing to do.
     connection.execute("LOCK TABLE rlm_mem.migrations IN SHARE ROW EXCLUSIVE MODE")
     version = _version(connection) or 0
     _check_version(version, place)

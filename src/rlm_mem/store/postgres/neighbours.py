@@ -13,7 +13,7 @@ __all__ = ["around"]
 
 Ints = npt.NDArray[np.int64]
 
-#: Places between chunks of which nobody knows what lies between them: nobody walks that far.
+#: Places between chunks when the rows between them are unknown: more than is ever walked.
 _HOLE = MOST + OPENING + 2
 _NONE = np.zeros(0, np.int64)
 
@@ -56,7 +56,7 @@ def _walked(
     rows: Rows, ns: int, asked: Ints, docs: Ints, near: int, reach: int, steps: int
 ) -> tuple[Neighbourhood, bool]:
     walks = contained(asked, docs)
-    # One more on each side than is walked tells what stands side by side; before each chunk, how many open its
+    # One more on each side than is walked, to know which are adjacent; before each chunk, how many open its
     # conversation.
     before = np.where(walks, steps, 0) + OPENING + 1
     after = np.where(walks, steps, 0) + 1
@@ -77,7 +77,7 @@ class _Line:
         anchors, groups, windows, docs, moments, sizes = zip(*rows, strict=True)
         asked, doc, size = np.array(anchors, np.int64), np.array(docs, np.int64), np.array(sizes, np.int64)
         at = np.array(moments, np.float64)
-        # A chunk without a conversation stands alone: numbers below zero are such conversations.
+        # A chunk without a conversation has one of its own: a number below zero.
         group = np.array([-a if g is None else g for g, a in zip(groups, anchors, strict=True)], np.int64)
         limit = np.array(windows, np.int64)
 
@@ -99,7 +99,7 @@ class _Line:
         mine = asked == doc
         own[number[mine]] = row_of[mine]
 
-        # Within one window every chunk stands beside the next; between windows there may be others.
+        # Within one window chunks are adjacent; between windows there may be others.
         steps = np.zeros(len(chosen) + 1, np.int64)
         np.add.at(steps, lowest, 1)
         np.add.at(steps, highest, -1)

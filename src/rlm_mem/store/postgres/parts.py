@@ -46,7 +46,7 @@ class PartTable:
     def holding(self) -> str:
         """The parts in which some keys are or belong; values: ns, owners, keys, ns (arrays of the same length).
 
-        The inner LIMIT keeps the planner from anything but one look into the primary key per part.
+        The inner LIMIT makes the planner look up each part by the primary key.
         """
         return (
             f"SELECT w.owner, w.first, p.entries FROM (SELECT DISTINCT k.owner, (SELECT q.first FROM {self.name} q"

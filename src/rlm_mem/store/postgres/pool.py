@@ -1,8 +1,7 @@
-"""Connections to one PostgreSQL server: opened when needed, lent to one thread at a time, opened anew when lost.
+"""Connections to one PostgreSQL server: opened when needed, lent to one thread at a time, reopened when lost.
 
-A pool of our own, not psycopg_pool: it opens connections in the thread that asks, so that a wrong password is an
-error at once and a server that is away is tried again every second; it needs no threads of its own, and a forked
-process simply starts with none.
+Not psycopg_pool: this pool opens connections in the calling thread, so that a wrong password is an error at once and
+an absent server is tried again every second; it has no threads of its own, and a forked process starts with none.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ __all__ = ["Pool", "undo"]
 
 _T = TypeVar("_T")
 
-#: An idle connection is not kept longer (seconds): servers, poolers and firewalls drop them without a word.
+#: How long an idle connection is kept (seconds): servers, poolers and firewalls drop them without notice.
 _IDLE = 240.0
-#: How long the first connection ever may be refused (seconds): nobody knows yet that there is a server at all.
-_PATIENCE_WITH_STRANGERS = 2.0
-#: A statement used so often on a connection is planned once for good.
+#: How long the first connection may be refused before giving up (seconds): there may be no server at all.
+_FIRST_CONNECT_TIMEOUT = 2.0
+#: After so many uses on a connection a statement is prepared.
 _USES_BEFORE_PREPARED = 5
 
 
 class Pool:
-    """Lends connections, in autocommit mode, of one database.
+    """Connections to one database, in autocommit mode.
 
     Args:
         dsn: ``postgresql://…`` with any of libpq's options, several hosts included.
@@ -46,7 +45,7 @@ class Pool:
 
     def __init__(self, dsn: str, settings: PostgresConfig) -> None:
         self.shown = shown_dsn(dsn)
-        # What the driver remarks of a server that dies is for those who listen, not for the terminal of a user.
+        # Without a handler the driver's warnings about a lost server would be printed to the terminal.
         if not logging.getLogger("psycopg").handlers:
             logging.getLogger("psycopg").addHandler(logging.NullHandler())
         self._settings = settings
@@ -57,7 +56,7 @@ class Pool:
         self._served = False
         self._closed = False
         self._pid = os.getpid()
-        self._left_to_the_parent: list[object] = []
+        self._inherited_connections: list[object] = []
         self._snapshots = threading.local()
 
     def __repr__(self) -> str:
@@ -69,7 +68,7 @@ class Pool:
         """A connection; to be given back. ``until`` (monotonic seconds) is when to give up on an absent server.
 
         Raises:
-            StoreClosed, StoreLocked (all connections are in use), StorageError (no server, or it refuses us).
+            StoreClosed, StoreLocked (all connections are in use), StorageError (no server, or a refused connection).
         """
         self._check_process()
         if self._closed:
@@ -108,15 +107,15 @@ class Pool:
         self._free.release()
 
     @property
-    def patience(self) -> float:
-        """How long a server that went away is waited for, in seconds."""
+    def reconnect_seconds(self) -> float:
+        """How long to wait for a server that is gone, in seconds."""
         return self._settings.reconnect_seconds
 
     def persist(self, work: Callable[[psycopg.Connection[Any]], _T], *, keep: bool = False) -> _T:
-        """Do something that may safely be done twice; a lost connection is opened anew and it is done again.
+        """Run ``work``, which may safely run twice; when the connection is lost, it runs again on a new one.
 
         Args:
-            keep: do not give the connection back when the work is done: the caller does.
+            keep: leave it to the caller to give the connection back.
         """
         until: float | None = None
         pause = 0.0
@@ -131,7 +130,7 @@ class Pool:
                 if not is_lost(error):
                     raise translated(error, self.shown) from error
                 connection.close()  # it may still be open, to a server that only reads
-                until = until or time.monotonic() + self.patience
+                until = until or time.monotonic() + self.reconnect_seconds
                 if time.monotonic() >= until:
                     raise translated(error, self.shown) from error
             finally:
@@ -143,7 +142,7 @@ class Pool:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Everything that this thread reads inside is of one moment; nests. The connection being lost is an error."""
+        """Everything that this thread reads inside is of one moment; nests. A lost connection is an error."""
         if getattr(self._snapshots, "connection", None) is not None:
             yield
             return
@@ -209,7 +208,7 @@ class Pool:
                 raise
             return connection, found
 
-        # Until COMMIT is sent it may be done again; after that nobody could tell what became of it.
+        # Until COMMIT is sent the statements may run again; after that the outcome would be unknown.
         connection, found = self.persist(collect, keep=True)
         try:
             connection.execute("ROLLBACK" if only_if_found and not found else "COMMIT")
@@ -222,9 +221,8 @@ class Pool:
     # --- opening and closing ----------------------------------------------------------------------------
 
     def _connect(self, until: float | None) -> psycopg.Connection[Any]:
-        patience = self._settings.reconnect_seconds
         began = time.monotonic()
-        until = until or began + patience
+        until = until or began + self.reconnect_seconds
         pause = 0.1
         while True:
             try:
@@ -236,7 +234,7 @@ class Pool:
                 if final is not None:
                     raise final from None
                 absent = "refused" in str(error) or "resolve" in str(error) or "No such file" in str(error)
-                limit = until if self._served or not absent else min(until, began + _PATIENCE_WITH_STRANGERS)
+                limit = until if self._served or not absent else min(until, began + _FIRST_CONNECT_TIMEOUT)
                 if time.monotonic() + pause >= limit:
                     raise StorageError(
                         f"there is no PostgreSQL server at {self.shown}: {_said(error)}",
@@ -249,7 +247,7 @@ class Pool:
             return connection
 
     def forget_idle(self) -> None:
-        """Close the connections that nobody uses: after a loss they are dead as well."""
+        """Close idle connections: after a loss they are dead as well."""
         with self._guard:
             idle, self._idle = self._idle, []
         for _, connection in idle:
@@ -257,7 +255,7 @@ class Pool:
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:  # forked: connections must not be shared, not even to be closed
-            self._left_to_the_parent.append(self._idle)
+            self._inherited_connections.append(self._idle)
             self._idle = []
             self._guard = threading.Lock()
             self._free = threading.BoundedSemaphore(self._settings.pool_size)
@@ -271,7 +269,7 @@ class Pool:
 
 
 def undo(connection: psycopg.Connection[Any]) -> None:
-    """Roll back what is open, if the connection is still there to say so; without it the server does."""
+    """Roll back an open transaction; if the connection is lost, the server does."""
     with contextlib.suppress(psycopg.Error):
         if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
             connection.execute("ROLLBACK")
@@ -290,14 +288,14 @@ def _options(dsn: str, shown: str, settings: PostgresConfig) -> dict[str, Any]:
         **given,
         "client_encoding": "utf8",
         "autocommit": True,
-        "prepare_threshold": None,  # until it is known that nobody sits in between
+        "prepare_threshold": None,  # until it is known that there is no pooler in between
     }
 
 
 def _is_direct(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the server's own process answers, not a pooler, which gives out numbers of its own.
+    """Whether this is a connection to the server itself: a pooler announces process ids of its own.
 
-    Prepared statements belong to a session: a pooler by transaction hands out another one each time.
+    Prepared statements belong to a session: a pooler by transaction assigns another one each time.
     """
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     return row is not None and row[0] == connection.info.backend_pid

@@ -1,4 +1,4 @@
-"""Questions that the index alone answers, in SQL: each for one namespace, none reads a chunk's text."""
+"""Queries of one namespace that read no chunk's text."""
 
 from __future__ import annotations
 
@@ -199,8 +199,8 @@ class PostgresQueries:
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
-        """The next chunks, active and archived, in the order in which they came; or those with these ids."""
-        # With ids no LIMIT: it would tempt the planner to walk along doc until it has met them all.
+        """The next chunks, active and archived, in the order in which they were stored; or those with these ids."""
+        # With ids no LIMIT: the planner might scan along doc until it has found them all.
         some = " ORDER BY c.doc LIMIT %s::bigint" if ids is None else " AND c.id = ANY(%s) ORDER BY c.doc"
         rows = self._rows(
             namespace,

@@ -1,4 +1,4 @@
-"""Access counts on their way to the database: kept in memory, and written in small lots when nobody else writes."""
+"""Access counts on their way to the database: kept in memory, and written in batches when no other process writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ReadCounts", "touching"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
-_HOLD_BACK = 5.0  # seconds that one who waits does so for the lock
+_LOCK_WAIT = 5.0  # seconds
 _LOCK = "SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'here' FOR NO KEY UPDATE SKIP LOCKED"
 
 
@@ -36,7 +36,7 @@ class ReadCounts:
             return self._buffers.setdefault(namespace, ReadBuffer())
 
     def flush(self, place: Callable[[str], Pool], *, wait: bool) -> int:
-        """Write what is buffered; what cannot be written now stays. How many chunks were written.
+        """Write what is buffered, and keep what cannot be written now; returns for how many chunks it was written.
 
         Args:
             place: from a namespace to its database.
@@ -45,7 +45,7 @@ class ReadCounts:
         with self._guard:
             buffers = list(self._buffers.items())
         written = 0
-        until = time.monotonic() + (_HOLD_BACK if wait else 0.0)
+        until = time.monotonic() + (_LOCK_WAIT if wait else 0.0)
         for namespace, buffer in buffers:
             reads = buffer.take()
             if not reads:
@@ -53,7 +53,7 @@ class ReadCounts:
             try:
                 while not (done := _add(place(namespace), namespace, reads)) and time.monotonic() < until:
                     time.sleep(0.05)
-            except StorageError as error:  # counts are a convenience: they wait for the next chance
+            except StorageError as error:  # counts are a convenience: the next flush writes them
                 _logger.debug("access counts not written yet: %s", error)
                 done = False
             if done:
@@ -64,13 +64,13 @@ class ReadCounts:
 
 
 def _add(pool: Pool, namespace: str, reads: Reads) -> bool:
-    """Add reads under the lock of the namespace; False where somebody else holds it, or it is elsewhere."""
+    """Add reads under the lock of the namespace; False where another process holds it, or the namespace was moved."""
     ns = namespace_key(namespace)
     return bool(pool.change([(_LOCK, (ns,)), touching(ns, reads)], only_if_found=True))
 
 
 def touching(ns: int, reads: Reads) -> tuple[str, tuple[Any, ...]]:
-    """The statement that adds reads; what a chunk's own text counts is where its row begins."""
+    """The statement that adds reads to the counts of chunks."""
     ids = sorted(reads)
     return (
         "INSERT INTO rlm_mem.reads AS r (ns, doc, access_count, accessed_at)"

@@ -45,10 +45,10 @@ class Recount:
         postings: entries of terms' lists that are missing, left over or wrong.
         words: the same of conversations' lists.
         terms: terms whose figures are wrong.
-        unknown_terms: numbers that chunks use and the dictionary lacks; only analysing the chunks anew helps.
+        unknown_terms: numbers that chunks use and the dictionary lacks; only analysing the chunks again helps.
         conversations: conversations whose figures are wrong.
         chunks: chunks whose length or number of segments is wrong.
-        damaged: documents whose segments do not decode: they count as having none; analysing them anew helps.
+        damaged: documents whose segments do not decode: they count as having none; analysing them again helps.
         figures: figures of the namespace that are wrong: name, what is written, what is right.
     """
 
@@ -75,15 +75,15 @@ def recount(
     repair: bool = False,
     progress: Progress | None = None,
 ) -> Recount:
-    """Compare postings and figures of a namespace with its chunks, and put them right if told to.
+    """Compare postings and figures of a namespace with its chunks, and correct them with ``repair``.
 
     Args:
         connection: inside a transaction that sees one state: one that holds the namespace's lock (needed for
             `repair`), or a reading one with REPEATABLE READ.
         ns: key of the namespace.
-        head: the counters read with the lock, to be put right as well; None takes them from the table.
-        repair: write what is right. Afterwards only `unknown_terms` and `damaged` are still wrong.
-        progress: told how many chunks have been read, of how many.
+        head: the counters read with the lock, to be corrected as well; None takes them from the table.
+        repair: write what was counted. Afterwards only `unknown_terms` and `damaged` are still wrong.
+        progress: called with (chunks read, chunks in all).
     """
     counting = _Counting(connection, ns, repair, progress)
     with array_cursor(connection) as cursor:
@@ -112,7 +112,7 @@ class _Counting:
     # -- reading chunks --------------------------------------------------------------------------------------------
 
     def run(self, cursor: psycopg.Cursor[Any]) -> None:
-        """Everything but the figures, which come together on the way."""
+        """Count everything but the figures, which are collected meanwhile."""
         order = cursor.execute(
             "SELECT conversation, doc FROM rlm_mem.chunks WHERE ns = %s AND status = 0 ORDER BY conversation, doc",
             (self._ns,),
@@ -134,14 +134,14 @@ class _Counting:
             done += len(docs)
             if self._progress is not None:
                 self._progress(done, len(order))
-        self._drop_strangers(cursor, CONVERSATION_TERMS, sorted(self._conversations))
+        self._drop_ownerless(cursor, CONVERSATION_TERMS, sorted(self._conversations))
         for lowest, highest in self._slabs():
             if held is None:
                 pair, figures = self._postings(cursor, order, lowest, highest)
             else:
                 pair, figures = _joined(held)
             self.found.postings += self._compare(cursor, POSTINGS, lowest, highest, pair, figures)
-        self._drop_strangers(cursor, POSTINGS, np.flatnonzero(self._df).tolist())
+        self._drop_ownerless(cursor, POSTINGS, np.flatnonzero(self._df).tolist())
 
     def _chunks(self, cursor: psycopg.Cursor[Any], docs: list[int], *, check: bool = False) -> list[Indexed]:
         rows = cursor.execute(
@@ -229,7 +229,7 @@ class _Counting:
         pair: Ints,
         figures: Figures,
     ) -> int:
-        """How many entries of the lists of some owners differ from these; put right if told to."""
+        """How many entries of the lists of some owners differ from these; corrected with ``repair``."""
         rows = cursor.execute(
             f"SELECT {table.owner}, first, entries FROM {table.name}"
             f" WHERE ns = %s AND {table.owner} BETWEEN %s AND %s",
@@ -237,7 +237,7 @@ class _Counting:
         ).fetchall()
         try:
             wrong = _differences(lists_of(rows), pair, figures)
-        except CorruptStore:  # nothing of these lists is trusted
+        except CorruptStore:  # these lists are removed whole
             wrong = max(len(pair), 1)
         if wrong and self._repair:
             cursor.execute(
@@ -253,7 +253,7 @@ class _Counting:
             blobs = Blobs(lists.words(), lists.count * 3)
             cursor.execute(table.put, (self._ns, Integers(lists.owner), Integers(lists.first), blobs))
 
-    def _drop_strangers(self, cursor: psycopg.Cursor[Any], table: PartTable, owners: list[int]) -> None:
+    def _drop_ownerless(self, cursor: psycopg.Cursor[Any], table: PartTable, owners: list[int]) -> None:
         """Lists of owners that should have none."""
         rows = cursor.execute(
             f"SELECT {table.owner}, first, entries FROM {table.name} WHERE ns = %s AND {table.owner} <> ALL(%s)",

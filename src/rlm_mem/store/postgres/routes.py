@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Routes"]
 
-#: How long a reader trusts what it knows of a namespace's place (seconds); writers see it under the lock.
+#: How long a reader uses the place of a namespace that it has found (seconds); writers check it under the lock.
 _TRUSTED = 1.0
 _HOPS = 8
 
@@ -27,7 +27,7 @@ _PLACE = (
 
 
 class Routes:
-    """Pools of the databases in use, and the way from a namespace to its own.
+    """Pools of the databases in use, and which of them has which namespace.
 
     Args:
         dsn: the database that was opened: it holds the directory, and every namespace that the directory lacks.
@@ -68,14 +68,14 @@ class Routes:
         return pool
 
     def of(self, namespace: str) -> Pool:
-        """The database that holds a namespace, looked at anew once a second."""
+        """The database that holds a namespace, looked up again once a second."""
         known = self._places.get(namespace)
         if known is not None and time.monotonic() - known[1] < _TRUSTED:
             return known[0]
         return self._reroute(namespace)
 
     def _reroute(self, namespace: str) -> Pool:
-        """Follow directory and moves, from the database that was opened."""
+        """Follow the directory and forwarding addresses, from the database that was opened."""
         ns = namespace_key(namespace)
         pool = self.home()
         for hop in range(_HOPS):
@@ -99,11 +99,11 @@ class Routes:
         return pool
 
     def moved(self, namespace: str, dsn: str) -> None:
-        """Note where a namespace was found to have gone."""
+        """Record the new place of a namespace that was moved."""
         self._places[namespace] = (self._pool(dsn), time.monotonic())
 
     def name_of(self, ns: int) -> str | None:
-        """The name behind the key of a namespace that was asked for before."""
+        """The name of a namespace by its key, if it has been used before."""
         return self._names.get(ns)
 
     def everywhere(self, statement: str) -> list[tuple[Any, ...]]:

@@ -45,7 +45,7 @@ _SET = ", ".join(f"{name.strip()} = %s" for name in _CHUNK_COLUMNS.split(",")[3:
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """What is written of a chunk, before it changes."""
+    """The columns of a chunk before it changes."""
 
     doc: int
     status: int
@@ -104,7 +104,7 @@ class PostgresRowWriter:
     # --- chunks -----------------------------------------------------------------------------------------
 
     def find(self, chunk_id: str) -> ChunkRow | None:
-        """The row of a chunk; what is not there cannot come while the lock is held, and is not asked for twice."""
+        """The row of a chunk; a missing one is looked up once, since no other process can add it under the lock."""
         if chunk_id in self._missing:
             return None
         new = self._chunks.get(chunk_id)
@@ -150,7 +150,9 @@ class PostgresRowWriter:
         """Archive or restore a chunk as it is."""
         former = self.former(chunk.id)
         if former is None:
-            raise ConflictError(f"{chunk.id} is not there any more", hint="read it again")
+            raise ConflictError(
+                f"{chunk.id} was removed meanwhile: nothing was changed", hint="read it again"
+            )
         blob, length, count = self._index(chunk, former.doc, former.conversation, status, former)
         self._enqueue(
             "UPDATE rlm_mem.chunks SET status = %s, length = %s, segment_count = %s"
@@ -199,7 +201,7 @@ class PostgresRowWriter:
         self._touched = True
 
     def renew(self, chunk: Chunk, doc: int, status: int) -> None:
-        """Write everything derived of a chunk anew; whatever was derived of it before is gone already."""
+        """Write again what is derived from a chunk, after what was derived before has been deleted."""
         conversation = self._conversation(chunk.metadata.conversation_id)
         blob, length, count = self._index(chunk, doc, conversation, status, None)
         body, entry = encode_chunk(chunk), entry_of(chunk)
@@ -240,7 +242,7 @@ class PostgresRowWriter:
     # --- the parts of a change --------------------------------------------------------------------------
 
     def former(self, chunk_id: str) -> VersionRecord | None:
-        """What is written of a chunk, changes of this transaction included."""
+        """The record of a chunk, changes of this transaction included."""
         if chunk_id in self._missing:
             return None
         if chunk_id in self._chunks:
@@ -423,7 +425,7 @@ class PostgresRowWriter:
         for cursor, changes in results:
             if changes is not None and cursor.rowcount != 1:
                 raise ConflictError(
-                    f"{changes} was changed by somebody else meanwhile: nothing was changed",
+                    f"{changes} was changed by another process meanwhile: nothing was changed",
                     hint="read it again and repeat the change",
                 )
 
@@ -498,5 +500,5 @@ def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 def _link(link: tuple[Any, ...]) -> tuple[Any, ...]:
-    # Reasoning may hold any character, also the one that no text of PostgreSQL can hold.
+    # Reasoning may contain NUL, which no text of PostgreSQL can.
     return (*link[:-1], None if link[-1] is None else link[-1].encode())

@@ -1,4 +1,4 @@
-"""The tables of the PostgreSQL backend: numbered migrations that only ever grow, and the key of a namespace.
+"""The tables of the PostgreSQL backend: numbered migrations, and the row and key of a namespace.
 
 All tables lie in the schema ``rlm_mem`` and are always written with its name: nothing depends on the settings of a
 session. Every primary key, unique key and index begins with ``ns``, a number made of the namespace's name, so that
@@ -239,7 +239,7 @@ LOCAL_TABLES = ("migrations",)
 
 
 def namespace_key(name: str) -> int:
-    """The number of a namespace, made of its name alone: the same on every server, without asking anybody."""
+    """The number of a namespace, made of its name alone: the same on every server, without a lookup."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
@@ -275,7 +275,7 @@ class Head:
 
     @staticmethod
     def columns() -> str:
-        """What to select, in order."""
+        """The columns to select, in order."""
         return ", ".join(_HEAD)
 
     def counters(self) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
-"""Namespaces over several primaries: the directory that says which one has which, and moving one while it is used.
+"""Namespaces over several primaries: the directory of which one has which, and moving one while it is used.
 
 The directory is the table ``shards`` of the database that programs open. A namespace without a row there lives in
-that database itself. A moved namespace leaves a forwarding address in its old database, so a program that looked
-before the move finds it all the same: a writer under the lock, a reader within a second.
+that database itself. A moved namespace leaves a forwarding address in its old database, so programs that looked
+it up before the move find it: a writer under the lock, a reader within a second.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["MoveReport", "Shard", "assign", "move_namespace", "purge_moved", "shards"]
 
 
-#: Passes of a move before its writers are held up: each carries what was written during the one before.
+#: Passes of a move before writers have to wait: each copies what was written during the one before.
 _PASSES = 5
-#: So few changes are carried while writers wait: a fraction of a second.
+#: From so few changes on the rest is copied while writers wait: a fraction of a second.
 _FEW = 200
 #: Programs look for a forwarding address once a second; what was moved stays readable for longer than that.
 _GRACE = 2.5
@@ -98,7 +98,7 @@ def shards(directory: str, config: Config | None = None) -> list[Shard]:
 
 
 def assign(directory: str, namespace: str, dsn: str, config: Config | None = None) -> None:
-    """Say where a namespace lives that the directory knows nothing of yet: a new one, or one that is there already.
+    """Enter a namespace in the directory that is not in it yet: a new one, or one that is in ``dsn`` already.
 
     Raises:
         InputError: it holds something already (move it instead), or ``dsn`` is none.
@@ -129,17 +129,17 @@ def move_namespace(
 ) -> MoveReport:
     """Move a namespace to another primary while it is read and written.
 
-    It is copied as often as it takes until little is left, compared from end to end, and only then are its writers
-    held up for the rest; the lock that does it ends with this process, however that ends. Repeating an interrupted
-    move finishes it. What recalls that were under way still recorded in the old place is carried after it.
+    It is copied in passes until little is left, and compared from end to end; only then do writers have to wait for the
+    rest. Their lock ends with this process, however it ends. Repeating an interrupted move finishes it. What running
+    recalls still recorded in the old place is copied at the end.
 
     Args:
         directory: DSN that programs open.
-        dsn: where it shall live; without a password (passfile or service), for it is kept in the directory.
+        dsn: its new database; without a password (use a passfile or service), since the directory keeps it.
         purge: remove what is left in the old database afterwards; else ``purge_moved`` does it later.
 
     Raises:
-        NotFoundError: the directory leads to no such namespace.
+        NotFoundError: the directory has no such namespace.
         StorageError: source and copy differ, or a server is away; the namespace stays where it was.
     """
     config = config or Config.load(None)
@@ -159,7 +159,7 @@ def move_namespace(
             began = time.monotonic()
             with source.backend.transaction(namespace) as lock:
                 assert isinstance(lock, PostgresTransaction)
-                # Its writers wait now: what they wrote since the last pass, and whether that was all.
+                # Writers wait from here on: copy what they wrote since the last pass, and check that it is complete.
                 copy_namespace(source, target, overwrite=True, mirror=True)
                 _refuse_unequal_states(source, target)
                 _copy_access_counts(source, databases.pool(source_dsn), new)
@@ -260,7 +260,7 @@ def _store(dsn: str, namespace: str, config: Config, *, pinned: bool = True) -> 
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.postgres.backend import PostgresBackend
 
-    # A mover that fails is better than one that tries for long while writers wait.
+    # Better to fail than to retry for long while writers wait.
     patient = replace(config, postgres=replace(config.postgres, reconnect_seconds=5.0))
     store = ChunkStore(dsn, namespace=namespace, config=patient, actor="shards")
     if pinned and isinstance(store.backend, PostgresBackend):
@@ -298,7 +298,7 @@ def _catch_up(source: ChunkStore, target: ChunkStore, progress: Progress | None)
 
 
 def _refuse_differences(source: ChunkStore, target: ChunkStore, progress: Progress | None) -> None:
-    """Compare from end to end; what is being written meanwhile may differ, and must be equal at a second look."""
+    """Compare from end to end; what is written meanwhile may differ, and must be equal when compared again."""
     found = compare(source, target, progress)
     for _ in range(_PASSES):
         if not found:
@@ -321,7 +321,7 @@ def _refuse_unequal_states(source: ChunkStore, target: ChunkStore) -> None:
 
 
 def _fingerprint(store: ChunkStore) -> int:
-    """One number for the states of all chunks, in whatever order they stand."""
+    """One number for the states of all chunks, in any order."""
     mixed, after = 0, 0
     while page := store.backend.queries.states(store.namespace, after, 5_000):
         for one in page:
@@ -332,7 +332,7 @@ def _fingerprint(store: ChunkStore) -> int:
 
 
 def _copy_access_counts(source: ChunkStore, home: Pool, target: Pool) -> None:
-    """Reads of a chunk are counted beside it, and are no change of it: they come along at the end."""
+    """Copy the access counts, which are no change of a chunk and so not part of a pass."""
     ns, after = namespace_key(source.namespace), 0
     while rows := home.rows(_ACCESSED, (ns, after, 5_000)):
         after = rows[-1][0]
@@ -341,9 +341,9 @@ def _copy_access_counts(source: ChunkStore, home: Pool, target: Pool) -> None:
 
 
 def _carry_lines(source: ChunkStore, target: ChunkStore) -> None:
-    """Lines of trajectories that came to the old place while the namespace moved.
+    """Copy lines of trajectories that were added in the old place while the namespace moved.
 
-    They are written without the lock, so a recall that was under way, and had not heard of the move, added them there.
+    They are written without the lock, so a running recall may have added them there before it learnt of the move.
     """
     old, new = source.backend.files(source.namespace), target.backend.files(target.namespace)
     there = new.signatures(TRAJECTORIES, recursive=True)

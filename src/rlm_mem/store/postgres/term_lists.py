@@ -64,7 +64,7 @@ class TermLists:
     """The lists of one namespace that one search reads.
 
     Args:
-        rows: asks the database.
+        rows: runs one statement and returns its rows.
         ns: key of the namespace.
         size: documents from this number on are newer than the search and are left out.
     """
@@ -86,7 +86,7 @@ class TermLists:
         return self._known[term]
 
     def expect(self, lists: Sequence[PostgresTermPostings]) -> None:
-        """Say which lists will be asked for, in which order: they are read ahead together."""
+        """Announce which lists will be read, in which order: they are read ahead together."""
         self._expected = list(lists)
         self._looked_up = None
 

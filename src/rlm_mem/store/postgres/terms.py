@@ -1,7 +1,7 @@
-"""The search half of a write transaction: the dictionary, postings and every figure that search reads.
+"""The term index in a write transaction: the dictionary, postings and every figure that search reads.
 
-What comes and goes is collected as blobs of segments and turned into changes of sorted lists all at once, in two
-round trips a flush. The namespace's lock is held, so nobody else changes these rows meanwhile.
+Added and removed chunks are collected as encoded segments and turned into changes of sorted lists all at once, in two
+round trips a flush. The namespace's lock is held, so no other process changes these rows meanwhile.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class TermIndex:
         self._edge = head.next_doc  # documents from here on are in no list yet
         self._conversations: dict[int, tuple[int, int]] = {}
 
-    # -- what comes and goes ---------------------------------------------------------------------------------------
+    # -- chunks added and removed ----------------------------------------------------------------------------------
 
     def add(
         self, doc: int, conversation: int | None, segs: Sequence[AnalysedSegment]
     ) -> tuple[bytes, int, int]:
         """Index an active chunk; the blob of its segments, its length in terms and the number of segments."""
-        self._learn(_texts(segs))
+        self._look_up(_texts(segs))
         blob = encode_segments(segs, self._numbers.__getitem__)
         self._note(doc, None, (doc, conversation, blob))
         return blob, sum(seg.length for seg in segs), len(segs)
@@ -81,7 +81,7 @@ class TermIndex:
         self._note(doc, None, (doc, conversation, blob or _NO_SEGMENTS))
 
     def take_out(self, doc: int, conversation: int | None, blob: bytes) -> None:
-        """Forget a chunk that is archived or erased, or whose content or conversation changes."""
+        """Remove a chunk that is archived or erased, or whose content or conversation changes."""
         self._note(doc, (doc, conversation, blob or _NO_SEGMENTS), None)
 
     def _note(self, doc: int, before: Indexed | None, after: Indexed | None) -> None:
@@ -94,8 +94,8 @@ class TermIndex:
 
     # -- the dictionary --------------------------------------------------------------------------------------------
 
-    def _learn(self, texts: Iterable[str]) -> None:
-        """Know the numbers of these terms; new ones are numbered in the order given."""
+    def _look_up(self, texts: Iterable[str]) -> None:
+        """Look up the numbers of these terms; new ones are numbered in the order given."""
         wanted = list(texts)
         if len(self._numbers) > _MOST_TERMS:
             self._numbers = dict(self._new_terms)
@@ -116,19 +116,19 @@ class TermIndex:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write everything collected: from now on the connection sees it, but for the head."""
+        """Write everything collected but the head, so that statements of the connection see it."""
         self._write(last=True)
-        self._numbers = {}  # whoever flushes may be about to empty the dictionary
+        self._numbers = {}  # the caller may be about to empty the dictionary
 
     def _write(self, *, last: bool) -> None:
         """Write what is collected; unless it is the `last` time, figures of conversations wait for their rows."""
         before, after = self._before, self._after
-        gone = [old for doc, old in before.items() if old is not None and old != after[doc]]
-        come = [new for doc, new in after.items() if new is not None and new != before[doc]]
+        removed = [old for doc, old in before.items() if old is not None and old != after[doc]]
+        inserted = [new for doc, new in after.items() if new is not None and new != before[doc]]
         self._before, self._after, self._bytes = {}, {}, 0
-        if not (gone or come or self._new_terms or (last and self._conversations)):
+        if not (removed or inserted or self._new_terms or (last and self._conversations)):
             return
-        changes = changes_of(gone, come)
+        changes = changes_of(removed, inserted)
         self._add_figures(changes)
         with array_cursor(self._connection) as cursor:
             postings, words = self._load(cursor, changes)

@@ -1,4 +1,4 @@
-"""One write transaction: the locks of its namespaces, what is collected under them, a commit that tells the truth."""
+"""One write transaction: the locks of its namespaces, their writers, and a commit whose outcome is always known."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _LOCK = (
 )
 _MAKE = "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 #: Between these numbers of chunks the planner's statistics are refreshed whenever a namespace has doubled. Below, every
-#: plan is good; above, autovacuum comes in time. In between a bulk of writes is over before autovacuum has looked.
+#: plan is good; above, autovacuum is soon enough; in between a bulk of writes ends before autovacuum runs.
 _FEWEST, _MOST = 256, 200_000
 
 
 class Moved(Exception):
-    """The namespace lives on another server by now."""
+    """The namespace has been moved to another server."""
 
     def __init__(self, namespace: str, dsn: str) -> None:
         super().__init__(namespace)
@@ -93,10 +93,10 @@ class PostgresTransaction:
     # --- beginning --------------------------------------------------------------------------------------
 
     def begin(self, namespace: str) -> None:
-        """Start, with the lock of one namespace; a lost connection is opened anew and it starts again.
+        """Start, with the lock of one namespace; on a lost connection it starts again with a new one.
 
         Raises:
-            StoreLocked: somebody else holds the lock for too long. Moved: the namespace is elsewhere.
+            StoreLocked: another process holds the lock for too long. Moved: the namespace is elsewhere.
         """
         until = time.monotonic() + self._lock_wait
         while True:
@@ -179,7 +179,7 @@ class PostgresTransaction:
     # --- collecting -------------------------------------------------------------------------------------
 
     def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
-        """Write a chunk, new or changed; the former version is kept unless told otherwise."""
+        """Write a chunk, new or changed; the former version is kept unless ``keep_version`` is False."""
         with self.translating():
             self.lock(chunk.namespace).put(chunk, status, keep_version=keep_version)
 
@@ -214,7 +214,7 @@ class PostgresTransaction:
                 writer.flush()
 
     def start_anew(self, namespace: str) -> PostgresRowWriter:
-        """The writer of a namespace, as if nothing were known of it yet."""
+        """A new writer for a namespace, after what the former one collected is written."""
         self.flush()
         self._writers.pop(namespace_key(namespace), None)
         return self.lock(namespace)
@@ -224,7 +224,7 @@ class PostgresTransaction:
     def rows(
         self, statement: str, values: Sequence[object] = (), *, terms: bool = False
     ) -> list[tuple[Any, ...]]:
-        """Rows of a statement that sees what this transaction wrote; its words only where ``terms`` are asked for."""
+        """Rows of a statement that sees what this transaction wrote, in the tables of terms only with ``terms``."""
         if terms:
             self.flush()
         with self.translating():
@@ -265,15 +265,15 @@ class PostgresTransaction:
             return
         if ended != "COMMIT":
             raise StorageError(f"{self.pool.shown} undid the change: nothing was changed", hint="retry")
-        self._let_go()
+        self._release()
 
     def _settle(self, error: psycopg.Error, proof: tuple[str, tuple[Any, ...]] | None) -> None:
-        """The connection was lost, or an error came, while the server committed: find out what became of it."""
+        """Find out whether the server committed, after an error or a lost connection during COMMIT."""
         if not is_lost(error):
             self.rollback()
             raise translated(error, self.pool.shown) from error
         xid = self._xid
-        self._let_go()
+        self._release()
         if _committed(self.pool, xid, proof):
             return
         raise StorageError(
@@ -282,13 +282,13 @@ class PostgresTransaction:
         ) from error
 
     def rollback(self) -> None:
-        """Undo everything, as far as the server has not done so by itself."""
+        """Undo everything that the server has not undone already."""
         self._writers.clear()
         if self._connection is not None:
             undo(self._connection)
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         connection, self._connection = self._connection, None
         self._writers.clear()
         if connection is not None:
@@ -307,7 +307,7 @@ class PostgresTransaction:
 
 
 class _BeingMoved(Exception):
-    """The namespace is on its way to another server: writers wait."""
+    """The namespace is being moved to another server: writers wait."""
 
 
 def _is_doubled(before: int, after: int) -> bool:
@@ -319,25 +319,25 @@ def _milliseconds(until: float) -> int:
 
 
 def _committed(pool: Pool, xid: str | None, proof: tuple[str, tuple[Any, ...]] | None) -> bool:
-    """Whether a transaction whose end nobody told us was committed."""
-    deadline = time.monotonic() + pool.patience
+    """Whether a transaction was committed, of which no answer to COMMIT was received."""
+    deadline = time.monotonic() + pool.reconnect_seconds
     while True:
         try:
             state = pool.rows("SELECT pg_xact_status(%s::text::xid8)", (xid,))[0][0]
         except StorageError as failure:
             if not isinstance(failure.__cause__, errors.InvalidParameterValue):
                 raise StorageError(
-                    f"the connection to {pool.shown} was lost during the commit: nobody knows whether it was made",
+                    f"the connection to {pool.shown} was lost during the commit: the change may have been made or not",
                     hint="look before you repeat it",
                 ) from failure
-            state = "aborted"  # a server that took over never heard of this transaction
+            state = "aborted"  # a server that took over has no record of this transaction
         if state != "in progress":
             break
         if time.monotonic() > deadline:
             raise StorageError(
-                f"{pool.shown} is still at the commit: whether the change was made is not decided yet",
+                f"{pool.shown} has not finished the commit: it is not known yet whether the change was made",
                 hint="look before you repeat it",
             )
         time.sleep(0.1)
-    # Numbers of transactions can be used again by a server that took over: the line in the log is the proof.
+    # A server that took over may reuse ids of transactions: the line in the audit log is the proof.
     return bool(pool.rows(*proof)) if proof is not None else state == "committed"

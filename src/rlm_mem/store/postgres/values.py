@@ -49,7 +49,7 @@ class Blobs:
         is_word = np.ones(len(body), np.bool_)
         is_word[heads] = False
         body[is_word] = words
-        body[heads] = (counts * 4).astype(">u4").view("<u4")  # an item's length stands before it, big-endian
+        body[heads] = (counts * 4).astype(">u4").view("<u4")  # an item's length comes before it, big-endian
         self.data = _header(_BYTEA, len(counts)) + body.tobytes()
 
 
