@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import inspect
-import subprocess
-import sys
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +17,6 @@ from rlm_mem.aio import AsyncContinuum, AsyncRecallSession
 from rlm_mem.continuum.system import Continuum
 from tests.waiting import soon
 
-ROOT = Path(__file__).parents[1]
 FINAL = "```python\nFINAL('Porto')\n```"
 LOOK = "```python\nprint(search_chunks('Porto'))\n```"
 
@@ -294,65 +290,3 @@ def test_threads_that_have_ended_leave_no_connection_open(place: Path | str) -> 
             pytest.skip("open files cannot be counted here")
         files = [one.resolve() for one in folder.iterdir()]
         assert 1 <= sum(path.name == "index.sqlite" for path in files) <= 3, files
-
-
-USER = """
-import asyncio
-from collections.abc import AsyncIterator
-
-from rlm_mem import AsyncMemory, Event, Execution, Filters, Hit, InvalidChunk, RecallResult, RememberResult, Stats
-
-async def main() -> None:
-    opened: AsyncMemory = await AsyncMemory.open("brain", namespace="team/one")
-    await opened.close()
-    async with AsyncMemory.open("brain") as memory:
-        made: RememberResult = await memory.remember("Ana drinks green tea.", tags="tea", secrets="redact")
-        result: RecallResult = await memory.recall("What does Ana drink?", limits=await memory.limits(iterations=3))
-        hits: list[Hit] = await memory.search("tea", filters=Filters(tags_all=("tea",)))
-        figures: Stats = await memory.stats()
-        events: AsyncIterator[Event] = memory.events(limit=5)
-        names: list[str] = [event.op async for event in events]
-        stream = memory.recall_stream("What does Ana drink?")
-        async for step in stream:
-            turn: int = step.turn
-        last: RecallResult | None = stream.result
-        async with memory.recall_session("What does Ana drink?") as session:
-            ran: Execution = await session.execute("print(1)")
-            done: RecallResult = await session.finish(None)
-        async with memory.batch() as together:
-            await together.update(made.chunk_ids[0], tags=["tea", "morning"])
-        count: int = await memory.run(lambda inner: len(inner.tags()))
-        try:
-            await memory.remember("")
-        except InvalidChunk as error:
-            message: str = error.message
-
-asyncio.run(main())
-"""
-WRONG = """
-from rlm_mem import AsyncMemory
-
-async def main(memory: AsyncMemory) -> None:
-    await memory.search("tea", limits=3)
-    found: int = await memory.search("tea")
-"""
-
-
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_type_checkers_know_every_call(tmp_path: Path, checker: str) -> None:
-    if importlib.util.find_spec(checker) is None:
-        pytest.skip(f"{checker} is not installed")
-    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
-    right.write_text(USER)
-    wrong.write_text(WRONG)
-    command = [checker, "--strict"] if checker == "mypy" else [checker]
-    checked = subprocess.run(
-        [sys.executable, "-m", *command, str(right), str(wrong)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    errors = [line for line in checked.stdout.splitlines() if "error:" in line]
-    assert ["wrong.py" in line for line in errors] == [True, True], checked.stdout
-    subprocess.run([sys.executable, str(right)], cwd=tmp_path, check=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,42 +55,3 @@ def test_memory_returns_no_untyped_dictionary() -> None:
         if not name.startswith("_") and "dict[str, Any]" in str(inspect.signature(member).return_annotation)
     }
     assert loose == set()
-
-
-USER = """
-from rlm_mem import Filters, Hit, InvalidChunk, Limits, Memory, RecallResult, RememberResult, Stats
-
-with Memory.open("brain") as memory:
-    made: RememberResult = memory.remember("Ana drinks green tea.", tags="tea", secrets="redact")
-    count: int = made.secrets.count + made.created
-    result: RecallResult = memory.recall("What does Ana drink?", limits=Limits(iterations=3))
-    if result.outcome == "answered":
-        words: str | None = result.content
-    lines: list[str] = [source.line for source in result.sources]
-    sure: list[float] = [one.reliability for one in result.standing]
-    hits: list[Hit] = memory.search("tea", filters=Filters(tags_all=("tea",)))
-    figures: Stats = memory.stats()
-    total: int = figures.chunk_count
-    memory.update(made.chunk_ids[0], tags=["tea", "morning"], expected_revision=1)
-    views: tuple[str, ...] = memory.checkpoint().views
-    answers: list[str | None] = [run.answer for run in memory.trajectories(operation="recall")]
-    names: list[str] = [event.op for event in memory.events(limit=5)]
-    try:
-        memory.remember("")
-    except InvalidChunk as error:
-        message: str = error.message
-"""
-
-
-def test_a_program_of_a_user_passes_the_strict_type_checker(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(USER)
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", str(program)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert checked.returncode == 0, checked.stdout
-    subprocess.run([sys.executable, str(program)], cwd=tmp_path, check=True)

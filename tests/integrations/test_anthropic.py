@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("anthropic.lib.tools", reason="the extra llm is not installed")
-
-from anthropic.lib.tools import ToolError
-from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
-
 from rlm_mem import AsyncMemory, Memory
-from rlm_mem.integrations.anthropic import AsyncMemoryTool, MemoryTool
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("anthropic") is None, reason="the extra llm is not installed"
+)
+
+
+class _Tools:
+    """The tools of the SDK and ours, imported when used: collecting tests would take five seconds longer."""
+
+    def __getattr__(self, name: str) -> Any:
+        for module in (
+            "rlm_mem.integrations.anthropic",
+            "anthropic.lib.tools",
+            "anthropic.lib.tools._beta_builtin_memory_tool",
+        ):
+            if hasattr(importlib.import_module(module), name):
+                return getattr(importlib.import_module(module), name)
+        raise AttributeError(name)
+
+
+sdk = _Tools()
 
 NOTES = "/memories/notes.txt"
 COMMANDS: list[dict[str, Any]] = [
@@ -67,26 +84,26 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 def outcome(tool: Any, command: dict[str, Any]) -> str:
     try:
         return str(tool.call(command))
-    except ToolError as error:
+    except sdk.ToolError as error:
         return f"refused: {error}"
 
 
 def test_every_command_answers_as_the_tool_over_a_folder(memory: Memory, tmp_path: Path) -> None:
-    own, other = MemoryTool(memory), BetaLocalFilesystemMemoryTool(str(tmp_path / "folder"))
+    own, other = sdk.MemoryTool(memory), sdk.BetaLocalFilesystemMemoryTool(str(tmp_path / "folder"))
     assert own.to_dict() == other.to_dict()
     for command in COMMANDS:
         assert outcome(own, command) == outcome(other, command), command
 
 
 def test_the_asynchronous_tool_does_the_same(memory: Memory, tmp_path: Path) -> None:
-    other = BetaLocalFilesystemMemoryTool(str(tmp_path / "folder"))
+    other = sdk.BetaLocalFilesystemMemoryTool(str(tmp_path / "folder"))
 
     async def use() -> None:
-        tool = AsyncMemoryTool(AsyncMemory(memory))
+        tool = sdk.AsyncMemoryTool(AsyncMemory(memory))
         for command in COMMANDS:
             try:
                 got = str(await tool.call(command))
-            except ToolError as error:
+            except sdk.ToolError as error:
                 got = f"refused: {error}"
             assert got == outcome(other, command), command
         assert await tool.clear_all_memory() == "All memory cleared"
@@ -95,7 +112,7 @@ def test_the_asynchronous_tool_does_the_same(memory: Memory, tmp_path: Path) -> 
 
 
 def test_a_folder_is_listed_two_levels_deep_with_sizes(memory: Memory) -> None:
-    tool = MemoryTool(memory)
+    tool = sdk.MemoryTool(memory)
     assert outcome(tool, {"command": "view", "path": "/memories"}).endswith("0B\t/memories")
     for path in ("a.txt", "b/c.txt", "b/d/e.txt", ".hidden"):
         tool.call({"command": "create", "path": f"/memories/{path}", "file_text": "x" * 1536})
@@ -111,7 +128,7 @@ def test_a_folder_is_listed_two_levels_deep_with_sizes(memory: Memory) -> None:
 
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_no_path_leads_outside(memory: Memory, path: str) -> None:
-    tool = MemoryTool(memory)
+    tool = sdk.MemoryTool(memory)
     tool.call({"command": "create", "path": NOTES, "file_text": "x"})
     for command in (
         {"command": "view", "path": path},
@@ -127,7 +144,7 @@ def test_no_path_leads_outside(memory: Memory, path: str) -> None:
 
 
 def test_a_file_is_no_folder_and_nothing_moves_below_itself(memory: Memory) -> None:
-    tool = MemoryTool(memory)
+    tool = sdk.MemoryTool(memory)
     tool.call({"command": "create", "path": "/memories/a/b", "file_text": "x"})
     assert "is a file" in outcome(tool, {"command": "create", "path": "/memories/a/b/c", "file_text": "x"})
     assert "already exists" in outcome(tool, {"command": "create", "path": "/memories/a", "file_text": "x"})
@@ -139,7 +156,7 @@ def test_a_file_is_no_folder_and_nothing_moves_below_itself(memory: Memory) -> N
 
 def test_files_are_memories_and_other_memories_are_no_files(memory: Memory) -> None:
     memory.remember("Ana keeps bees in Faro.")
-    tool = MemoryTool(memory)
+    tool = sdk.MemoryTool(memory)
     tool.call({"command": "create", "path": "/memories/ines", "file_text": "Ines lives in Porto."})
     assert "Porto" in str(memory.recall("Where does Ines live?").content)
     tool.call({"command": "create", "path": "/memories/empty", "file_text": ""})

@@ -52,7 +52,7 @@ def brain(tmp_path: Path) -> Path:
         memory.store.delete_chunk(ids[3])
         memory.store.create_chunk("somebody else's", namespace="other/place")
     base = tmp_path / "brain" / "memory"
-    edited = next(iter(base.glob("chunks/*/*.json")))
+    edited = next(path for path in sorted(base.glob("chunks/*/*.json")) if "more." in path.read_text("utf-8"))
     edited.write_text(
         edited.read_text(encoding="utf-8").replace("more.", "changed by hand."), encoding="utf-8"
     )

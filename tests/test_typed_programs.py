@@ -1,0 +1,102 @@
+"""Programs of users: strict type checkers know every call of both interfaces, and the programs run."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+PLAIN = """
+from rlm_mem import Filters, Hit, InvalidChunk, Limits, Memory, RecallResult, RememberResult, Stats
+
+with Memory.open("brain") as memory:
+    made: RememberResult = memory.remember("Ana drinks green tea.", tags="tea", secrets="redact")
+    count: int = made.secrets.count + made.created
+    result: RecallResult = memory.recall("What does Ana drink?", limits=Limits(iterations=3))
+    if result.outcome == "answered":
+        words: str | None = result.content
+    lines: list[str] = [source.line for source in result.sources]
+    sure: list[float] = [one.reliability for one in result.standing]
+    hits: list[Hit] = memory.search("tea", filters=Filters(tags_all=("tea",)))
+    figures: Stats = memory.stats()
+    total: int = figures.chunk_count
+    memory.update(made.chunk_ids[0], tags=["tea", "morning"], expected_revision=1)
+    views: tuple[str, ...] = memory.checkpoint().views
+    answers: list[str | None] = [run.answer for run in memory.trajectories(operation="recall")]
+    names: list[str] = [event.op for event in memory.events(limit=5)]
+    try:
+        memory.remember("")
+    except InvalidChunk as error:
+        message: str = error.message
+"""
+
+ASYNCHRONOUS = """
+import asyncio
+from collections.abc import AsyncIterator
+
+from rlm_mem import AsyncMemory, Event, Execution, Filters, Hit, InvalidChunk, RecallResult, RememberResult, Stats
+
+async def main() -> None:
+    opened: AsyncMemory = await AsyncMemory.open("brain", namespace="team/one")
+    await opened.close()
+    async with AsyncMemory.open("brain") as memory:
+        made: RememberResult = await memory.remember("Ana drinks green tea.", tags="tea", secrets="redact")
+        result: RecallResult = await memory.recall("What does Ana drink?", limits=await memory.limits(iterations=3))
+        hits: list[Hit] = await memory.search("tea", filters=Filters(tags_all=("tea",)))
+        figures: Stats = await memory.stats()
+        events: AsyncIterator[Event] = memory.events(limit=5)
+        names: list[str] = [event.op async for event in events]
+        stream = memory.recall_stream("What does Ana drink?")
+        async for step in stream:
+            turn: int = step.turn
+        last: RecallResult | None = stream.result
+        async with memory.recall_session("What does Ana drink?") as session:
+            ran: Execution = await session.execute("print(1)")
+            done: RecallResult = await session.finish(None)
+        async with memory.batch() as together:
+            await together.update(made.chunk_ids[0], tags=["tea", "morning"])
+        count: int = await memory.run(lambda inner: len(inner.tags()))
+        try:
+            await memory.remember("")
+        except InvalidChunk as error:
+            message: str = error.message
+
+asyncio.run(main())
+"""
+
+WRONG = """
+from rlm_mem import AsyncMemory
+
+async def main(memory: AsyncMemory) -> None:
+    await memory.search("tea", limits=3)
+    found: int = await memory.search("tea")
+"""
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_a_strict_type_checker_knows_every_call(tmp_path: Path, checker: str) -> None:
+    if importlib.util.find_spec(checker) is None:
+        pytest.skip(f"{checker} is not installed")
+    programs = {"plain.py": PLAIN, "asynchronous.py": ASYNCHRONOUS, "wrong.py": WRONG}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+    command = [checker, "--strict"] if checker == "mypy" else [checker]
+    checked = subprocess.run(
+        [sys.executable, "-m", *command, *(str(tmp_path / name) for name in programs)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    errors = [line for line in checked.stdout.splitlines() if "error:" in line]
+    assert ["wrong.py" in line for line in errors] == [True, True], checked.stdout
+
+
+@pytest.mark.parametrize("program", [PLAIN, ASYNCHRONOUS], ids=["plain", "asynchronous"])
+def test_the_program_runs(tmp_path: Path, program: str) -> None:
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
