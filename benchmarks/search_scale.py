@@ -193,7 +193,7 @@ def _all_words(text: str) -> list[str]:
 
 
 def _write_chunk(connection: sqlite3.Connection, doc: int, mark: str) -> None:
-    from rlm_mem.store.core.segments import encode_segments
+    from rlm_mem.store.core.records import encode_segments
     from rlm_mem.text.analysis import AnalysedSegment
 
     def term(text: str) -> int:

@@ -184,7 +184,7 @@ def _write_batch(connection: sqlite3.Connection, batch: Batch) -> None:
 
 
 def blobs(batch: Batch) -> Iterator[bytes]:
-    """The segment blobs of a batch (the format of rlm_mem.store.core.segments), made array-wise."""
+    """The segment blobs of a batch (the format of rlm_mem.store.core.records), made array-wise."""
     count = len(batch.doc)
     lengths = batch.segment_length
     segment = np.repeat(np.arange(count * SEGMENTS), lengths.ravel())

@@ -8,7 +8,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.capture.projects import project_of
-from rlm_mem.chunk.fields import check_namespace
+from rlm_mem.chunk import check_namespace
 from tests.cli.conftest import Run
 
 

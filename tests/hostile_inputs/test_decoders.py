@@ -20,10 +20,9 @@ from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.ingest.chunking import ChunkingEngine
 from rlm_mem.interchange import frontmatter
 from rlm_mem.offline import OfflineLLM
-from rlm_mem.sandbox.crossing import read_value
 from rlm_mem.sandbox.idioms import rewrite
 from rlm_mem.sandbox.policy import TooManyTokens, parse, syntax_tree
-from rlm_mem.sandbox.values import Bounds
+from rlm_mem.sandbox.values import Bounds, read_value
 
 SIZE = 100_000
 SECONDS = 2.0

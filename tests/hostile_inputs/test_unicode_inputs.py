@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_mem.chunk.fields import normalise_unicode, normalised_hash
+from rlm_mem.chunk import normalise_unicode, normalised_hash
 from rlm_mem.persona.boxes import fixed_width
 from rlm_mem.text.analysis import fold
 

@@ -33,7 +33,7 @@ LATE = {
     "keyring": Late("keyring", "models.secrets"),
     "markdown_it": Late("server", "dashboard.markdown"),
     "mcp": Late("server", "serving.run"),
-    "numpy": Late(278, "store.core.segments"),
+    "numpy": Late(278, "store.core.records"),
     "openai": Late("llm", "models.provider_sdk"),
     "opentelemetry": Late("telemetry", "telemetry.providers"),
     "pydantic_ai": Late("llm", "models.apis"),
@@ -95,7 +95,7 @@ LATE = {
     "rlm_mem.telemetry.recorder": Late(23, "telemetry"),
     "rlm_mem.text.analysis": Late(
         10,
-        "search.api store.core.segments store.local.local_index store.postgres.backend",
+        "search.api store.core.records store.local.local_index store.postgres.backend",
     ),
     "ruamel": Late(86, "continuum.frontmatter text.yaml"),
     "snowballstemmer": Late(12, "text.analysis"),

@@ -15,7 +15,7 @@ from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
 from rlm_mem.recall.prompts import Opening
 from rlm_mem.sandbox.functions import FUNCTIONS
 from rlm_mem.sandbox.session import Pages
-from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
+from rlm_mem.sandbox.values import Final, HostCall, StepOutput
 
 
 class PaperSession:

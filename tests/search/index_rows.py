@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rlm_mem.store.core.segments import encode_segments
+from rlm_mem.store.core.records import encode_segments
 from rlm_mem.store.local import schema
 from rlm_mem.text.analysis import AnalysedSegment
 

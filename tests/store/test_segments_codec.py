@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_mem.errors import CorruptStore
-from rlm_mem.store.core.segments import (
+from rlm_mem.store.core.records import (
     AUTHOR_PREFIX,
     decode_many,
     decode_segments,

@@ -5,13 +5,19 @@ The format is docs/spec/chunk-format.md. Times are strings ``YYYY-MM-DDTHH:MM:SS
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+import secrets
+import time
+import unicodedata
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import UTC, date, datetime
+from typing import Any, Literal
 
 import msgspec
 
-from rlm_mem.chunk.fields import (
+from rlm_mem.chunk.types import (
     AGAINST_LINK_TYPES,
     ALL_LINK_TYPES,
     AUTO_LINK_TYPES,
@@ -24,24 +30,9 @@ from rlm_mem.chunk.fields import (
     ChunkTypeSpec,
     LinkType,
     TypeRegistry,
-    check_chunk_id,
-    check_confidence,
-    check_content,
-    check_namespace,
-    check_reasoning,
-    check_strength,
-    check_tags,
-    check_text,
-    check_time,
-    content_hash,
-    format_time,
-    is_chunk_id,
-    new_change_id,
-    new_chunk_id,
-    normalised_hash,
-    parse_time,
+    shown,
 )
-from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink
+from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError
 
 __all__ = [
     "AGAINST_LINK_TYPES",
@@ -62,6 +53,7 @@ __all__ = [
     "ChunkTypeSpec",
     "TypeRegistry",
     "check_chunk_id",
+    "check_chunk_ids",
     "check_confidence",
     "check_content",
     "check_namespace",
@@ -405,3 +397,202 @@ def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
         if _LINK.issuperset(raw)
         else {key: value for key, value in raw.items() if key not in _LINK and key != "target"},
     )
+
+
+# --- single fields, each checked in one place: ids, namespaces, text, tags, times, hashes --------------------------
+
+MAX_TAG_LENGTH = 200
+MAX_TAGS = 1000
+
+_CHUNK_ID = re.compile(r"chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}\Z")
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*(?:/[A-Za-z0-9][A-Za-z0-9._@-]*)*\Z")
+_NOT_WORD = re.compile(r"[\W_]+")
+
+
+def is_chunk_id(value: object) -> bool:
+    """Whether ``value`` is a chunk id that this system accepts."""
+    return isinstance(value, str) and _CHUNK_ID.match(value) is not None
+
+
+def check_chunk_id(value: object) -> str:
+    """Return ``value`` if it is an acceptable chunk id; raises InvalidChunkId (path traversal stops here)."""
+    if isinstance(value, str) and _CHUNK_ID.match(value):
+        return value
+    raise InvalidChunkId(f"{shown(value)} is not a chunk id: it must look like chunk-2026-02-10-a1b2c3d4")
+
+
+def check_chunk_ids(value: Iterable[str] | str) -> list[str]:
+    """Several chunk ids, or a single one, each checked; raises InvalidChunkId."""
+    return [check_chunk_id(one) for one in ([value] if isinstance(value, str) else value)]
+
+
+def new_change_id(now: datetime | None = None) -> str:
+    """A fresh id of a transaction; ids sort by time."""
+    return f"{now or datetime.now(UTC):%Y%m%d%H%M%S%f}-{time.time_ns():016x}"
+
+
+def new_chunk_id(now: datetime) -> str:
+    """A fresh id ``chunk-YYYY-MM-DD-{8 hex}``; the store checks that it is unused."""
+    return f"chunk-{now:%Y-%m-%d}-{secrets.token_hex(4)}"
+
+
+def check_namespace(value: object) -> str:
+    """Return ``value`` if it is a namespace path such as ``agent/project/user``; raises NamespaceError."""
+    if isinstance(value, str) and len(value) <= 200 and _NAMESPACE.match(value):
+        return value
+    raise NamespaceError(
+        f"{shown(value)} is not a namespace: use letters, digits, . _ @ - and / between parts"
+    )
+
+
+def check_content(value: object, *, max_bytes: int | None = None) -> str:
+    """Return ``value`` if it is storable text; raises InvalidChunk."""
+    if not isinstance(value, str):
+        raise InvalidChunk(f"content must be text, not {type(value).__name__}")
+    if not value.strip():
+        raise InvalidChunk("content is empty: give at least one visible character")
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise InvalidChunk(
+            f"content holds a lone surrogate at character {error.start}: it is not valid Unicode text",
+            hint="decode the source with errors='replace' before remembering it",
+        ) from None
+    if max_bytes is not None and size > max_bytes:
+        raise InvalidChunk(
+            f"content of {size:,} bytes is larger than the {max_bytes:,} bytes that one chunk may hold",
+            hint="use remember, which splits text into chunks, or raise store.max_content_bytes",
+        )
+    return value
+
+
+def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
+    """Return ``value`` if it is one line of storable text for the field ``what``; raises InvalidChunk."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidChunk(f"{what} must be non-empty text, not {shown(value)}")
+    if len(value) > max_length:
+        raise InvalidChunk(f"{what} is {len(value)} characters long: at most {max_length}")
+    # isprintable() decides the usual case in one call; it is false for some spaces and marks too.
+    if not value.isprintable() and any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
+        raise InvalidChunk(f"{what} {shown(value)} holds control characters or lone surrogates")
+    return value
+
+
+def check_tags(value: object) -> list[str]:
+    """Return the tags, stripped, in order, without repeats; a single text is one tag. Raises InvalidChunk."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes | bytearray):
+        raise InvalidChunk(f"tags must be a list of words, not {shown(value)}")
+    tags: dict[str, None] = {}
+    for tag in value:
+        tags[check_text(tag, "tag", max_length=MAX_TAG_LENGTH).strip()] = None
+    if len(tags) > MAX_TAGS:
+        raise InvalidChunk(f"{len(tags)} tags are too many: at most {MAX_TAGS}")
+    return list(tags)
+
+
+def check_confidence(value: object, what: str = "confidence") -> float:
+    """Return ``value`` as a float in 0-1; raises InvalidChunk."""
+    number = _unit_interval(value)
+    if number is None:
+        raise InvalidChunk(f"{what} must be a number from 0 to 1, not {shown(value)}")
+    return number
+
+
+def check_strength(value: object) -> float:
+    """Return a link strength as a float in 0-1; raises InvalidLink."""
+    number = _unit_interval(value)
+    if number is None:
+        raise InvalidLink(f"link strength must be a number from 0 to 1, not {shown(value)}")
+    return number
+
+
+def check_reasoning(value: object) -> str | None:
+    """Return the reasoning of a link if it can be stored; raises InvalidLink."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidLink(f"link reasoning must be text, not {type(value).__name__}")
+    if value is None or value.isascii():
+        return value
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidLink(f"link reasoning {shown(value)} holds a lone surrogate") from None
+    return value
+
+
+def _unit_interval(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value <= 1 else None  # false for NaN, and before float() could overflow
+
+
+def parse_time(value: object, what: str = "time") -> datetime:
+    """Read an ISO 8601 time or date; one without an offset is UTC. Raises InvalidChunk."""
+    if isinstance(value, datetime):
+        moment = value
+    elif isinstance(value, date):
+        moment = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    elif isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise InvalidChunk(
+                f"{what} {shown(value)} is not an ISO 8601 time such as 2026-02-10T21:37:00Z"
+            ) from None
+    else:
+        raise InvalidChunk(f"{what} must be an ISO 8601 time, not {shown(value)}")
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise InvalidChunk(f"{what} {shown(value)} is outside the years 1 to 9999") from None
+
+
+def format_time(moment: datetime) -> str:
+    """Write a time in its canonical form: UTC, microseconds, ``Z``."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def check_time(value: object, what: str = "time") -> str:
+    """Return any accepted time in its canonical form; raises InvalidChunk."""
+    if type(value) is str and len(value) == 27 and value[26] == "Z" and value[10] == "T" and value[19] == ".":
+        # Canonical already: validate the date, skip the reformatting (this runs six times per read).
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidChunk(f"{what} {shown(value)} is not a time that exists") from None
+        return value
+    return format_time(parse_time(value, what))
+
+
+_PIECE = re.compile(r"[\x00-\x7f]*[^\x00-\x7f]{0,256}")
+
+
+def normalise_unicode(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
+    """``text`` in a Unicode normal form, in linear time.
+
+    ``unicodedata.normalize`` sorts each run of combining marks by insertion: 100 KB of marks in the worst order block
+    the interpreter for half a minute. A piece ends before an ASCII character, which never composes with the character
+    before it, or after 256 other characters.
+    """
+    if text.isascii():
+        return text
+    return "".join(unicodedata.normalize(form, piece) for piece in _PIECE.findall(text))
+
+
+def content_hash(content: str) -> str:
+    """SHA-256 of the exact text, hexadecimal."""
+    return hashlib.sha256(content.encode("utf-8")).hexdigest()
+
+
+def normalised_hash(content: str) -> str:
+    """SHA-256 of the text without case, space and punctuation: equal for near-verbatim repeats."""
+    folded = _NOT_WORD.sub(" ", normalise_unicode("NFKC", content).casefold()).strip()
+    return hashlib.sha256(folded.encode("utf-8")).hexdigest()
+
+
+# --- types of chunks and links -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from rlm_mem.chunk import (
     SIMILAR_TO,
     Chunk,
     ChunkLinks,
-    check_chunk_id,
+    check_chunk_ids,
     check_confidence,
     check_content,
     check_tags,
@@ -25,7 +25,6 @@ from rlm_mem.chunk import (
     format_time,
     parse_time,
 )
-from rlm_mem.chunk.fields import as_list
 from rlm_mem.config import Config, IngestConfig, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
@@ -376,7 +375,7 @@ def remember(
     above: list[list[str]] = [[]]
     if len(pieces) > 1:
         above = headings_at(screened.text, [piece.start + piece.overlap for piece in pieces])
-    former = [check_chunk_id(one) for one in as_list(replaces)] if replaces else []
+    former = check_chunk_ids(replaces) if replaces else []
     linker = AutoLinker(store, sizes)
     chunk_ids: list[str] = []
     new: list[Chunk] = []

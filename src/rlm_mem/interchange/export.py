@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE, SCHEMA_VERSION, Chunk
-from rlm_mem.chunk.fields import as_list
+from rlm_mem.chunk.types import as_list
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_path
 from rlm_mem.errors import InputError, NotFoundError, StorageError

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rlm_mem.chunk.fields import MAX_TAG_LENGTH, MAX_TAGS, format_time, parse_time
+from rlm_mem.chunk import MAX_TAG_LENGTH, MAX_TAGS, format_time, parse_time
 from rlm_mem.config import SecretAction
 
 __all__ = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from rlm_mem.chunk.fields import normalise_unicode
+from rlm_mem.chunk import normalise_unicode
 
 __all__ = [
     "BoxLine",

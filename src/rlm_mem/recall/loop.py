@@ -25,7 +25,7 @@ from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.programs import ShownData, programs_in, without_definitions
 from rlm_mem.recall.prompts import SYSTEM_PROMPT, Conversation, Opening, Turn, clip, feedback, no_program
 from rlm_mem.sandbox.session import Pages
-from rlm_mem.sandbox.steps import StepOutput
+from rlm_mem.sandbox.values import StepOutput
 from rlm_mem.telemetry import ObservedOperation, operation
 from rlm_mem.text.analysis import get_analyser
 

@@ -21,7 +21,7 @@ from rlm_mem.recall.programs import QuotedProgram
 from rlm_mem.recall.recall import Runner
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
-from rlm_mem.sandbox.steps import Final
+from rlm_mem.sandbox.values import Final
 from rlm_mem.text.comparing import opcodes
 
 if TYPE_CHECKING:

@@ -36,8 +36,7 @@ from rlm_mem.models.secrets import redact
 from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.model_calls import bounded_reply
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.sandbox.steps import MAX_ERROR_CHARS
-from rlm_mem.sandbox.values import clipped, well_formed
+from rlm_mem.sandbox.values import MAX_ERROR_CHARS, clipped, well_formed
 from rlm_mem.telemetry import ObservedOperation, count
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from rlm_mem.receipts.tape import DIVERGED, CallPlayer, CallRecorder, args_hash,
 
 if TYPE_CHECKING:
     from rlm_mem.recall.replaying import ReplayStep
-    from rlm_mem.sandbox.steps import Final
+    from rlm_mem.sandbox.values import Final
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["PartCheck", "Status", "Verdict", "Verification", "verify"]

@@ -14,7 +14,7 @@ from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
     from rlm_mem.sandbox.session import SandboxSession
-    from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
+    from rlm_mem.sandbox.values import Final, HostCall, StepOutput
 
 __all__ = ["Final", "HostCall", "SandboxSession", "StepOutput"]
 
@@ -22,7 +22,7 @@ __getattr__ = loader(
     __name__,
     {
         "session": ("SandboxSession",),
-        "steps": (
+        "values": (
             "Final",
             "HostCall",
             "StepOutput",

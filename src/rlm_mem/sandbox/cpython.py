@@ -37,8 +37,7 @@ from rlm_mem.sandbox.engine import (
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import leaves_no_trace
 from rlm_mem.sandbox.policy import names_of, program_tree, reaches_inside
-from rlm_mem.sandbox.steps import Variable
-from rlm_mem.sandbox.values import TooLarge, plain
+from rlm_mem.sandbox.values import TooLarge, Variable, plain
 
 __all__ = ["CPythonEngine"]
 

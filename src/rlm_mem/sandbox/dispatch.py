@@ -12,8 +12,18 @@ from rlm_mem.errors import BudgetError, InputError, SessionCancelled, TimeoutErr
 from rlm_mem.sandbox.engine import HostCallFailed, program_error
 from rlm_mem.sandbox.functions import failed
 from rlm_mem.sandbox.reference import PAGES
-from rlm_mem.sandbox.steps import Final, HostCall, StepOutput
-from rlm_mem.sandbox.values import Described, Fields, TooLarge, clipped, plain, preview, well_formed
+from rlm_mem.sandbox.values import (
+    Described,
+    Fields,
+    Final,
+    HostCall,
+    StepOutput,
+    TooLarge,
+    clipped,
+    plain,
+    preview,
+    well_formed,
+)
 
 __all__ = [
     "Dispatcher",

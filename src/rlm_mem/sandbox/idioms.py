@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 from rlm_mem.sandbox.idiom_generators import assign, make_eager, short_circuit, split_base_classes, yields
 from rlm_mem.sandbox.idiom_tables import METHODS, QUIET_BUILTINS, TYPE_NAMES, TYPES_OWN_METHODS
-from rlm_mem.sandbox.policy import NODES_BETWEEN_LOOKS, check_deadline, syntax_tree
+from rlm_mem.sandbox.policy import syntax_tree
 from rlm_mem.sandbox.prelude import REQUIRES
 from rlm_mem.sandbox.prelude_modules import CLASSES, MODULES
+from rlm_mem.sandbox.values import NODES_BETWEEN_LOOKS, check_deadline
 
 __all__ = [
     "EMULATED",

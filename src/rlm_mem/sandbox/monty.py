@@ -45,7 +45,6 @@ from pydantic_monty._binary import find_monty_binary
 
 from rlm_mem import errors
 from rlm_mem.errors import SandboxError
-from rlm_mem.sandbox.crossing import read_call, read_value, read_variables
 from rlm_mem.sandbox.engine import (
     Alarm,
     Call,
@@ -62,8 +61,7 @@ from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import EMULATED, Rewritten, leaves_no_trace, rewrite
 from rlm_mem.sandbox.policy import ProgramNames, check_names, names_of, program_tree
 from rlm_mem.sandbox.prelude import BUILTINS, KEPT, START, source
-from rlm_mem.sandbox.steps import Variable
-from rlm_mem.sandbox.values import TooLarge
+from rlm_mem.sandbox.values import TooLarge, Variable, read_call, read_value, read_variables
 
 __all__ = [
     "Holder",

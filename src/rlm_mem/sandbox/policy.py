@@ -16,23 +16,21 @@ import ast
 import math
 import re
 import threading
-import time
 from collections.abc import Iterable, Iterator, Set
 
-from rlm_mem.errors import ProgramError, SandboxViolation, TimeoutError
+from rlm_mem.errors import ProgramError, SandboxViolation
 from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
+from rlm_mem.sandbox.values import NODES_BETWEEN_LOOKS, check_deadline
 
 __all__ = [
     "BLOCKED_ATTRIBUTES",
     "MAX_TOKENS",
-    "NODES_BETWEEN_LOOKS",
     "PRELUDE_PREFIX",
     "ProgramNames",
     "REBINDABLE",
     "SAFE_DUNDERS",
     "TooManyTokens",
-    "check_deadline",
     "check_names",
     "check_program",
     "line_at_fault",
@@ -50,21 +48,12 @@ __all__ = [
 MAX_TOKENS = 20_000
 """Words and signs of a text that is parsed."""
 
-NODES_BETWEEN_LOOKS = 2_000
-"""Nodes of a syntax tree, or parts of a value, that are visited between two looks at the clock; some milliseconds."""
-
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _LOCK = threading.Lock()
 
 
 class TooManyTokens(ValueError):
     """A text has more words and signs than are parsed."""
-
-
-def check_deadline(deadline: float) -> None:
-    """Raise TimeoutError once ``time.monotonic()`` has passed ``deadline``."""
-    if time.monotonic() > deadline:
-        raise TimeoutError("the time for the program was up while it was checked or its values were read")
 
 
 def syntax_tree(code: str) -> ast.Module:

@@ -34,8 +34,16 @@ from rlm_mem.sandbox.policy import (
     with_own_variables,
 )
 from rlm_mem.sandbox.reference import described, help_text
-from rlm_mem.sandbox.steps import Final, StepOutput, Variable, bounded_error
-from rlm_mem.sandbox.values import Bounds, chunk_ids_in, plain, well_formed
+from rlm_mem.sandbox.values import (
+    Bounds,
+    Final,
+    StepOutput,
+    Variable,
+    bounded_error,
+    chunk_ids_in,
+    plain,
+    well_formed,
+)
 
 if TYPE_CHECKING:
     from rlm_mem.sandbox.engine import Engine, EngineLimits

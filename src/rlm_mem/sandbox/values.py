@@ -1,4 +1,4 @@
-"""Bounds for every value that crosses the sandbox's boundary: plain data, few nodes, limited bytes and depth.
+"""What crosses the boundary of the sandbox: plain values within bounds, and what a program left behind.
 
 A list that holds itself twice, thirty times over, is tiny inside the sandbox and endless for ``repr``, ``json``
 or ``==`` outside. So no value of a program is looked at before it was copied through here.
@@ -8,31 +8,53 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from decimal import Decimal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from rlm_mem.errors import RlmMemError, TimeoutError
 from rlm_mem.sandbox.wire import Described, Fields, KeyLimit
 
 __all__ = [
     "Bounds",
     "Described",
     "Fields",
+    "Final",
+    "HostCall",
+    "NODES_BETWEEN_LOOKS",
+    "StepOutput",
     "TooLarge",
+    "Variable",
+    "bounded_error",
+    "check_deadline",
     "chunk_ids_in",
     "clipped",
     "plain",
     "preview",
+    "read_call",
+    "read_value",
+    "read_variables",
     "well_formed",
 ]
+
 
 MAX_NAME_CHARS = 80
 """Characters of the name of a class, a function or an error that are kept."""
 
 
+NODES_BETWEEN_LOOKS = 2_000
+"""Nodes of a syntax tree, or parts of a value, that are visited between two looks at the clock; some milliseconds."""
+
 _ID_FIELDS = ("id", "ids", "superseded_by")
 """How the names of fields end that hold ids of chunks."""
+
+
+def check_deadline(deadline: float) -> None:
+    """Raise TimeoutError once ``time.monotonic()`` has passed ``deadline``."""
+    if time.monotonic() > deadline:
+        raise TimeoutError("the time for the program was up while it was checked or its values were read")
 
 
 class TooLarge(ValueError):
@@ -240,3 +262,259 @@ def _preview(value: Any, room: int, depth: int, parts: list[str]) -> int:
     if isinstance(value, dt.date | dt.time | dt.timedelta | Decimal):
         return put(str(value))
     return put(_named(value))
+
+
+MAX_ERROR_CHARS = 2_000
+"""Of the message of an error, and of its hint: a program chooses its text."""
+MAX_KIND_CHARS = 80
+"""Of the name of an error: a program may define a class of any name."""
+
+
+def bounded_error(error: RlmMemError) -> RlmMemError:
+    """Cut what the program chose of an error (message, hint, kind) to its longest; returns the same error."""
+    error.message = clipped(well_formed(error.message), MAX_ERROR_CHARS)
+    if error.hint is not None:
+        error.hint = clipped(well_formed(error.hint), MAX_ERROR_CHARS)
+    kind = getattr(error, "kind", None)
+    if isinstance(kind, str) and len(kind) > MAX_KIND_CHARS:
+        error.kind = clipped(well_formed(kind), MAX_KIND_CHARS)  # type: ignore[attr-defined]  # of ProgramError
+    error.args = (error.message,)
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """One call of a program to a host function.
+
+    Attributes:
+        name: the function, for example ``read_chunk``.
+        args_preview: its arguments as source text, shortened.
+        seconds: wall time spent in the host.
+        result_preview: the result, or ``!Kind: message`` when the call failed, shortened.
+    """
+
+    name: str
+    args_preview: str
+    seconds: float
+    result_preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The answer of a session.
+
+    Attributes:
+        answer: bounded plain data; None means "the memory does not hold it".
+        chunk_ids: the chunks that the program cites, in its order, without repeats.
+        confidence: 0.0–1.0 as the program sees it, or None when it did not say.
+    """
+
+    answer: Any
+    chunk_ids: list[str] = field(default_factory=list)
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One name of the sandbox's namespace: the name of its type and a short preview of its value."""
+
+    type: str
+    preview: str
+
+
+@dataclass(slots=True)
+class StepOutput:
+    """Everything one program did.
+
+    Attributes:
+        value: value of its last expression, bounded plain data.
+        output: what it printed, or the first page of that with a remark (``page(2)`` gives the next).
+        printed: what it printed, up to 400,000 characters.
+        error: the recoverable error that ended it, or None.
+        host_calls: its calls to host functions, oldest first (bounded: see ``REPLSession``).
+        chunks_read: ids of the chunks whose content it was given, in order, without repeats.
+        seconds: wall time.
+        truncated: whether ``output`` is not all.
+        final: the answer, when this program called FINAL.
+    """
+
+    value: Any = None
+    output: str = ""
+    printed: str = ""
+    error: RlmMemError | None = None
+    host_calls: list[HostCall] = field(default_factory=list)
+    chunks_read: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    truncated: bool = False
+    final: Final | None = None
+
+
+# --- the text form in which values leave Monty ----------------------------------------------------------
+#
+# Monty turns whatever crosses into Python objects without asking, and a dict whose keys share one hash takes the host
+# minutes to build. So nothing but text crosses: the compatibility layer (prelude) writes a value as length-prefixed
+# text, which is read here, bounded before a single object is made or hashed. It is not trusted: a program may write
+# anything.
+
+_MALFORMED = "the sandbox wrote a value that cannot be read"
+_DATES: dict[str, Callable[[str], Any]] = {
+    "datetime": dt.datetime.fromisoformat,
+    "date": dt.date.fromisoformat,
+    "time": dt.time.fromisoformat,
+    "Decimal": Decimal,
+}
+_LONGEST_HEAD = 24
+_LONGEST_SCALAR = 5_000
+
+
+class _Reader:
+    def __init__(self, text: str, bounds: Bounds, deadline: float) -> None:
+        self.text = text
+        self._deadline = deadline
+        self.at = 0
+        self._bounds = bounds
+        self._nodes = bounds.nodes
+        self._room = bounds.text
+        self._keys = KeyLimit(TooLarge)
+
+    def until(self, mark: str, longest: int) -> str:
+        """The text up to ``mark``, which is passed over."""
+        end = self.text.find(mark, self.at, self.at + longest)
+        if end < 0:
+            raise TooLarge(_MALFORMED)
+        piece = self.text[self.at : end]
+        self.at = end + 1
+        return piece
+
+    def count(self) -> int:
+        """A length; never more than what is left, so that a forged one allocates nothing."""
+        digits = self.until(":", _LONGEST_HEAD)
+        if not (digits.isascii() and digits.isdigit()) or int(digits) > len(self.text) - self.at:
+            raise TooLarge(_MALFORMED)
+        return int(digits)
+
+    def string(self) -> str:
+        """Length-prefixed text."""
+        count = self.count()
+        self._room -= count
+        if self._room < 0:
+            raise TooLarge(
+                f"the value holds more than {self._bounds.text:,} characters of text; pass on a part of it"
+            )
+        self.at += count
+        return self.text[self.at - count : self.at]
+
+    def value(self, depth: int = 0) -> Any:
+        self._nodes -= 1
+        if self._nodes < 0:
+            raise TooLarge(f"the value has more than {self._bounds.nodes:,} parts; pass on fewer of them")
+        if self._nodes % NODES_BETWEEN_LOOKS == 0:
+            check_deadline(self._deadline)
+        tag = self.text[self.at : self.at + 1]
+        self.at += 1
+        if tag == "s":
+            return self.string()
+        if tag == "N":
+            return None
+        if tag == "T" or tag == "F":
+            return tag == "T"
+        if tag == "i":
+            return int(self.until(";", _LONGEST_SCALAR))
+        if tag == "f":
+            return float(self.until(";", 64))
+        if tag == "o":
+            return Described(self.string()[:2_000])
+        if tag == "b":
+            return bytes.fromhex(self.string())
+        if tag == "D":
+            kind, _, written = self.string()[:_LONGEST_SCALAR].partition(" ")
+            return _DATES[kind](written)
+        if tag == "M":
+            days, seconds, micro = self.string()[:100].split(" ")
+            return dt.timedelta(int(days), int(seconds), int(micro))
+        if depth >= self._bounds.depth:
+            raise TooLarge(f"the value is nested more than {self._bounds.depth} levels deep, or holds itself")
+        return self._container(tag, depth + 1)
+
+    def _container(self, tag: str, depth: int) -> Any:
+        count = self.count()
+        if tag == "l" or tag == "t":
+            items = [self.value(depth) for _ in range(count)]
+            return items if tag == "l" else tuple(items)
+        if tag == "e":
+            return {self._keys.admit(self.value(depth)) for _ in range(count)}
+        if tag == "d":
+            return {self._keys.admit(self.value(depth)): self.value(depth) for _ in range(count)}
+        raise TooLarge(_MALFORMED)
+
+
+def _read(text: Any, bounds: Bounds, deadline: float, read: Callable[[_Reader], Any]) -> Any:
+    if type(text) is not str or len(text) > 2 * bounds.text + 40 * bounds.nodes:
+        raise TooLarge("the value is too large; pass on a part of it")
+    reader = _Reader(text, bounds, deadline)
+    try:
+        found = read(reader)
+    except TooLarge:
+        raise
+    except (ValueError, KeyError, OverflowError, RecursionError, TypeError, InvalidOperation):
+        # Text that the layer does not write; the words of the error would quote it.
+        raise TooLarge(_MALFORMED) from None
+    if reader.at != len(text):
+        raise TooLarge(_MALFORMED)
+    return found
+
+
+def read_value(text: Any, bounds: Bounds, deadline: float = math.inf) -> Any:
+    """The value that a program handed out.
+
+    Args:
+        text: what the layer wrote.
+        bounds: how large the value may be.
+        deadline: seconds on the monotonic clock at which reading gives up.
+
+    Raises:
+        TooLarge: it exceeds ``bounds``, or is not what the layer writes.
+        TimeoutError: the deadline passed.
+    """
+    return _read(text, bounds, deadline, _Reader.value)
+
+
+def read_call(
+    text: str, bounds: Bounds, deadline: float = math.inf
+) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    """Name, positional and keyword arguments of a call.
+
+    Raises:
+        TooLarge: see :func:`read_value`; the message begins with the name of the function where it is known.
+        TimeoutError: the deadline passed.
+    """
+    name, _, rest = text.partition("\n")
+    if not name.isidentifier() or len(name) > 200:
+        raise TooLarge(_MALFORMED)
+    try:
+        given, named = _read(rest, bounds, deadline, lambda reader: (reader.value(), reader.value()))
+    except TooLarge as error:
+        raise TooLarge(f"{name}: {error}") from None
+    if (
+        not isinstance(given, list)
+        or not isinstance(named, dict)
+        or not all(isinstance(k, str) for k in named)
+    ):
+        raise TooLarge(f"{name}: {_MALFORMED}")
+    return name, tuple(given), named
+
+
+def read_variables(text: Any, bounds: Bounds, deadline: float = math.inf) -> dict[str, Any]:
+    """The namespace: each name with its value, or a :class:`Variable` where it is no plain data."""
+
+    def read(reader: _Reader) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while reader.text[reader.at : reader.at + 1] in ("V", "P"):
+            whole = reader.text[reader.at] == "V"
+            reader.at += 1
+            name = reader.string()
+            found[name] = reader.value() if whole else Variable(reader.string()[:100], reader.string()[:200])
+        return found
+
+    variables: dict[str, Any] = _read(text, bounds, deadline, read)
+    return variables

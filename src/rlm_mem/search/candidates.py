@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters
-from rlm_mem.store.core.records import time_range
-from rlm_mem.store.core.segments import DecodedSegments
+from rlm_mem.store.core.records import DecodedSegments, time_range
 from rlm_mem.store.core.selection import contained, distinct, union
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
-from rlm_mem.chunk.fields import normalise_unicode
+from rlm_mem.chunk import normalise_unicode
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.blocks import Block, blocks, pieces, units

@@ -9,12 +9,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rlm_mem.chunk import SUPERSEDES, Chunk, check_chunk_id, format_time
+from rlm_mem.chunk import (
+    SUPERSEDES,
+    Chunk,
+    check_chunk_id,
+    check_content,
+    content_hash,
+    format_time,
+    normalised_hash,
+)
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import NotFoundError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.reader import ChunkReader
-from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
+from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, ListFilter, Summary, SyncReport, Version
 from rlm_mem.store.core.writer import (
     check_complete,
     check_links,
@@ -83,6 +91,37 @@ class ChunkStore(ChunkReader):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    # --- what is there already, asked before a chunk is written -------------------------------------------
+
+    def find_same(self, content: str, conversation_id: str | None) -> str | None:
+        """The chunk with exactly this content in this conversation, if any (docs/spec/operations.md, Duplicates)."""
+        return self.backend.queries.with_hash(
+            self.namespace, content_hash(check_content(content)), conversation_id
+        )
+
+    def find_normalised(self, content: str, limit: int = 10) -> list[str]:
+        """Chunks equal after normalising case, space and punctuation, newest first (``similar_to``)."""
+        digest = normalised_hash(check_content(content))
+        return self.backend.queries.with_normalised_hash(self.namespace, digest, limit)
+
+    def list_between(
+        self,
+        start: datetime | None,
+        end: datetime | None,
+        limit: int,
+        *,
+        conversation_id: str | None = None,
+        newest_first: bool = False,
+    ) -> list[tuple[str, float, int]]:
+        """Ids with their places, time in epoch seconds and insertion, from ``start`` to ``end``, both included."""
+        first = None if start is None else start.timestamp()
+        last = None if end is None else end.timestamp() + 1e-6
+        wanted = ListFilter(
+            conversation_id, first, last, (), (), None, archived=False, limit=limit, offset=0,
+            newest_first=newest_first,
+        )  # fmt: skip
+        return self.backend.queries.list_places(self.namespace, wanted)
 
     # --- create, update, delete -------------------------------------------------------------------------
 
@@ -183,7 +222,7 @@ class ChunkStore(ChunkReader):
             content,
             fields,
             extra,
-            namespace=self._other(namespace),
+            namespace=self.namespace if namespace is None else self._other(namespace),
             types=self.types,
             now=now,
             max_bytes=self.config.store.max_content_bytes,
@@ -305,7 +344,7 @@ class ChunkStore(ChunkReader):
 
     def note_repetition(self, chunk_id: str) -> None:
         """Record that a chunk was said again: in the audit log, and as a read."""
-        self.backend.count_read(self.namespace, check_chunk_id(chunk_id), self._writer.now())
+        self.backend.count_read(self.namespace, check_chunk_id(chunk_id), format_time(self.clock()))
         self.record_event("repeat", [chunk_id])
 
     # --- links ------------------------------------------------------------------------------------------

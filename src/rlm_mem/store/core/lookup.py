@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from rlm_mem.store.core.segments import DecodedSegments
+    from rlm_mem.store.core.records import DecodedSegments
 
     Ints: TypeAlias = npt.NDArray[np.int64]
     Floats: TypeAlias = npt.NDArray[np.float64]

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
@@ -14,18 +15,16 @@ from rlm_mem.chunk import (
     Chunk,
     TypeRegistry,
     check_chunk_id,
-    check_content,
+    check_chunk_ids,
     check_namespace,
-    content_hash,
     format_time,
-    normalised_hash,
 )
-from rlm_mem.chunk.fields import as_list
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
 from rlm_mem.store.core.backends import open_backend
 from rlm_mem.store.core.records import (
+    ACTIVE,
     ARCHIVED,
     ConversationInfo,
     LinkedChunk,
@@ -34,7 +33,7 @@ from rlm_mem.store.core.records import (
     Version,
     after,
     as_of_time,
-    list_filter,
+    audit_line,
     page,
     query_time,
 )
@@ -125,7 +124,8 @@ class ChunkReader:
             self.types.register_chunk_type(name, **spec)
         for name, description in (link_types or {}).items():
             self.types.register_link_type(name, description)
-        self._clock = clock
+        self.clock: Callable[[], datetime] = clock or partial(datetime.now, UTC)
+        """Returns the present time in UTC, of a view (``held_at``) its time."""
         self.as_of: datetime | None = None
         """The time of which this is a view (``held_at``); None: the present."""
         telemetry.start(self.config.telemetry)
@@ -168,13 +168,9 @@ class ChunkReader:
             InvalidQuery: that is no time.
         """
         view = copy.copy(self)
-        view.as_of = as_of_time(as_of)
-        view._clock = lambda: view.as_of or datetime.now(UTC)
+        view.as_of = at = as_of_time(as_of)
+        view.clock = lambda: at
         return view
-
-    def clock(self) -> datetime:
-        """The present time in UTC."""
-        return self._clock() if self._clock else datetime.now(UTC)
 
     def _other(self, namespace: str | None) -> str:
         if namespace is None or namespace == self.namespace:
@@ -206,9 +202,7 @@ class ChunkReader:
     @telemetry.observed("read", lambda current, found: current.set("rlm_mem.chunks", len(found)))
     def get_many(self, chunk_ids: Sequence[str] | str, *, track: bool = False) -> dict[str, Chunk]:
         """Those of the chunks that exist, by id."""
-        found = self.backend.chunks(
-            self.namespace, [check_chunk_id(chunk_id) for chunk_id in as_list(chunk_ids)]
-        )
+        found = self.backend.chunks(self.namespace, check_chunk_ids(chunk_ids))
         if self.as_of is not None:
             found = self._then(found)
         if track:
@@ -238,7 +232,7 @@ class ChunkReader:
         return replace(wanted, held_at=(self.as_of.timestamp(), format_time(self.as_of)))
 
     def _count_read(self, chunk: Chunk) -> None:
-        when = self._writer.now()
+        when = format_time(self.clock())
         self.backend.count_read(self.namespace, chunk.id, when)
         chunk.metadata.access_count += 1
         chunk.metadata.accessed_at = when
@@ -249,7 +243,8 @@ class ChunkReader:
         """Whether there is an active chunk with this id in this namespace."""
         if self.as_of is not None:
             return bool(self.get_many([chunk_id]))
-        return self._writer.row(chunk_id) is not None
+        row = self.backend.find(self.namespace, check_chunk_id(chunk_id))
+        return row is not None and row.status == ACTIVE
 
     def history(self, chunk_id: str) -> list[Version]:
         """Every kept version, oldest first, the present one last; empty where there is no such chunk."""
@@ -285,7 +280,7 @@ class ChunkReader:
             InvalidQuery: a filter cannot be understood.
         """
         place = self._other(namespace)
-        wanted = list_filter(
+        wanted = _list_filter(
             conversation_id,
             start_date,
             end_date,
@@ -316,24 +311,6 @@ class ChunkReader:
         end = None if wanted.limit is None else wanted.offset + wanted.limit
         return found[wanted.offset : end]
 
-    def list_between(
-        self,
-        start: datetime | None,
-        end: datetime | None,
-        limit: int,
-        *,
-        conversation_id: str | None = None,
-        newest_first: bool = False,
-    ) -> list[tuple[str, float, int]]:
-        """Ids with their places, time in epoch seconds and insertion, from ``start`` to ``end``, both included."""
-        first = None if start is None else start.timestamp()
-        last = None if end is None else end.timestamp() + 1e-6
-        wanted = ListFilter(
-            conversation_id, first, last, (), (), None, archived=False, limit=limit, offset=0,
-            newest_first=newest_first,
-        )  # fmt: skip
-        return self.backend.queries.list_places(self.namespace, self._filter(wanted))
-
     def list_page(
         self, limit: int, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
     ) -> tuple[list[str], tuple[float, int] | None]:
@@ -342,7 +319,7 @@ class ChunkReader:
         A place stays good whatever is written meanwhile: chunks that stay where they are come once each.
         """
         wanted = replace(
-            list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit") + 1, offset=0), after=after
+            _list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit") + 1, offset=0), after=after
         )
         if wanted.archived and (wanted.tags or wanted.any_tags):
             raise InvalidQuery(
@@ -375,9 +352,7 @@ class ChunkReader:
 
     def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
         """Metadata from the index, no file read; unknown ids are left out."""
-        found = self.backend.queries.summaries(
-            self.namespace, [check_chunk_id(chunk_id) for chunk_id in as_list(chunk_ids)]
-        )
+        found = self.backend.queries.summaries(self.namespace, check_chunk_ids(chunk_ids))
         return self._held(found, lambda one: one.id)
 
     def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
@@ -457,19 +432,6 @@ class ChunkReader:
             **self.backend.figures(),
         }
 
-    # --- duplicates -------------------------------------------------------------------------------------
-
-    def find_same(self, content: str, conversation_id: str | None) -> str | None:
-        """The chunk with exactly this content in this conversation, if any (docs/spec/operations.md, Duplicates)."""
-        return self.backend.queries.with_hash(
-            self.namespace, content_hash(check_content(content)), conversation_id
-        )
-
-    def find_normalised(self, content: str, limit: int = 10) -> list[str]:
-        """Chunks equal after normalising case, space and punctuation, newest first (``similar_to``)."""
-        digest = normalised_hash(check_content(content))
-        return self.backend.queries.with_normalised_hash(self.namespace, digest, limit)
-
     # --- search and audit -------------------------------------------------------------------------------
 
     def candidate_source(self) -> CandidateSource:
@@ -480,7 +442,8 @@ class ChunkReader:
         """Append an event that is no change of a chunk, such as a recall and the chunks it was handed."""
         if self.backend.read_only:
             return
-        self.backend.append_events([self._writer.envelope(op) | {"chunk_ids": list(chunk_ids)} | payload])
+        line = audit_line(op, self.clock(), self.actor, self.namespace)
+        self.backend.append_events([line | {"chunk_ids": list(chunk_ids)} | payload])
 
     def events(
         self,
@@ -494,3 +457,36 @@ class ChunkReader:
         return self.backend.read_events(
             namespace=self.namespace, since=since, op=op, chunk_id=chunk_id, limit=newest
         )
+
+
+def _words(value: object, what: str) -> tuple[str, ...]:
+    """One word or several, without repeats; raises InvalidQuery."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(item, str) for item in value):
+        raise InvalidQuery(f"{what} must be a list of words, not {value!r:.60}")
+    return tuple(dict.fromkeys(value))
+
+
+def _list_filter(
+    conversation_id: Any, start: Any, end: Any, tags: Any, chunk_type: Any, any_tags: Any,
+    archived: bool, limit: Any, offset: Any, newest_first: bool,
+) -> ListFilter:  # fmt: skip
+    """The arguments of list_chunks, checked; raises InvalidQuery."""
+    for value, what in ((conversation_id, "conversation_id"), (chunk_type, "chunk_type")):
+        if value is not None and not isinstance(value, str):
+            raise InvalidQuery(f"{what} must be text, not {value!r:.60}")
+    return ListFilter(
+        conversation_id=conversation_id,
+        start=None if start is None else query_time(start, "start_date")[0],
+        end=None if end is None else after(query_time(end, "end_date")),
+        tags=_words(tags, "tags"),
+        any_tags=_words(any_tags, "any_tags"),
+        chunk_type=chunk_type,
+        archived=archived,
+        limit=None if limit is None else page(limit, "limit"),
+        offset=page(offset, "offset"),
+        newest_first=newest_first,
+    )

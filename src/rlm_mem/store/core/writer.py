@@ -32,7 +32,7 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
-from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version
+from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version, audit_line
 from rlm_mem.store.core.succession import ended, released, successions
 from rlm_mem.text.secrets import Screened, screen, screen_data
 
@@ -540,7 +540,7 @@ class Writer:
                 self._release(transaction, old_id, chunk_id, link)
             transaction.erase(row)
             transaction.events.append(
-                self.envelope("erase")
+                audit_line("erase", self._clock(), self._actor, self._namespace)
                 | {"chunk_id": chunk_id, "revision": row.revision, "before": row.content_hash}
                 | {"change": transaction.change.id}
             )
@@ -666,7 +666,7 @@ class Writer:
     ) -> None:
         """Add a line to the audit log, written when the transaction has been committed."""
         transaction.events.append(
-            self.envelope(op)
+            audit_line(op, self._clock(), self._actor, self._namespace)
             | {
                 "chunk_id": chunk.id,
                 "revision": chunk.revision,
@@ -676,7 +676,3 @@ class Writer:
             }
             | {"change": transaction.change.id}
         )
-
-    def envelope(self, op: str) -> dict[str, Any]:
-        """What every line of the audit log begins with."""
-        return {"ts": format_time(self._clock()), "actor": self._actor, "op": op, "ns": self._namespace}

@@ -104,7 +104,7 @@ class LocalBackend(LocalIndex):
                 self._begin()
         except sqlite3.Error as error:
             raise schema.sqlite_error(error, str(self.layout.base)) from error
-        rows, known = self._rows, self._connections.generation
+        rows, known = self._rows.get(), self._connections.generation
         current = Transaction(
             self.layout,
             rows,
@@ -250,7 +250,7 @@ class LocalBackend(LocalIndex):
         connection.execute(f"PRAGMA busy_timeout={int(patience * 1000)}")
         try:
             self._mark.begin(connection)
-            self._rows.touch(reads)
+            self._rows.get().touch(reads)
             connection.execute("COMMIT")
         except (
             sqlite3.Error,
@@ -276,7 +276,7 @@ class LocalBackend(LocalIndex):
         connection = self.connection
         with schema.translated(self.layout.database), self._index_transaction(connection):
             report = self._reindex(connection, progress)
-            self._rows.touch(counts)
+            self._rows.get().touch(counts)
         self._postings.maintain(self.connection)
         return report
 

@@ -17,12 +17,11 @@ from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.records import SyncReport
-from rlm_mem.store.core.segments import encode_content
+from rlm_mem.store.core.records import SyncReport, encode_content
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed
 from rlm_mem.store.local.folder import Layout
-from rlm_mem.store.local.queries import LocalRowWriter, Queries, merge_is_due
+from rlm_mem.store.local.queries import Queries, ThreadRows, merge_is_due
 from rlm_mem.store.local.sync import changed_folders, emptied, holds_nothing_of, sync_folders
 from rlm_mem.store.local.transaction import RACY_NS, Transaction
 
@@ -94,7 +93,6 @@ class _ThreadState(threading.local):
     """What belongs to one thread."""
 
     transaction: Transaction | None = None
-    rows: LocalRowWriter | None = None
 
 
 class LocalIndex:
@@ -116,7 +114,7 @@ class LocalIndex:
             read_only=read_only,
             index=self,
         )
-        self._encode = partial(encode_content, config.search.language)
+        self._rows = ThreadRows(self._connections, partial(encode_content, config.search.language))
         self._closed = False
         self._thread = _ThreadState()
         self._mark = UnsyncedMark(self.layout.index)
@@ -211,15 +209,6 @@ class LocalIndex:
     def location(self) -> str:
         """The folder of the store."""
         return str(self.layout.base)
-
-    @property
-    def _rows(self) -> LocalRowWriter:
-        """The row writer of the calling thread, on its connection."""
-        connection = self._connections.get()
-        rows = self._thread.rows
-        if rows is None or rows.connection is not connection:
-            rows = self._thread.rows = LocalRowWriter(connection, self._encode)
-        return rows
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -339,7 +328,7 @@ class LocalIndex:
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            self._rows.forget()
+            self._rows.get().forget()
             raise
         finally:
             self._mark.end(connection)
@@ -355,7 +344,7 @@ class LocalIndex:
         report = sync_folders(
             connection,
             self.layout,
-            self._rows,
+            self._rows.get(),
             folders,
             language=self.config.search.language,
             progress=progress,
@@ -373,6 +362,6 @@ class LocalIndex:
 
     def _reindex(self, connection: sqlite3.Connection, progress: Progress | None) -> SyncReport:
         """Fill the index anew inside the caller's transaction (files stay the truth)."""
-        self._rows.forget()
+        self._rows.get().forget()
         with emptied(connection, self._analysis_name()):
             return self._sync_locked(connection, self.layout.folders(), progress, fresh=True)

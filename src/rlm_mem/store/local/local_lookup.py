@@ -21,8 +21,14 @@ from rlm_mem.store.core.lookup import (
     Neighbourhood,
     has_surrogate,
 )
-from rlm_mem.store.core.records import time_range
-from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments, spans
+from rlm_mem.store.core.records import (
+    AUTHOR_PREFIX,
+    DecodedSegments,
+    decode_many,
+    encode_segments,
+    spans,
+    time_range,
+)
 from rlm_mem.store.core.selection import (
     CorpusLengths,
     Scorer,

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.lookup import CandidateSource
-from rlm_mem.store.core.segments import DocumentTerms
+from rlm_mem.store.core.records import DocumentTerms
 from rlm_mem.store.local.connections import DamagedSnapshot
 from rlm_mem.store.local.local_lookup import LocalSource
 from rlm_mem.store.local.queries import (

@@ -17,8 +17,7 @@ import msgspec
 from rlm_mem.chunk import content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.files import Signature, signature
-from rlm_mem.store.core.records import IndexEntry, entry_of, repeated_prefix, surroundings
-from rlm_mem.store.core.segments import encode_content
+from rlm_mem.store.core.records import IndexEntry, encode_content, entry_of, repeated_prefix, surroundings
 
 __all__ = ["ExaminedFile", "LocalTerms", "Prepared", "created_at", "examine", "prepare"]
 

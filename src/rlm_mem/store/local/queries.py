@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -40,6 +41,7 @@ from rlm_mem.store.local.connections import Connections, healed
 __all__ = [
     "LocalRowWriter",
     "Queries",
+    "ThreadRows",
     "CurrentSnapshot",
     "find_row",
     "last_change",
@@ -161,11 +163,7 @@ class LocalRowWriter:
         encode: makes the encoded segments of a chunk.
     """
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        encode: Encode,
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, encode: Encode) -> None:
         self.connection = connection
         self._encode = encode
         self._terms: dict[str, int] = {}
@@ -182,23 +180,23 @@ class LocalRowWriter:
         """The number of a namespace, made if it is new."""
         number = self._namespaces.get(name)
         if number is None:
-            number = self._number("namespaces", "ns", "name", name)
-            self._namespaces[name] = number
+            number = self._namespaces[name] = self._number("namespaces", "ns", "name", (name,))
         return number
 
-    def _number(self, table: str, key: str, column: str, text: str) -> int:
-        found = self.connection.execute(f"SELECT {key} FROM {table} WHERE {column} = ?", (text,)).fetchone()
-        if found:
-            return int(found[0])
-        return int(
-            self.connection.execute(f"INSERT INTO {table}({column}) VALUES (?)", (text,)).lastrowid or 0
-        )
+    def _number(self, table: str, key: str, columns: str, values: tuple[int | str, ...]) -> int:
+        """The number of the row with these values, made if it is new."""
+        marks = ", ".join("?" * len(values))
+        execute = self.connection.execute
+        found = execute(f"SELECT {key} FROM {table} WHERE ({columns}) = ({marks})", values).fetchone()
+        if found is None:
+            return execute(f"INSERT INTO {table}({columns}) VALUES ({marks})", values).lastrowid or 0
+        return int(found[0])
 
     def term(self, text: str) -> int:
         """The number of a term, made if it is new."""
         number = self._terms.get(text)
         if number is None:
-            number = self._number("terms", "term", "text", text)
+            number = self._number("terms", "term", "text", (text,))
             if len(self._terms) > 500_000:  # bounded: a dictionary of a large store need not live here
                 self._terms.clear()
             self._terms[text] = number
@@ -210,14 +208,7 @@ class LocalRowWriter:
         key = (ns, conversation_id)
         number = self._conversations.get(key)
         if number is None:
-            execute = self.connection.execute
-            found = execute("SELECT conversation FROM conversations WHERE ns = ? AND id = ?", key).fetchone()
-            number = int(
-                found[0]
-                if found
-                else execute("INSERT INTO conversations(ns, id) VALUES (?, ?)", key).lastrowid or 0
-            )
-            self._conversations[key] = number
+            number = self._conversations[key] = self._number("conversations", "conversation", "ns, id", key)
         return number
 
     def put(
@@ -357,6 +348,22 @@ def _links(
         query, values = f"{query} AND l.type = ?", (*values, link_type)
     query += " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT ?"
     return (LinkedChunk(*row) for row in connection.execute(query, (*values, limit)))
+
+
+class ThreadRows(threading.local):
+    """The row writer of the calling thread, on its connection."""
+
+    def __init__(self, connections: Connections, encode: Encode) -> None:
+        self._connections = connections
+        self._encode = encode
+        self._writer: LocalRowWriter | None = None
+
+    def get(self) -> LocalRowWriter:
+        """The writer; a new one where the thread has another connection than before."""
+        connection = self._connections.get()
+        if self._writer is None or self._writer.connection is not connection:
+            self._writer = LocalRowWriter(connection, self._encode)
+        return self._writer
 
 
 class Queries:

@@ -27,8 +27,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.core.records import epoch
-from rlm_mem.store.core.segments import DocumentTerms, decode_many, document_terms, encode_segments
+from rlm_mem.store.core.records import DocumentTerms, decode_many, document_terms, encode_segments, epoch
 from rlm_mem.store.core.selection import contained, distinct, union
 from rlm_mem.store.local.connections import DamagedSnapshot
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.core.segments import DocumentTerms
+from rlm_mem.store.core.records import DocumentTerms
 from rlm_mem.store.core.selection import contained, distinct
 from rlm_mem.store.local.snapshot import NO_CONVERSATION, ArrayWriter, Columns, Snapshot, columns_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.store.core.segments import decode_many, document_terms
+from rlm_mem.store.core.records import decode_many, document_terms
 from rlm_mem.store.core.selection import contained
 from rlm_mem.store.postgres.parts import Lists, pairs
 

@@ -23,8 +23,13 @@ from rlm_mem.store.core.lookup import (
     Neighbourhood,
     has_surrogate,
 )
-from rlm_mem.store.core.records import time_range
-from rlm_mem.store.core.segments import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
+from rlm_mem.store.core.records import (
+    AUTHOR_PREFIX,
+    DecodedSegments,
+    decode_many,
+    encode_segments,
+    time_range,
+)
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, scorers, top, union
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs

@@ -16,7 +16,7 @@ import psycopg
 
 from rlm_mem.errors import CorruptStore
 from rlm_mem.results import Progress
-from rlm_mem.store.core.segments import decode_many, encode_segments
+from rlm_mem.store.core.records import decode_many, encode_segments
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
 from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from rlm_mem.store.core.segments import AUTHOR_PREFIX, encode_segments
+from rlm_mem.store.core.records import AUTHOR_PREFIX, encode_segments
 from rlm_mem.store.core.selection import distinct
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
 from rlm_mem.store.postgres.parts import (
