@@ -21,12 +21,12 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, packing, read_backup
 from rlm_mem.store.core.brain_files import OF_BRAIN, owned_by
+from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.schema import in_pages
 from rlm_mem.text.secrets import find_secrets, hide
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.local.local_backend import LocalBackend
 
 __all__ = ["STAGING", "back_up_folder"]
 
@@ -45,7 +45,7 @@ _GROWING = (".jsonl",)  # added to in place: their length at that moment is what
 
 def back_up_folder(
     store: ChunkStore,
-    backend: LocalBackend,
+    index: LocalIndex,
     target: Path,
     *,
     progress: Progress | None = None,
@@ -56,6 +56,7 @@ def back_up_folder(
     Left out is what files can rebuild (the index), and what looks like a key in ``config.toml``.
 
     Args:
+        index: that of the store, in which all access counts have been written into the chunk files.
         progress: called with (files packed, files in all).
         source: what the folder is a copy of, for the description.
 
@@ -68,28 +69,26 @@ def back_up_folder(
     """
     from importlib.metadata import version
 
-    if backend.read_only:
+    if index.read_only:
         raise StoreReadOnly(
-            f"{backend.layout.base} was opened read-only: it cannot be locked for the state of one moment",
+            f"{index.layout.base} was opened read-only: it cannot be locked for the state of one moment",
             hint="copy the folder while no program writes to it",
         )
-    if backend.layout.base.name != "memory":
+    if index.layout.base.name != "memory":
         raise InputError(
-            f"{backend.layout.base} is not the store of a brain folder: its chunks are not in a folder called memory",
+            f"{index.layout.base} is not the store of a brain folder: its chunks are not in a folder called memory",
             hint="give the folder that contains memory/",
         )
-    backend.sync()
-    backend.fold_reads()
-    brain = backend.layout.base.parent
+    brain = index.layout.base.parent
     with _links(brain) as staging:
-        stage = _Stage(backend, brain, staging, target)
+        stage = _Stage(index, brain, staging, target)
         stage.everything()
         stage.catch_up()
-        with backend.transaction(store.namespace):
+        with store.backend.transaction(store.namespace):
             stage.last()
             made_at = format_time(store.clock())
-            namespaces = [name for name, _ in backend.queries.namespaces()]
-            chunks = int(backend.connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
+            namespaces = [name for name, _ in index.queries.namespaces()]
+            chunks = int(index.connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
         info = BackupInfo(made_at, version("rlm-mem"), source, chunks, namespaces)
         staged = sorted(stage.staged)
         info.files = len(staged)
@@ -118,8 +117,8 @@ def _links(brain: Path) -> Iterator[Path]:
 class _Stage:
     """The links, by relative name, and how long the growing files among them are."""
 
-    def __init__(self, backend: LocalBackend, brain: Path, staging: Path, target: Path) -> None:
-        self._backend = backend
+    def __init__(self, index: LocalIndex, brain: Path, staging: Path, target: Path) -> None:
+        self._index = index
         self._brain = brain
         self._staging = staging
         self._target = target.absolute()
@@ -160,7 +159,7 @@ class _Stage:
         """
         count, here = 0, set()
         for chunk_id, path, size, mtime_ns, inode in in_pages(
-            self._backend.connection, "SELECT doc, id, path, size, mtime_ns, inode FROM chunks"
+            self._index.connection, "SELECT doc, id, path, size, mtime_ns, inode FROM chunks"
         ):
             here.add(chunk_id)
             # More than one place: it was moved, to the archive or back, while the folders were walked.
@@ -177,7 +176,7 @@ class _Stage:
     # --- single files ----------------------------------------------------------------------------------
 
     def _relink(self, chunk_id: str, path: str) -> None:
-        versions = self._backend.layout.versions(chunk_id)
+        versions = self._index.layout.versions(chunk_id)
         wanted = {f"memory/{path}"}
         wanted |= set(files.names_below(versions, f"memory/archive/versions/{chunk_id}/", links=False))
         for name in self._names.get(chunk_id, set()) - wanted:

@@ -386,6 +386,9 @@ class LocalBackend(LocalIndex):
                 "a brain folder is backed up whole",
                 hint="rlm-mem export, or rlm-mem store copy into another folder, takes one namespace",
             )
+        if not self.read_only:
+            self.sync()
+            self.fold_reads()
         return back_up_folder(store, self, target, progress=progress, source=source)
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:  # noqa: ARG002 - one index
