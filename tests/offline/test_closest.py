@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
@@ -13,6 +14,8 @@ from rlm_mem.offline.language import language_of
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
+from rlm_mem.offline.times import moments
+from rlm_mem.offline.weights import load_weights
 from rlm_mem.recall.recall import RecallOperation, RecallResult
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -217,3 +220,58 @@ def test_a_reading_does_not_depend_on_the_scale_of_the_scores(scale: float) -> N
     assert plain.answer == scaled.answer
     assert abs(plain.answerable - scaled.answerable) < 1e-3
     assert abs(plain.confidence - scaled.confidence) < 1e-3
+
+
+SAID = [
+    ("Ines", "Graham retires in June. His successor as deputy is Yasmin Cole."),
+    ("Jonas", "Kestrel Circuits in Gdańsk quoted for the boards. Contact there is Wojtek."),
+    ("Marta", "Hexwick signed last night! Ten gauges, delivery by 30 September."),
+    ("Tobias", "I have had my first coffee since March."),
+    ("Jonas", "Measure gaskets."),
+    ("Jonas", "Gaskets from now on come from Trelleborg, they make them of silicone."),
+    ("Priya", "Thirty gauges at one reading every five minutes is about 3.2 million rows a year."),
+    ("Priya", "I have gone vegan since Lent, so no cheese for me any more."),
+    (
+        "Jonas",
+        "The police rang this morning: they have found my bicycle! It was in the canal by the brewery.",
+    ),
+    ("Lena", "Also Tobias dropped the spectrum analyser in the Wend."),
+    ("Lena", "Mill Bridge is on the phone list. I am away from 13 to 24 July."),
+]
+
+
+def _team(question: str) -> str:
+    said = [
+        Passage(str(n), text, author, datetime(2026, 7, 9, 12, tzinfo=UTC), score=2.0)
+        for n, (author, text) in enumerate(SAID)
+    ]
+    reading = read(analyse_question(question), said)
+    return reading.answer if reading.answer is not None and reading.answerable >= load_weights().bar else ""
+
+
+@pytest.mark.parametrize(
+    ("question", "fact", "wrong"),
+    [
+        ("Who takes over from Graham?", "", "June"),
+        ("Who is the contact at Kestrel Circuits?", "Wojtek", "Gdańsk"),
+        ("Who makes the gaskets now?", "", "Measure"),
+        ("When did Hexwick sign?", "8 July 2026", "September"),
+        ("When did Tobias have his first coffee?", "", "March"),
+        ("How many rows a year do thirty gauges make?", "3.2 million", "hirty gauges"),
+        ("How many gauges did Hexwick return?", "", "en"),
+        ("Where was Jonas's bicycle found?", "canal", "police"),
+        ("Is Priya vegan?", "Yes", "No"),
+        ("What did Tobias drop into the Wend?", "spectrum analyser", ""),
+        ("What is the phone number of Mill Bridge?", "", "i"),
+        ("How long is Lena away?", "", "24 July 2026"),
+    ],
+)
+def test_an_answer_is_of_the_kind_that_is_asked_for(question: str, fact: str, wrong: str) -> None:
+    answer = _team(question)
+    assert fact in answer
+    assert not wrong or wrong not in answer
+
+
+def test_a_weekday_named_on_that_day_is_not_said_to_come_after_it() -> None:
+    monday = datetime(2026, 3, 2, 10, tzinfo=UTC)
+    assert [one.words for one in moments("I move the test data over on Monday.", monday)] == ["2 March 2026"]

@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlm_mem.offline.passages import Passage, Sentence
+from rlm_mem.offline.passages import Passage, Sentence, Word
 from rlm_mem.offline.phrases import (
     AUXILIARIES,
     CONJUNCTIONS,
     DETERMINERS,
     FUNCTION_WORDS,
+    NO_PERSON,
     PREPOSITIONS,
     word_set,
 )
@@ -23,7 +24,7 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import day_words, moments
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["Candidate", "candidates", "compared"]
+__all__ = ["Candidate", "candidates", "compared", "may_be_person"]
 
 _LESS = re.compile(
     r"\b(?:cheaper|cheapest|less|lower|lowest|smaller|smallest|shorter|shortest|fewer|fewest|slower|younger|earlier|lighter)\b",
@@ -103,6 +104,7 @@ _NO_END = (
     | PREPOSITIONS
     | {'"', "“", "i", "we", "he", "she", "they", "not", "so", "very", "really"}
 )
+_LEAD_OF_DATE = re.compile(r"(since|by|until|till)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“”]([^\"“”]{2,80})[\"“”]")
 _DURATION = re.compile(
     r"\b(?:(?:for|about|around|over|almost|nearly|since|only|just)\s+)?"
@@ -113,7 +115,7 @@ _DURATION = re.compile(
 )
 _NUMBER = re.compile(
     r"[$€£]?\d[\d,.:]*+%?(?:\s?(?:k|km|kg|mm|cm|m|g|%|°c|metres?|meters?|euros?|dollars?|pounds?|miles?|percent|"
-    r"cents?|millimetres?|centimetres?|milliseconds?|minutes?|hours?|seconds?|gigabytes?|people|points?)\b)?"
+    r"hundred|thousand|million|billion|cents?|millimetres?|centimetres?|milliseconds?|minutes?|hours?|seconds?|gigabytes?|people|points?)\b)?"
     r"|\b(?:once|twice|three times|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirty|twenty|dozen|"
     r"hundreds?|thousands?|half)\b(?:\s+(?:times|hundred|thousand|million|dozen))?",
     re.IGNORECASE,
@@ -127,7 +129,8 @@ class Candidate:
     ``first`` and ``last`` are the word numbers of the sentence it covers (both included; -1 where it is not a
     span); ``form`` is ``span``, ``clause``, ``sentence``, ``quote``, ``date``, ``said`` (the day of the passage),
     ``duration``, ``number``, ``author``, ``option``, ``compared``, ``yes`` or ``no``; ``shape`` refines it (for dates:
-    ``relative_week`` and so on).
+    ``relative_week`` and so on). ``lead`` is the word that leads to a date ("since", "by"), lower case, if any, and
+    ``ahead`` says that the date lay ahead when the passage was said.
     """
 
     text: str
@@ -137,6 +140,8 @@ class Candidate:
     last: int
     form: str
     shape: str = ""
+    lead: str = ""
+    ahead: bool = False
 
 
 def candidates(question: Question, passage: Passage) -> Iterator[Candidate]:
@@ -190,7 +195,12 @@ def _all(question: Question, passage: Passage) -> Iterator[Candidate]:
 def _dates(passage: Passage, sentence: Sentence) -> Iterator[Candidate]:
     for moment in moments(sentence.text, passage.at):
         first, last = _covered(sentence, moment.start, moment.end)
-        yield Candidate(moment.words, passage, sentence, first, last, "date", moment.shape)
+        ahead = passage.at is not None and moment.first > passage.at.date()
+        lead = _LEAD_OF_DATE.match(sentence.text, moment.start)
+        word = lead[1] if lead else sentence.words[first - 1].text if first > 0 else ""
+        yield Candidate(
+            moment.words, passage, sentence, first, last, "date", moment.shape, word.lower(), ahead
+        )
     if passage.at is not None:
         yield Candidate(day_words(passage.at.date()), passage, sentence, -1, -1, "said")
 
@@ -212,11 +222,14 @@ def _covered(sentence: Sentence, start: int, end: int) -> tuple[int, int]:
 def _spans(passage: Passage, sentence: Sentence, longest: int) -> Iterator[Candidate]:
     words = sentence.words
     count = len(words)
-    starts = [n for n, word in enumerate(words) if word.low not in _NO_START]
+    inside = _inside_names(words)
+    starts = [n for n, word in enumerate(words) if word.low not in _NO_START and n not in inside]
     ends = [
         n
         for n, word in enumerate(words)
-        if word.low not in _NO_END and (word.closes or n + 1 == count or _may_end(words[n + 1].low))
+        if word.low not in _NO_END
+        and n + 1 not in inside
+        and (word.closes or n + 1 == count or _may_end(words[n + 1].low))
     ]
     for first in starts:
         for last in ends:
@@ -258,15 +271,63 @@ _PEOPLE = word_set(
 
 def _names_person(candidate: Candidate) -> bool:
     """Whether a span names a person: a capitalised word inside the sentence, or a word such as "friend"."""
-    inside = candidate.sentence.words[candidate.first : candidate.last + 1]
+    words = candidate.sentence.words
     return any(
-        word.low in _PEOPLE
+        words[n].low in _PEOPLE
         or (
-            word.text[:1].isupper()
-            and word.low not in FUNCTION_WORDS
-            and (candidate.first + n > 0 or len(inside) <= 3)
+            words[n].text[:1].isupper()
+            and (n > 0 or candidate.last - candidate.first < 3)
+            and may_be_person(candidate.sentence, n)
         )
-        for n, word in enumerate(inside)
+        for n in range(candidate.first, candidate.last + 1)
+    )
+
+
+def may_be_person(sentence: Sentence, number: int) -> bool:
+    """Whether the capitalised word of this number may name a person: no month, no place ("in Gdańsk"), no verb.
+
+    The first word of a sentence is written with a capital whatever it is: it counts if a verb seems to follow it, if
+    another name does, or if it is all there is.
+    """
+    words = sentence.words
+    word = words[number]
+    low = word.low.removesuffix("'s")
+    if low in NO_PERSON or low in FUNCTION_WORDS:
+        return False
+    first = number
+    while first and words[first - 1].text[:1].isupper() and not words[first - 1].closes:
+        first -= 1  # "in New York": what leads to a name stands before its first word
+    before = words[first - 1].low if first and not words[first - 1].closes else ""
+    if before in _LEADS_TO_PLACE or before == "the":
+        return False
+    if number or len(words) == 1 or words[0].closes:
+        return True
+    after = words[1]
+    return low != word.low or after.text[:1].isupper() or after.low in AUXILIARIES or _is_verb(after)
+
+
+def _is_verb(word: Word) -> bool:
+    """Whether a word may be the verb of a subject before it; "gaskets" that ends a sentence is what is measured."""
+    return word.low.endswith("ed") or word.low in _VERBS_AFTER or (word.low.endswith("s") and not word.closes)
+
+
+_LEADS_TO_PLACE = word_set(
+    """
+    in into near through across around inside outside river lake town city village street road mountain bridge
+    """
+)
+
+
+def _inside_names(words: Sequence[Word]) -> frozenset[int]:
+    """Numbers of the words that continue a name: a span that begins there, or ends before one, cuts the name."""
+    return frozenset(
+        n
+        for n in range(1, len(words))
+        if words[n].text[:1].isupper()
+        and words[n - 1].text[:1].isupper()
+        and not words[n - 1].closes
+        and words[n - 1].low not in FUNCTION_WORDS
+        and not (words[n - 1].opens and words[n].low in FUNCTION_WORDS)
     )
 
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 from functools import lru_cache
 
 from rlm_mem.offline.candidates import Candidate
-from rlm_mem.offline.passages import Passage, Sentence
+from rlm_mem.offline.passages import Passage, Sentence, Word
 from rlm_mem.offline.phrases import (
     AUXILIARIES,
     DETERMINERS,
@@ -29,7 +29,15 @@ from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
 
-__all__ = ["PassageSigns", "lags_behind", "mentions", "passage_signs", "with_unspoken_names", "signals"]
+__all__ = [
+    "PassageSigns",
+    "lags_behind",
+    "mentions",
+    "passage_signs",
+    "same_person",
+    "with_unspoken_names",
+    "signals",
+]
 
 _FIRST_PERSON = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
 _SECOND_PERSON = frozenset({"you", "your", "yours", "yourself", "you're", "you've"})
@@ -80,7 +88,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     passages = list(passages)
     lags = lags_behind([passage.score for passage in passages])
     authors = {p.author for p in passages if p.author}
-    named = {a for a in authors if any(_same_person(a, name) for name in question.names)}
+    named = {a for a in authors if any(same_person(a, name) for name in question.names)}
     dates = [mention for mention in find_dates(question.text) if not mention.relative]
     weights = term_weights(question, passages)
     total = sum(weights.values()) or 1.0
@@ -141,7 +149,7 @@ def _period(dates: list[DateMention], passage: Passage) -> int:
 def with_unspoken_names(question: Question, passages: Sequence[Passage]) -> Question:
     """The question with the names that are no author of these passages among its terms."""
     authors = {passage.author for passage in passages if passage.author}
-    named = [name for name in question.names if not any(_same_person(author, name) for author in authors)]
+    named = [name for name in question.names if not any(same_person(author, name) for author in authors)]
     stems = tuple(stem for name in named for stem in _stems(name) if stem not in question.terms)
     if not stems:
         return question
@@ -150,7 +158,7 @@ def with_unspoken_names(question: Question, passages: Sequence[Passage]) -> Ques
 
 def mentions(passage: Passage, name: str) -> bool:
     """Whether a passage is said by this person, or says the name."""
-    return bool(passage.author and _same_person(passage.author, name)) or _stems(name) <= passage.stems
+    return bool(passage.author and same_person(passage.author, name)) or _stems(name) <= passage.stems
 
 
 def term_weights(question: Question, passages: list[Passage]) -> dict[str, float]:
@@ -172,7 +180,7 @@ def _share(weights: dict[str, float], stems: frozenset[str]) -> float:
     return sum(weight for term, weight in weights.items() if term in stems) / total if total else 0.0
 
 
-def _same_person(author: str, name: str) -> bool:
+def same_person(author: str, name: str) -> bool:
     """ "Mel" and "Melanie", "Ana Ruiz" and "Ana": one is a prefix of three letters or more of a part of the other."""
     parts = author.lower().split()
     low = name.lower()
@@ -221,7 +229,7 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
         if question.grain:
             out[f"grain:{question.grain}:{candidate.shape}"] = 1.0
     if candidate.form in ("yes", "no"):
-        negative = any(word.low in _NEGATIVE for word in words)
+        negative = any(word.low in _NEGATIVE for word in _clause(question, words))
         out[candidate.form + ":negated"] = float(negative)
         opening = question.text.split()[0].lower()
         out[f"{candidate.form}:{opening}"] = 1.0
@@ -242,6 +250,19 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
     return out
 
 
+def _clause(question: Question, words: Sequence[Word]) -> Sequence[Word]:
+    """The clause with most words of the question: "so no cheese" denies nothing of what stands before it."""
+    clauses: list[list[Word]] = [[]]
+    for word in words:
+        if word.low in _CLAUSES and clauses[-1]:
+            clauses.append([])
+        clauses[-1].append(word)
+        if word.closes:
+            clauses.append([])
+    return max(clauses, key=lambda one: sum(word.stem in question.terms for word in one))
+
+
+_CLAUSES = frozenset({"and", "but", "so", "because", "although", "while"})
 _WHAT_NOUN = re.compile(
     r"\b(?:what|which)\s+(?!is|are|was|were|did|do|does|has|have|had|will|would|can|could|should|might)\w",
     re.IGNORECASE,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from rlm_mem.offline.candidates import Candidate
+from rlm_mem.offline.everyday import stem_of, value_pattern
 from rlm_mem.offline.passages import Sentence
 from rlm_mem.offline.phrases import LOOSE, PLACE, ROLE, TITLED
-from rlm_mem.offline.pieces import piece, reason_after
+from rlm_mem.offline.pieces import MEASURED, PAST, is_named_figure, piece, reason_after
 from rlm_mem.offline.question import Question
 
 __all__ = ["fit_of", "has_form", "is_wrong_kind", "share_needed"]
@@ -24,7 +25,13 @@ _PORT = re.compile(r"\b(?:what|which)\b(?: \w+){0,6}? port\b(?! (?:city|town))",
 _PORT_NUMBER = re.compile(r"(?<![\w.])\d{1,5}(?![\w.]\d|\w)")
 _PRICE = re.compile(
     r"\bhow much\b.{0,100}\b(?:costs?|pay|paid|charged?|prices?|earn|spend|spent|offered|worth)\b"
-    r"|\b(?:what|which) price\b",
+    r"|\bhow much (?:is|are|was|were) (?:an?|one|each|the|our|my|your|their)\b|\b(?:what|which) price\b",
+    re.IGNORECASE,
+)
+_AGE = re.compile(r"\bhow old\b|\bage\b", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"\b(?:what|which)\b(?:['’]s| (?:is|are|was|were))? (?:[\w'’-]+ ){0,4}?"
+    r"(?:(?P<noun>phone|telephone|mobile|e-?mail|mail)\W(?:number|address)|(?P<url>url|website)\b)",
     re.IGNORECASE,
 )
 _MONEY = re.compile(
@@ -34,7 +41,7 @@ _MONEY = re.compile(
 
 
 def has_form(question: Question, text: str) -> bool:
-    """Whether a text has the form that ``question`` asks for: a clock time, a port, an amount of money.
+    """Whether a text has the form that ``question`` asks for: a clock time, a port, an amount of money, an address.
 
     True for every other question.
     """
@@ -44,18 +51,51 @@ def has_form(question: Question, text: str) -> bool:
         return any(0 < int(one) < 65_536 for one in _PORT_NUMBER.findall(text)[:20])
     if _PRICE.search(question.text):
         return bool(_MONEY.search(text))
+    asked = _ADDRESS.search(question.text)
+    if asked is not None:
+        pattern = value_pattern(stem_of(asked["noun"] or asked["url"]))
+        return pattern is None or bool(pattern.search(text))
     return True
 
 
 def is_wrong_kind(question: Question, candidate: Candidate) -> bool:
     """Whether a candidate cannot be what ``question`` asks for, whatever else speaks for it.
 
-    Besides `has_form`: a count or a measure needs a figure that its sentence gives, "how large" one with its unit.
+    Besides `has_form`: a count or a measure needs a figure that its sentence gives, "how large" one with its unit,
+    and not one that the question names; the time of something past is no later date, and none that something lasts
+    from or must happen by; a duration has a unit, or says since or until when; a place has a name, or a word such as
+    "in" leads to it.
     """
     if not has_form(question, candidate.text):
         # "54 euros" of a sentence may have been read as "54".
         return candidate.form != "number" or not _counted_in_money(candidate)
-    return question.kind == "how_many" and (piece(question, candidate.sentence, candidate.passage.at) is None)
+    if question.kind == "when":
+        return candidate.form == "date" and _is_other_time(question, candidate)
+    if question.kind == "how_long":
+        if candidate.form == "number":
+            return not _AGE.search(question.text)
+        return candidate.form == "date" and candidate.lead not in ("since", "until", "till")
+    if question.kind == "where":
+        return fit_of(question, candidate) == 0.0
+    if question.kind == "how_many":
+        return is_named_figure(question, candidate.text) or (
+            piece(question, candidate.sentence, candidate.passage.at) is None
+        )
+    return False
+
+
+_PLANNED = re.compile(
+    r"\b(?:plan|planned|planning|going to|will|would|scheduled|due|expected|supposed)\b", re.IGNORECASE
+)
+
+
+def _is_other_time(question: Question, candidate: Candidate) -> bool:
+    """Whether a date is not when something asked for happened: "since March", or a later one of something past."""
+    if candidate.lead in question.text.lower().split():
+        return False
+    if candidate.lead == "since":
+        return True
+    return candidate.ahead and bool(PAST.search(question.text)) and not _PLANNED.search(question.text)
 
 
 def _counted_in_money(candidate: Candidate) -> bool:
@@ -89,8 +129,8 @@ def share_needed(question: Question, candidate: Candidate) -> float:
     """The share of a question about no speaker that a sentence must match for a candidate to answer it, 0 to 1.
 
     The surer it is that a candidate is of the kind asked for, the less: none for a comparison of two figures, little
-    for a figure with its unit or of the thing counted, more for a person, a place or a reason, most for anything
-    else. Above 1, which nothing matches, for a candidate of another kind.
+    for a person, a place, a reason or a measure with its unit, most for anything
+    else: a count may be of another deed. Above 1, which nothing matches, for a candidate of another kind.
     """
     if candidate.form == "compared":
         return 0.0
@@ -98,7 +138,7 @@ def share_needed(question: Question, candidate: Candidate) -> float:
     if question.kind == "how_many" and candidate.form == "number":
         told = piece(question, candidate.sentence, candidate.passage.at)
         if told is not None and (candidate.text in told.text or told.text in candidate.text):
-            return 0.3
+            return 0.5 if MEASURED.search(question.text) else 0.7
     return 2.0 if fit == 0.0 else 0.45 if fit == 1.0 else 0.6
 
 

@@ -40,6 +40,7 @@ _MIN_OWN_SHARE = 0.55
 """The share that a sentence quoted whole must match itself, without its heading and surroundings."""
 
 _MIN_FIT = 0.5
+_EXACT_FIT = 0.9
 _WHAT_IS = re.compile(
     r"\W*what(?:['’]s|\s+(?:is|are|was|were))\s+(?:(?:the|a|an|our|my|your|their|his|her)\s+)?"
     r"(?P<thing>[\w'’.-]+(?:\s+(?!(?:of|in|for|on|at|to|from|that|which|used|called|by|with|when|if)\b)[\w'’.-]+){0,4})",
@@ -156,11 +157,12 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     )
     answerable = 0.72 + 0.22 * certain
     if best.piece.fit >= _MIN_FIT:
-        confidence = (0.55 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit)
+        confidence = (0.57 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit)
     else:
         confidence = (0.35 if best.line.passage.heading else 0.47) + 0.25 * certain
     confidence -= 0.12 * (runner_up and not question.many)
-    return Reading(answer, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3))
+    exact = best.piece.fit >= _EXACT_FIT
+    return Reading(answer, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3), exact)
 
 
 def matched_share(question: Question, passage: Passage) -> float:
@@ -335,8 +337,13 @@ def _compounds(question: Question) -> dict[str, set[str]]:
     return found
 
 
+_DONE = re.compile(r"\b(?:did|does|do|is|are|was|were|has|have|had)\s(?P<rest>[^?]*)", re.IGNORECASE)
+
+
 def _topic(question: Question) -> frozenset[str]:
-    """Stems of the head noun asked for: "cat" in "the name of Dana's cat", "database" in "which database do we"."""
+    """What an answer must be about, as stems: "cat" in "the name of Dana's cat", "database" in "which database do we",
+    "return" in "what did Dana return".
+    """
     shape = {stem_of(word) for word in _FRAME_WORDS}
     nouns = []
     if question.focus:
@@ -350,6 +357,10 @@ def _topic(question: Question) -> frozenset[str]:
     )
     if doing:
         nouns.append(doing[1])
+    done = _DONE.search(question.text)
+    deeds = get_analyser("english").terms(done["rest"]) if done else []
+    deeds = [deed for deed in deeds if deed not in {stem_of(name) for name in question.names}]
+    nouns += deeds if len(deeds) == 1 else []  # nothing else follows: it is the verb
     stems = {stem_of(noun) for noun in nouns}
     if question.kind == "where":
         stems -= {stem_of(word) for word in question.focus.split()}

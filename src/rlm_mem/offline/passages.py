@@ -115,12 +115,14 @@ class Reading:
         passages: the passages it rests on, most important first.
         answerable: 0-1, how likely the passages contain an answer at all.
         confidence: 0-1, how likely this answer is right.
+        exact: whether it is a part of a sentence of exactly the kind asked for: a date, a figure, a person …
     """
 
     answer: str | None
     passages: tuple[Passage, ...]
     answerable: float
     confidence: float
+    exact: bool = False
 
 
 _WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?=[^\W_]|[`\"'(])(?!\d+[.)] )")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from rlm_mem.offline.candidates import may_be_person
 from rlm_mem.offline.everyday import NUMBER, degree, same_words, stem_of, value_pattern
 from rlm_mem.offline.passages import Sentence
 from rlm_mem.offline.phrases import (
@@ -34,7 +35,7 @@ from rlm_mem.offline.phrases import (
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
 
-__all__ = ["Piece", "piece", "reason_after", "trimmed"]
+__all__ = ["MEASURED", "PAST", "Piece", "is_named_figure", "piece", "reason_after", "trimmed"]
 
 LONGEST = 45
 """Words of a whole sentence that is shown as an answer; a longer one is cut at a comma or semicolon."""
@@ -45,13 +46,19 @@ _UNIT = re.compile(r"[\s-]{0,8}+(%|percent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)
 _ACTED = re.compile(r"\s(?:is|are|was|were|has|have|had|will|can|must|should)\s", re.IGNORECASE)
 _ORIGIN = re.compile(r"\bwhere\b.{0,100}\bfrom\W*$", re.IGNORECASE)
 _COMES = re.compile(r"\b(?:from|born|native|raised|grew up)\b", re.IGNORECASE)
-_MEASURED = re.compile(r"\bhow (?:high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b", re.IGNORECASE)
+MEASURED = re.compile(r"\bhow (?:high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b", re.IGNORECASE)
 _MEASURE = re.compile(
     r"[\s-]?(?:%|percent|[kmgt]?i?b\b|bytes?|bits?|characters?|chars|lines?|words?|pixels?|px|[kcm]?m\b|[kcm]m2|met(?:er|re)s?"
     r"|kilomet|centimet|millimet|inch|feet|foot|miles?|kg\b|g\b|kilos?|grams?|tons?|pounds?|lit(?:er|re)s?|l\b|km/h|mph"
     r"|degrees?|°|times?|rows?|columns?|items?|entries|points?|stor(?:y|ey)s?|stories|floors?|volts?|watts?|[kmg]?hz\b)",
     re.IGNORECASE,
 )
+PAST = re.compile(
+    r"\bwhen (?:did|was|were|has|have|had)\b|\b(?:year|month|week|day|date) (?:did|was|were)\b", re.IGNORECASE
+)
+"""Questions about the time of something past."""
+_SUPPOSED = re.compile(r"\b(?:if|unless|would|should)\b", re.IGNORECASE)
+_TIMES_ASKED = frozenset({stem_of("times")})
 _BEHIND = re.compile(r"\b(?:in|on|at|to|via|into)$")
 _DONE_BY = re.compile(r"(?:ed|en|wn|de|ld|nd|un) by$")
 _PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
@@ -164,7 +171,13 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     relative = [m for m in moments(text, said) if m.shape.startswith("relative")] if said else []
     outside = [m for m in relative if not any(s <= m.start and m.end <= e for s, e in spans)]
     phrases = [(s, text[s:e]) for s, e in spans] + [(m.start, m.words) for m in outside]
-    phrases = [one for one in phrases if not _echo(question, one[1])]
+    past = bool(PAST.search(question.text))
+    phrases = [
+        one
+        for one in phrases
+        if not _echo(question, one[1])
+        and not (past and _SUPPOSED.search(text[max(0, one[0] - 200) : one[0]]))
+    ]
     found = _nearest(question, sentence, phrases)
     if found is None:
         condition = CONDITION.search(text)
@@ -178,11 +191,13 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
 def _figure(question: Question, sentence: Sentence) -> Piece | None:
     text = sentence.text
     found = []
-    measured = _MEASURED.search(question.text)
+    measured = MEASURED.search(question.text)
     money = bool(re.search(r"\bhow much\b|\bprice\b|\bcost\b", question.text, re.IGNORECASE))
     for match in NUMBER.finditer(text):
         unit = _UNIT.match(text, match.end())
         word = unit[1].lower() if unit else ""
+        if is_named_figure(question, match.group()) or _counts_other(question, text, match.end()):
+            continue
         whole = match.group() + (unit.group() if unit and word not in FUNCTION_WORDS else "")
         counted = any(stem_of(word) == term for term in question.terms) if word else False
         if money and word in word_set("years year months days hours minutes weeks"):
@@ -197,6 +212,36 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
     if any(not far for far, *_ in found):
         return Piece(min(found)[2], 1.0)
     return _nearest(question, sentence, [(place, whole) for _, place, whole in found])
+
+
+_HOW_MANY = re.compile(
+    r"\bhow many (?P<noun>(?:[\w-]+ ){0,2}?[\w-]+)\W++(?:an?|per|is|are|was|were|did|do|does|has|have|had|will|"
+    r"would|can|could|should|may|must|there|in|on|of|for|at|to|by|with|from|[A-Z])",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(r"(?P<before>(?:[\s-]{1,3}[\w'’-]+){1,4})")
+_SCALES = word_set("hundred thousand million billion dozen k m times")
+
+
+def _counts_other(question: Question, text: str, end: int) -> bool:
+    """Whether a figure that ends here counts something else than "how many …" asks for ("one reading" for rows)."""
+    asked = _HOW_MANY.search(question.text)
+    noun = stem_of(asked["noun"].split()[-1]) if asked else ""
+    if noun not in question.terms or noun in _TIMES_ASKED:
+        return False
+    behind = _COUNTED.match(text, end)
+    words = re.findall(r"[\w'’-]+", behind["before"].lower()) if behind else []
+    while words and words[0] in _SCALES:
+        words = words[1:]
+    named = list(itertools.takewhile(lambda word: word not in FUNCTION_WORDS, words))
+    return bool(named) and not any(degree(noun, frozenset({stem_of(word)}), "") for word in named)
+
+
+def is_named_figure(question: Question, text: str) -> bool:
+    """Whether a figure is one that the question names itself ("thirty" in "how much do thirty gauges weigh")."""
+    figures = [found.group().lower() for found in NUMBER.finditer(text)]
+    asked = {found.group().lower() for found in NUMBER.finditer(question.text)}
+    return bool(figures) and asked.issuperset(figures)
 
 
 def _person(question: Question, sentence: Sentence) -> Piece | None:
@@ -224,7 +269,11 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         ]
         if not kept or any(stem_of(word) in asked or stem_of(word) in question.terms for word in kept):
             continue
-        found.append((text.find(" ".join(kept), match.start()), " ".join(kept)))
+        place = text.find(" ".join(kept), match.start())
+        number = next((n for n, word in enumerate(sentence.words) if word.start >= place), None)
+        if number is not None and not may_be_person(sentence, number):
+            continue
+        found.append((place, " ".join(kept)))
     if not found:
         found = [(m.start(), m.group()) for m in ROLE.finditer(text) if not _echo(question, m.group())]
     active = re.match(

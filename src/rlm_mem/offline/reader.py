@@ -7,15 +7,24 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rlm_mem.offline.candidates import Candidate, candidates
-from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, signals, with_unspoken_names
+from rlm_mem.offline.everyday import stem_of
+from rlm_mem.offline.features import (
+    PassageSigns,
+    mentions,
+    passage_signs,
+    same_person,
+    signals,
+    with_unspoken_names,
+)
 from rlm_mem.offline.kinds import fit_of, is_wrong_kind, share_needed
 from rlm_mem.offline.language import is_foreign, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
+from rlm_mem.offline.pieces import trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 
@@ -27,6 +36,11 @@ READ_FULLY = 6
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
 """Where a sentence of the passage matches this share of the question, an answer of exactly the kind asked for has at
 least the other two probabilities of being right: the tables, fitted on long conversations, give it too low a one."""
+_DISPUTED = 0.5
+"""The most confidence in an answer where the rules for notes read another one."""
+_UNSURE = 0.35
+_FORMED = frozenset({"where", "who", "how_many", "how_long"})
+"""Kinds with a form of their own, which the rules for notes know; below this confidence theirs is the better answer."""
 _COMPARED = 50
 _LISTED = 3
 _LIST_SHARE = 0.3
@@ -41,13 +55,15 @@ _ARTICLES = frozenset({"a", "an", "the", "and"})
 class Examined:
     """What `examine` found: the answer, its passages, and the figures from which its probabilities are computed.
 
-    ``share_needed``: see `kinds.share_needed`.
+    ``sentence`` is the whole sentence of an answer that is a part of it, else empty; ``share_needed``: see
+    `kinds.share_needed`.
     """
 
     answer: str
     passages: tuple[Passage, ...]
     figures: dict[str, float]
     share_needed: float
+    sentence: str = ""
 
     @property
     def exact(self) -> bool:
@@ -69,19 +85,60 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     if seen is None:
         return Reading(None, (), 0.0, 0.0)
     answerable = answerable_probability(seen.figures, table)
+    confidence = correct_probability(seen.figures, answerable, table)
     if not seen.figures["named"]:
         # The tables know questions about the speakers; one about anything else is held to the rules for notes too.
-        told = read_notes(question, passages)
-        if told.answer is not None and not _overlap_of(told.answer, seen.answer):
+        return _held_to_rules(question, passages, seen, answerable, confidence)
+    told = read_notes(question, passages)
+    if told.answer is not None and told.passages[0] not in seen.passages[:1]:
+        if _told_by_another(question, told.passages[0]):
             return told
-        if told.answer is None and seen.figures["matched"] < seen.share_needed:
-            return Reading(None, seen.passages, min(answerable, told.answerable), 0.0)
-    confidence = correct_probability(seen.figures, answerable, table)
+        if told.exact and question.kind in _FORMED and confidence < _UNSURE and answerable >= table.bar:
+            return Reading(told.answer, told.passages, answerable, min(told.confidence, _DISPUTED))
     if (seen.exact or question.kind == "yes_no") and answerable >= table.bar:
-        matched = matched_share(question, seen.passages[0])
-        plain = _MATCHED_LEAST + (_MATCHED_MOST - _MATCHED_LEAST) * (matched - _MATCHED) / (1 - _MATCHED)
-        confidence = max(confidence, min(answerable, round(plain, 4))) if matched >= _MATCHED else confidence
+        confidence = max(confidence, min(answerable, _plainly(seen)))
     return Reading(seen.answer, seen.passages, answerable, confidence)
+
+
+def _told_by_another(question: Question, passage: Passage) -> bool:
+    """Whether somebody else says of the one named what the passage says ("Ben has moved", not "Thanks, Ben!")."""
+    if any(same_person(passage.author, name) for name in question.names):
+        return False
+    names = {stem_of(name) for name in question.names}
+    words = (word for sentence in passage.sentences for word in sentence.words)
+    return any(word.stem in names and (not word.closes or word.low.endswith("'s")) for word in words)
+
+
+def _plainly(seen: Examined) -> float:
+    """The least confidence in an answer of exactly the kind asked for: how much of the question its place matches."""
+    matched = seen.figures["matched"]
+    if matched < _MATCHED:
+        return 0.0
+    return round(_MATCHED_LEAST + (_MATCHED_MOST - _MATCHED_LEAST) * (matched - _MATCHED) / (1 - _MATCHED), 4)
+
+
+def _held_to_rules(
+    question: Question, passages: Sequence[Passage], seen: Examined, answerable: float, confidence: float
+) -> Reading:
+    """The answer of the tables to a question about nobody who speaks, if the rules for notes agree or do not object."""
+    told = read_notes(question, passages)
+    confidence = max(confidence, min(answerable, _plainly(seen))) if seen.exact else confidence
+    if told.answer is None:
+        if seen.figures["matched"] < seen.share_needed:
+            return Reading(None, seen.passages, min(answerable, told.answerable), 0.0)
+        if seen.exact:
+            return Reading(seen.answer, seen.passages, answerable, min(confidence, seen.figures["matched"]))
+        whole = seen.sentence if seen.sentence and not question.many else seen.answer
+        return Reading(whole, seen.passages, answerable, min(confidence, _MATCHED_MOST))
+    if _overlap_of(told.answer, seen.answer):
+        fuller = told.exact and len(told.answer) > len(seen.answer) and question.kind != "when"
+        text = told.answer if fuller else seen.answer  # a date of the tables has its year
+        held = max(answerable, told.answerable)
+        return Reading(text, seen.passages, held, max(confidence, told.confidence))
+    if seen.exact and question.kind != "how_many" and seen.figures["matched"] >= _MATCHED:
+        # Two answers of the kind asked for: the tables weigh what stands where, and neither is sure.
+        return Reading(seen.answer, seen.passages, answerable, min(confidence, _DISPUTED))
+    return replace(told, confidence=min(told.confidence, _DISPUTED)) if seen.exact else told
 
 
 def examine(question: Question, passages: Sequence[Passage], table: Weights) -> Examined | None:
@@ -108,7 +165,11 @@ def examine(question: Question, passages: Sequence[Passage], table: Weights) -> 
     cited = used + [i for i in order if i not in used and mass[i] >= _CITED_SHARE * mass[order[0]]]
     figures = evidence_figures(question, passages, signs, scored, shares, chosen, agreement)
     needed = share_needed(question, scored[chosen][0])
-    return Examined(answer, tuple(passages[i] for i in cited[: max(_CITED, len(used))]), figures, needed)
+    best = scored[chosen][0]
+    whole = trimmed(best.sentence.text) if best.first >= 0 else ""
+    return Examined(
+        answer, tuple(passages[i] for i in cited[: max(_CITED, len(used))]), figures, needed, whole
+    )
 
 
 Scored = tuple[Candidate, int, float]
@@ -168,8 +229,10 @@ def overlap(one: Counter[str], other: Counter[str]) -> float:
 
 
 def _overlap_of(one: str, other: str) -> bool:
-    """Whether two answers share most of their words."""
-    return overlap(_bag(one), _bag(other)) >= 0.5
+    """Whether two answers share most of their words, and a figure if both have figures."""
+    bags = _bag(one), _bag(other)
+    figures = [{word for word in bag if word[0].isdigit()} for bag in bags]
+    return overlap(*bags) >= 0.5 and (not all(figures) or not figures[0].isdisjoint(figures[1]))
 
 
 def _listed(

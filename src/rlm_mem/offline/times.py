@@ -72,7 +72,10 @@ def _in_words(mention: DateMention, said: datetime | None) -> str:
     """A mention in absolute words. Weeks keep their anchor ("the week before 9 June 2023"): no day is known."""
     low = mention.text.lower()
     if mention.precision == "day" and mention.first == mention.last:
-        if said is not None and mention.relative and any(name.lower() in low for name in _WEEKDAYS):
+        named = (
+            said is not None and mention.first != said.date() and any(one.lower() in low for one in _WEEKDAYS)
+        )
+        if said is not None and mention.relative and named:
             day = _WEEKDAYS[mention.first.weekday()]
             way = "before" if mention.first < said.date() else "after"
             return f"{day_words(mention.first)} (the {day} {way} {day_words(said.date())})"
