@@ -43,6 +43,8 @@ def test_what_is_near_but_no_answer_is_handed_out_as_the_closest_memory(ask: Ask
     assert result.content is None
     assert "heron sculpture" in result.sources[0].excerpt
     assert len(result.sources) == 1
+    # The figure says how sure it is that there is no answer, and is not said to be that of an answer.
+    assert str(result).splitlines()[-1] == f"sure that it is not held: {result.confidence:.2f}"
 
 
 def test_where_nothing_is_near_the_memory_does_not_hold_it(ask: Ask) -> None:

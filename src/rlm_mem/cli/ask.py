@@ -13,6 +13,7 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
+from rlm_mem.recall.outcome import confidence_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -168,7 +169,7 @@ def show_recall(console: rich.Console, memory: Memory, result: RecallResult, sec
     excerpts = {one.chunk_id: one_line(one.excerpt, longest) for one in result.sources}
     show_evidence(console, memory, result.chunk_ids, excerpts)
     parts = [
-        f"confidence {result.confidence:.2f}",
+        confidence_words(result.outcome, result.confidence),
         amount(result.iterations_used, "program"),
         cost_line(plain(result.usage), result.cost),
         f"{seconds:.1f} s",
@@ -239,4 +240,5 @@ def _show_reasoning(console: rich.Console, memory: Memory, result: ReasoningResu
     for name, ids in (("contradicts", result.contradicts), ("superseded", result.superseded)):
         if ids:
             console.print(text(f"{name}: {', '.join(ids)}", "yellow"))
-    console.print(text(f"confidence {result.confidence:.2f}", "dim"))
+    if words := confidence_words(result.outcome, result.confidence):
+        console.print(text(words, "dim"))

@@ -31,6 +31,7 @@ from rlm_mem.cli.terminal import (
 )
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.recall.costing import CostLine
+from rlm_mem.recall.outcome import OutcomeWord, confidence_words
 from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id, load_trajectory
 
 if TYPE_CHECKING:
@@ -122,13 +123,13 @@ def _tree(trajectory: Trajectory) -> rich.Tree:
     end = tree.add(long_text(outcome.content or outcome.word, "bold green" if outcome.content else "yellow"))
     for chunk_id in outcome.chunk_ids:
         end.add(text(chunk_id, "cyan"))
-    tree.add(text(_figures(plain(outcome)), "dim"))
+    tree.add(text(_figures(plain(outcome), outcome.word), "dim"))
     return tree
 
 
-def _figures(outcome: dict[str, Any]) -> str:
+def _figures(outcome: dict[str, Any], word: OutcomeWord) -> str:
     parts = [
-        f"confidence {outcome['confidence']:.2f}",
+        confidence_words(word, outcome["confidence"]),
         ending_of(outcome["stopped_by"]) if outcome["stopped_by"] else "",
         amount(outcome["model_calls"], "model call"),
         cost_line(outcome["usage"], outcome["cost"]),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-__all__ = ["OUTCOMES", "Method", "OutcomeWord", "outcome_word"]
+__all__ = ["OUTCOMES", "Method", "OutcomeWord", "confidence_words", "outcome_word"]
 
 Method = Literal["programs", "scaffolded", "offline"]
 """How an answer was found: by programs that the model wrote; by built-in programs, from what the model read in their
@@ -36,6 +36,18 @@ _GIVEN_UP = frozenset(
     }
 )
 """Exceptions by which whoever asked ends a run; records name them as ``TYPE: message``."""
+
+
+def confidence_words(outcome: OutcomeWord, confidence: float) -> str:
+    """What a confidence is about: the answer, or that the memory does not hold one; empty where nothing was concluded.
+
+    Args:
+        outcome: the word for the end of the run.
+        confidence: 0 to 1.
+    """
+    if outcome == "answered":
+        return f"confidence {confidence:.2f}"
+    return f"sure that it is not held: {confidence:.2f}" if outcome in ("not held", "closest only") else ""
 
 
 def outcome_word(

@@ -29,7 +29,7 @@ from rlm_mem.recall.loop import (
     supporting,
 )
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
-from rlm_mem.recall.outcome import Method, OutcomeWord, outcome_word
+from rlm_mem.recall.outcome import Method, OutcomeWord, confidence_words, outcome_word
 from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import (
@@ -671,7 +671,8 @@ def described(
     lines += [f"  {source}" for source in sources[:_SHOWN]]
     if len(sources) > _SHOWN:
         lines.append(f"  and {len(sources) - _SHOWN} more")
-    return "\n".join([*lines, f"confidence {confidence:.2f}"])
+    words = confidence_words(outcome, confidence)
+    return "\n".join([*lines, words] if words else lines)
 
 
 def log_reading(store: ChunkStore, trajectory: Trajectory, chunk_ids: list[str]) -> None:
