@@ -46,9 +46,9 @@ class Bm25s:
 
     def __init__(self, texts: Sequence[str]) -> None:
         import bm25s
-        import snowballstemmer
+        import Stemmer
 
-        stemmer = snowballstemmer.stemmer("english")
+        stemmer = Stemmer.Stemmer("english")
         self._tokens: Callable[..., object] = lambda given: bm25s.tokenize(
             given, stopwords="en", stemmer=stemmer.stemWords, show_progress=False
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import snowballstemmer
+import Stemmer
 
 from answers.sets import Case
 
@@ -17,7 +17,7 @@ PROMPTS = Path(__file__).parent / "prompts"
 JUDGES = ("strict", "lenient", "graded")
 """Prompts `judge_NAME.txt`: the same fact in any words; anything that touches on it; a mark from 0 to 1."""
 
-_STEMMER = snowballstemmer.stemmer("porter")
+_STEMMER = Stemmer.Stemmer("porter")
 _BARE = str.maketrans("", "", string.punctuation)
 _ARTICLES = frozenset(("a", "an", "the", "and"))
 _NO_ANSWER = re.compile(

@@ -98,7 +98,6 @@ LATE = {
         "search.api store.core.records store.local.local_index store.postgres.backend",
     ),
     "ruamel": Late(86, "continuum.frontmatter text.yaml"),
-    "snowballstemmer": Late(12, "text.analysis"),
     "uvicorn": Late("server", "serving.run"),
 }
 

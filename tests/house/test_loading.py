@@ -16,7 +16,7 @@ HEAVY = (
     "pydantic",
     "pydantic_monty",
     "msgspec",
-    "snowballstemmer",
+    "Stemmer",
     "sqlite3",
     "openai",
     "anthropic",

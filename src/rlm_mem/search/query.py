@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from rlm_mem.store.core.records import AUTHOR_PREFIX
@@ -271,42 +271,39 @@ SINGLE = 0.3
 # The first pattern that matches names the kind. Patterns are tried at the first question word ("… when Tim was young,
 # who helped?" asks who), the particular before the general.
 _ASKS = re.compile(r"\b(?:what|which|when|where|who|whom|whose|why|how)\b", re.IGNORECASE)
-_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        ("how_long", r"how (?:long|old)\b|what (?:age|duration)\b|how many (?:years|months|weeks|days|hours)\b"),
-        ("how_many", r"how (?:many|much|often|frequently)\b|what (?:number|amount|percentage)\b"),
-        ("when", r"when\b|(?:what|which) (?:date|day|year|month|time|week|season)\b"),
-        (
-            "where",
-            r"where\b|(?:what|which) (?:\w+ )?(?:city|cities|country|countries|places?|states?|"
-            r"locations?|town|island|area)s?\b",
-        ),
-        (
-            "why",
-            r"why\b|what (?:\w+ ){0,3}?reasons?\b|what (?:inspired|motivat\w+|made|caused|led|"
-            r"prompted|drives?)\b|how come\b",
-        ),
-        ("who", r"who(?:m|se)?\b|(?:what|which) (?:person|people|friend|author|artist|band|singer|musician)s?\b"),
-        (
-            "feeling",
-            r"how (?:did|does|do|has|was|is|were) .{0,200}\b(?:feel|felt|react|reaction|describe)|"
-            r"what (?:was|is|were) .{0,200}\b(?:reaction|feeling|emotion|mood|attitude)",
-        ),
-        (
-            "opinion",
-            r"what (?:does|did|do|is|was) .{0,200}\b(?:think|thinks|believe|opinion|advice|suggest\w*|"
-            r"recommend\w*|symboli[sz]e|represent|mean|remind)\b|how does .{0,200} view\b",
-        ),
-        (
-            "title",
-            r"(?:what|which) (?:\w+ ){0,3}?(?:books?|songs?|movies?|films?|shows?|games?|album|"
-            r"series|titles?|names?|novels?|brands?|quotes?|posters?)\b|what .{0,200}\b(?:called|named|"
-            r"titled)\b",
-        ),
-        ("how", r"how\b"),
-        ("what", r"(?:what|which)\b"),
-    )
+_KINDS = (
+    ("how_long", r"how (?:long|old)\b|what (?:age|duration)\b|how many (?:years|months|weeks|days|hours)\b"),
+    ("how_many", r"how (?:many|much|often|frequently)\b|what (?:number|amount|percentage)\b"),
+    ("when", r"when\b|(?:what|which) (?:date|day|year|month|time|week|season)\b"),
+    (
+        "where",
+        r"where\b|(?:what|which) (?:\w+ )?(?:city|cities|country|countries|places?|states?|"
+        r"locations?|town|island|area)s?\b",
+    ),
+    (
+        "why",
+        r"why\b|what (?:\w+ ){0,3}?reasons?\b|what (?:inspired|motivat\w+|made|caused|led|"
+        r"prompted|drives?)\b|how come\b",
+    ),
+    ("who", r"who(?:m|se)?\b|(?:what|which) (?:person|people|friend|author|artist|band|singer|musician)s?\b"),
+    (
+        "feeling",
+        r"how (?:did|does|do|has|was|is|were) .{0,200}\b(?:feel|felt|react|reaction|describe)|"
+        r"what (?:was|is|were) .{0,200}\b(?:reaction|feeling|emotion|mood|attitude)",
+    ),
+    (
+        "opinion",
+        r"what (?:does|did|do|is|was) .{0,200}\b(?:think|thinks|believe|opinion|advice|suggest\w*|"
+        r"recommend\w*|symboli[sz]e|represent|mean|remind)\b|how does .{0,200} view\b",
+    ),
+    (
+        "title",
+        r"(?:what|which) (?:\w+ ){0,3}?(?:books?|songs?|movies?|films?|shows?|games?|album|"
+        r"series|titles?|names?|novels?|brands?|quotes?|posters?)\b|what .{0,200}\b(?:called|named|"
+        r"titled)\b",
+    ),
+    ("how", r"how\b"),
+    ("what", r"(?:what|which)\b"),
 )  # fmt: skip
 _WOULD = re.compile(r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b", re.IGNORECASE)
 _YES_NO = re.compile(r"^(?:is|are|was|were|do|does|did|has|have|had|can|should|will)\b", re.IGNORECASE)
@@ -427,9 +424,15 @@ def question_kind(text: str) -> str:
     asks = _ASKS.search(stripped)
     if asks:
         for kind, pattern in _KINDS:
-            if pattern.match(stripped, asks.start()):
+            if _compiled(pattern).match(stripped, asks.start()):
                 return kind
     return "words"
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiled when it is first tried: few questions try all kinds, and compiling them takes 4 ms."""
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float, int]]) -> Query:

@@ -18,7 +18,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from threading import Lock
 from typing import Literal, NamedTuple
+
+import Stemmer  # type: ignore[import-not-found]  # it has no annotations
 
 from rlm_mem.chunk import normalise_unicode
 from rlm_mem.errors import InvalidConfig
@@ -281,7 +284,7 @@ def words(text: str) -> Iterator[tuple[str, int, int]]:
 class Analyser:
     """Turns text into terms for one language.
 
-    `language` is a snowballstemmer algorithm ("english", "german", …) or "none" for no stemming. An unknown name is a
+    `language` is a Snowball algorithm ("english", "german", …) or "none" for no stemming. An unknown name is a
     `ValueError` that lists the choices. Instances hold a bounded cache of stems and may be shared by threads.
     """
 
@@ -481,14 +484,10 @@ def _stemmer(language: str) -> Callable[[str], str]:
     """A thread-safe function from a folded word to its stem."""
     if language == "none":
         return lambda word: word
-    from threading import Lock
-
-    import snowballstemmer  # type: ignore[import-untyped]  # it has no annotations
-
-    if language not in snowballstemmer.algorithms():
-        choices = ", ".join(sorted(snowballstemmer.algorithms()))
+    if language not in Stemmer.algorithms():
+        choices = ", ".join(sorted(Stemmer.algorithms()))
         raise InvalidConfig(f"There is no stemmer for {language!r}; choose one of: {choices}, none.")
-    stemmer = snowballstemmer.stemmer(language)
+    stemmer = Stemmer.Stemmer(language, 0)  # no cache: an analyser keeps the stems that it has seen
     lock = Lock()  # a stemmer object keeps its working state in itself
 
     def stem(word: str) -> str:

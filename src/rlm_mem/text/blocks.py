@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 __all__ = ["Said", "said_in"]
@@ -337,15 +337,20 @@ _PARTICLES = _words(
 _TIME = r"\d{1,2}[:.h]\d{2}(?:[:.]\d{2})?(?:\.\d+)?(?:\s?[AaPp]\.?[Mm]\.?)?"
 _DATE = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
 _STAMP = rf"(?:{_DATE}(?:,\s?|\s|T)\s?{_TIME}(?:Z|[+-]\d\d:?\d\d)?|{_TIME}|{_DATE})"
-_LABELLED_LINE = re.compile(
-    rf"""(?P<stamp>\[{_STAMP}\]|\({_STAMP}\)|{_STAMP}(?=\s?[-–|]))?\s*(?:[-–|]\s+)?
-    (?:
-      <(?P<nick>[^\s<>][^<>\n]{{0,{MAX_NAME - 1}}})>(?=\s)
-    | (?P<bold>\*\*|__)?(?P<name>[^\W\d_][^:：\n*<>"“”()\[\]{{}}|=;!?]{{0,{MAX_NAME - 1}}})
-      (?P<inner>\*\*|__)?\s?(?P<late>\[{_STAMP}\]|\({_STAMP}\))?\s?(?:[:](?P<outer>\*\*|__)?(?=\s|$)|：)
-    )""",
-    re.VERBOSE,
-)
+
+
+@cache
+def _labelled_line() -> re.Pattern[str]:
+    """Compiled with the first line that may bear a label: loading this module would cost a search 2 ms otherwise."""
+    return re.compile(
+        rf"""(?P<stamp>\[{_STAMP}\]|\({_STAMP}\)|{_STAMP}(?=\s?[-–|]))?\s*(?:[-–|]\s+)?
+            (?:
+              <(?P<nick>[^\s<>][^<>\n]{{0,{MAX_NAME - 1}}})>(?=\s)
+            | (?P<bold>\*\*|__)?(?P<name>[^\W\d_][^:：\n*<>"“”()\[\]{{}}|=;!?]{{0,{MAX_NAME - 1}}})
+              (?P<inner>\*\*|__)?\s?(?P<late>\[{_STAMP}\]|\({_STAMP}\))?\s?(?:[:](?P<outer>\*\*|__)?(?=\s|$)|：)
+            )""",
+        re.VERBOSE,
+    )
 
 
 class SpeakerLabel(NamedTuple):
@@ -360,7 +365,7 @@ def speaker_of(line: str) -> SpeakerLabel | None:
     head = line[:MAX_LABEL]
     if ":" not in head and "：" not in head and not head.startswith(("<", "[", "(")):
         return None
-    match = _LABELLED_LINE.match(head)
+    match = _labelled_line().match(head)
     if match is None:
         return None
     body = match.end()

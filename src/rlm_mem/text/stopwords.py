@@ -66,7 +66,7 @@ _OTHERS: dict[str, str] = {
 
 
 def stop_words(language: str) -> frozenset[str]:
-    """The stop words of `language` (a snowballstemmer name), lower case; empty for a language without a list."""
+    """The stop words of `language` (a Snowball algorithm), lower case; empty for a language without a list."""
     if language == "english":
         return frozenset(ENGLISH.split())
     return frozenset(_OTHERS.get(language, "").split())
