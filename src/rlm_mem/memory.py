@@ -17,9 +17,9 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
+from rlm_mem import results
+from rlm_mem import search as searching
 from rlm_mem.config import Config, SecretAction, locate
-from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
-from rlm_mem.search import Hit, search
 from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
 from rlm_mem.store.core.integrity import Finding, Repair, check, repair
 from rlm_mem.text.tokens import texts_within
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory import TrajectoryInfo
     from rlm_mem.recall.trajectory_export import ExportedRun
     from rlm_mem.receipts import Bundle, Receipt, Verification
+    from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
+    from rlm_mem.search import Hit
     from rlm_mem.store.core.lookup import Filters
     from rlm_mem.store.core.records import SyncReport
 
@@ -377,7 +379,7 @@ class Memory:
                 beginning.
             neighbours: turns or sentences on each side that each hit carries along (`Hit.neighbours`), 0 to 10.
         """
-        found = search(
+        found = searching.search(
             self.store,
             query,
             limit=limit,
@@ -560,7 +562,7 @@ class Memory:
 
     def stats(self) -> Stats:
         """Figures of this namespace; ``ChunkStore.get_stats`` has them as a dictionary."""
-        return Stats.of(self.store.get_stats())
+        return results.Stats.of(self.store.get_stats())
 
     def check(self, progress: Progress | None = None) -> list[Finding]:
         """Every integrity check over files, links and index, and of the tiered memories."""
@@ -584,7 +586,7 @@ class Memory:
     def checkpoint(self) -> Checkpoint:
         """Write access counts into the files, and the JSON views."""
         written = self.store.checkpoint()
-        return Checkpoint(written["access_counts_folded"], tuple(written["views"]))
+        return results.Checkpoint(written["access_counts_folded"], tuple(written["views"]))
 
     # --- persona ---------------------------------------------------------------------------------------
 
@@ -597,7 +599,7 @@ class Memory:
     def hud(self, persona: Persona | None = None) -> Hud:
         """The figures of LIVEHUD; None: those of the kept default session."""
         figures = self.hud_figures(persona)
-        return Hud(**{**figures, "sliders": tuple(figures["sliders"])})
+        return results.Hud(**{**figures, "sliders": tuple(figures["sliders"])})
 
     def hud_figures(self, persona: Persona | None = None) -> Mapping[str, Any]:
         """The same as plain data, for gauges and JSON (keys: ``rlm_mem.persona.figures.KEYS``)."""
@@ -667,7 +669,7 @@ class Memory:
         limit: int | None = None,
     ) -> Iterator[Event]:
         """The audit log of this namespace, the oldest first; ``limit`` keeps the newest ones."""
-        return (Event.of(line) for line in self.store.events(since, op, chunk_id, limit))
+        return (results.Event.of(line) for line in self.store.events(since, op, chunk_id, limit))
 
 
 def _within(hits: list[Hit], max_tokens: int) -> list[Hit]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from rlm_mem.search import Filters, Hit
+from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.tokens import count_many, truncate_tokens
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
+    from rlm_mem.search import Hit
 
 __all__ = ["ToldContext", "prompt_context", "session_context"]
 

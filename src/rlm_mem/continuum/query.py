@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem import search as searching
 from rlm_mem.chunk import parse_time
 from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.continuum.mirror import SOURCE
 from rlm_mem.continuum.runs import read_run
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search.api import ranked_ids
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import TIER_TAG, reliability, tier_of
 from rlm_mem.text.analysis import get_analyser
@@ -169,7 +169,7 @@ class QueryMemoryTool:
             wanted = Filters(
                 tags_all=tuple(sorted(tags)), tags_any=tuple(f"{TIER_TAG}{name}" for name in names)
             )
-            return dict(ranked_ids(self._store, goal, limit=_CANDIDATES, filters=wanted))
+            return dict(searching.ranked_ids(self._store, goal, limit=_CANDIDATES, filters=wanted))
 
         found = search(tiers)
         if len(found) < _CANDIDATES or len(tiers) == 1:

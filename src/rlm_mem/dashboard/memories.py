@@ -13,6 +13,7 @@ from markupsafe import Markup
 from rlm_mem.dashboard.words import address, first_line, marked, without_marks
 from rlm_mem.errors import InputError
 from rlm_mem.operations.problems import Refused, problem_of
+from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
@@ -168,8 +169,6 @@ def _found(memory: Memory, wanted: _Wanted) -> list[Row]:
 
 
 def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
-    from rlm_mem.search import Filters
-
     filters = Filters(
         tags_all=wanted.tag,
         chunk_type=wanted.type or None,

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.memory import Memory
-from rlm_mem.search import Filters
+from rlm_mem.store.core.lookup import Filters
 
 __all__ = ["Record", "Records", "text_of"]
 

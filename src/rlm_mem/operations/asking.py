@@ -38,7 +38,7 @@ from rlm_mem.operations.types import (
     Time,
     TypeFilter,
 )
-from rlm_mem.search import Filters
+from rlm_mem.store.core.lookup import Filters
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

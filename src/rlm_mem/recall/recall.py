@@ -42,6 +42,7 @@ from rlm_mem.recall.trajectory import (
 )
 from rlm_mem.sandbox.engine import stop_of_context
 from rlm_mem.sandbox.session import SandboxSession
+from rlm_mem.search import excerpts
 from rlm_mem.store.core.records import standing
 from rlm_mem.telemetry import observed
 
@@ -649,8 +650,6 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
 
 
 def _sources(store: ChunkStore, question: str, chunks: list[Chunk]) -> list[Source]:
-    from rlm_mem.search import excerpts
-
     stretches = excerpts(store, question, chunks[:_EXCERPTS])
     return [source_of(chunk, stretches.get(chunk.id)) for chunk in chunks]
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import format_time
 from rlm_mem.errors import InvalidQuery
+from rlm_mem.search.candidates import gather
+from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
+from rlm_mem.search.query import Query, analyse_query, by_names, rarest, repaired, with_authors, with_related
+from rlm_mem.search.ranking import Ranked, ranked
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
-from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.analysis import Analyser, get_analyser
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.search.neighbours import AdjacentSegment
-    from rlm_mem.search.query import Query
-    from rlm_mem.search.ranking import Ranked
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.text.analysis import Analyser
 
 __all__ = [
     "Filters",
@@ -206,7 +206,6 @@ def excerpts(
 
     A stretch is one line of at most ``longest`` characters.
     """
-    from rlm_mem.text.analysis import get_analyser
 
     if not chunks:
         return {}
@@ -251,10 +250,6 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
     Raises:
         InvalidQuery: an argument of the wrong type or out of range.
     """
-    from rlm_mem.search.candidates import gather
-    from rlm_mem.search.query import analyse_query, rarest, with_authors
-    from rlm_mem.search.ranking import ranked
-    from rlm_mem.text.analysis import get_analyser
 
     _check(query, limit, "chunk")
     if not query.strip():
@@ -276,8 +271,6 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
 
 def question_for(source: CandidateSource, query: str, language: str, now: datetime | None) -> Query:
     """Analyse a question for the store behind `source`: who speaks there tells names from words."""
-    from rlm_mem.search.query import analyse_query, rarest, repaired, with_related
-    from rlm_mem.text.analysis import get_analyser
 
     analyser = get_analyser(language)
     question = analyse_query(query, analyser, now=now, known_authors=source.authors())
@@ -288,10 +281,6 @@ def question_for(source: CandidateSource, query: str, language: str, now: dateti
 def _ranked(
     store: ChunkStore, source: CandidateSource, question: Query, filters: Filters, limit: int, by: str
 ) -> Iterator[Ranked]:
-    from rlm_mem.search.candidates import gather
-    from rlm_mem.search.query import by_names
-    from rlm_mem.search.ranking import ranked
-    from rlm_mem.text.analysis import get_analyser
 
     wanted = max(store.config.search.candidates, 2 * limit)
     found = ranked(question, gather(source, question, filters, wanted), by)
@@ -314,7 +303,6 @@ def _hits(
     store: ChunkStore, question: Query, results: Iterator[Ranked], limit: int, explain: bool
 ) -> Iterator[Hit]:
     """Read the chunks behind the best results; one whose file is gone or damaged gives way to the next."""
-    from rlm_mem.text.analysis import get_analyser
 
     analyser = get_analyser(store.config.search.language)
     found = 0
@@ -359,8 +347,6 @@ def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, expl
 def _with_neighbours(store: ChunkStore, hits: list[Hit], by: str, count: int) -> list[Hit]:
     if not count or not hits:
         return hits
-    from rlm_mem.search.neighbours import neighbours_of
-
     chunks = store.get_many(list(dict.fromkeys(hit.chunk_id for hit in hits)), track=False)
     there = [hit for hit in hits if hit.chunk_id in chunks]
     stretches = []

@@ -30,9 +30,6 @@ from rlm_mem.text.blocks import Block, blocks, pieces, units
 from rlm_mem.text.irregular import irregular_forms
 from rlm_mem.text.stopwords import function_words, stop_words
 
-#: Raised whenever terms or flags change meaning: an index written by another version must be rebuilt.
-ANALYSIS_VERSION = 2
-
 #: Longest term kept, in characters; longer runs (hashes, base64) are cut to this prefix.
 MAX_TERM = 48
 

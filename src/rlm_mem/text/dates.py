@@ -90,7 +90,7 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 
-# Every pattern wants one of these: a text without them is spared the twenty patterns, and a new process their compiling,
+# Every pattern wants one of these: a text without them is spared the twenty patterns, and a new process compiling them,
 # which takes 5 ms.
 _SIGNS = re.compile(
     r"[0-9]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|day|night|week|month|year|morrow|spring|summer|fall|autumn|"

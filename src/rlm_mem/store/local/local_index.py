@@ -24,6 +24,7 @@ from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.queries import Queries, ThreadRows, merge_is_due
 from rlm_mem.store.local.sync import changed_folders, emptied, holds_nothing_of, sync_folders
 from rlm_mem.store.local.transaction import RACY_NS, Transaction
+from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
@@ -356,8 +357,6 @@ class LocalIndex:
         return report
 
     def _analysis_name(self) -> str:
-        from rlm_mem.text.analysis import ANALYSIS_VERSION
-
         return f"{ANALYSIS_VERSION}:{self.config.search.language}"
 
     def _reindex(self, connection: sqlite3.Connection, progress: Progress | None) -> SyncReport:

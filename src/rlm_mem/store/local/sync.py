@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
@@ -21,11 +22,12 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncReport
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.folder import Layout
-from rlm_mem.store.local.prepare import Prepared
 from rlm_mem.store.local.queries import LocalRowWriter, find_row, row_at_path
 from rlm_mem.store.local.schema import SUMS
 from rlm_mem.store.local.transaction import RACY_NS, Transaction
-from rlm_mem.store.local.workers import in_order_of_making, prepared
+
+if TYPE_CHECKING:
+    from rlm_mem.store.local.prepare import Prepared
 
 __all__ = [
     "changed_folders",
@@ -117,9 +119,7 @@ def sync_folders(
         ]
         for path in [path for path in recorded if path not in present]:
             connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
-    if len(todo) > 1:
-        todo = in_order_of_making(str(layout.base), todo, processes=processes)
-    for done, found in enumerate(prepared(str(layout.base), todo, language, processes=processes), 1):
+    for done, found in enumerate(_read(layout, todo, language, processes), 1):
         _adopt(connection, layout, rows, found, report, fresh=fresh)
         if progress is not None and (done % _TELL == 0 or done == len(todo)):
             progress(done, len(todo))
@@ -136,6 +136,18 @@ def sync_folders(
             connection.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (path, mtime, now))
             report.folder_times[path] = mtime
     return report
+
+
+def _read(layout: Layout, paths: list[str], language: str, processes: int) -> Iterator[Prepared]:
+    """The chunk files at some paths, several of them in the order in which their chunks were made."""
+    if not paths:
+        return
+    from rlm_mem.store.local.workers import in_order_of_making, prepared
+
+    base = str(layout.base)
+    if len(paths) > 1:
+        paths = in_order_of_making(base, paths, processes=processes)
+    yield from prepared(base, paths, language, processes=processes)
 
 
 def _mtime(layout: Layout, path: str) -> int | None:

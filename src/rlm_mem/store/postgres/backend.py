@@ -25,6 +25,7 @@ from rlm_mem.store.postgres.rows import FIND
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction
 from rlm_mem.telemetry import operation, waiting
+from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -200,8 +201,6 @@ class PostgresBackend:
         return analyser.analyse_segments(content, skip_before=skip_before, around=around)
 
     def _analysis_name(self) -> str:
-        from rlm_mem.text.analysis import ANALYSIS_VERSION
-
         return f"{ANALYSIS_VERSION}:{self.config.search.language}"
 
     def _prepare(self, namespace: str) -> None:

@@ -1,14 +1,11 @@
-"""What ``Memory`` returns where no other module has the type: figures, checkpoint, audit log, LIVEHUD."""
+"""The classes of what ``Memory`` returns where no other module has the type."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-__all__ = ["Checkpoint", "Event", "Hud", "Progress", "RecordedChange", "Stats", "UndoneChange"]
-
-Progress = Callable[[int, int], None]
-"""Called at intervals during long work, with (done, total)."""
+__all__ = ["Checkpoint", "Event", "Hud", "RecordedChange", "Stats", "UndoneChange"]
 
 
 @dataclass(frozen=True)
