@@ -18,7 +18,7 @@ WORKERS ?= $(if $(filter 1,$(CORES))$(filter -k% tests/%,$(ARGS)),0,$(CORES))
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow test-models test-integrations check format bench bench-peers figures clean
+.PHONY: help install dev demo test test-slow test-models test-integrations test-clients check format bench bench-peers figures clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 22
@@ -43,6 +43,11 @@ test-models: $(VENV)/.installed-dev ## the tests against a real local model serv
 test-integrations: $(VENV)/.installed-dev ## the adapters, each against the real package of its framework
 	$(PIP) install --quiet --requirement tests/integrations/requirements.txt
 	$(BIN)/python -m pytest tests/integrations $(ARGS)
+
+test-clients: $(VENV)/.installed-dev ## the hooks, run by real coding agents (needs npm)
+	$(PIP) install --quiet "claude-agent-sdk>=0.2,<0.3"
+	npm install --silent --prefix build/clients @openai/codex @google/gemini-cli
+	$(BIN)/python -m pytest tests/integrations/test_coding_agents.py $(ARGS)
 
 check: $(VENV)/.installed-dev ## format, lint and types
 	$(BIN)/ruff format --check .

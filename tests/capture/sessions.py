@@ -102,11 +102,12 @@ def cursor(said: Iterable[Said]) -> list[dict[str, Any]]:
 
 
 def gemini(said: Iterable[Said]) -> dict[str, Any]:
-    """A session of Gemini CLI: one JSON object."""
+    """A session of Gemini CLI: one JSON object. What hooks tell stands before the prompt, in the same text."""
+    told = "<hook_context>We decided to keep what was told.</hook_context>\n\n"
     messages = [
         {
             "id": str(number), "timestamp": AT.format(number % 60), "type": "user" if who == "user" else "gemini",
-            "content": [{"text": text}] if who == "user" else text,
+            "content": [{"text": told + text}] if who == "user" else text,
             "thoughts": [{"subject": "x", "description": "We decided to think."}],
         }
         for number, (who, text) in enumerate(said)

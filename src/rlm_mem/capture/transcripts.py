@@ -137,6 +137,8 @@ def _said(entry: dict[str, Any]) -> Iterator[SessionMessage]:
     text = _text(inner.get("content") if "content" in inner else inner.get("message")).strip()
     if text.startswith("<user_query>"):  # Cursor
         text = text.removeprefix("<user_query>").partition("</user_query>")[0].strip()
+    if text.startswith("<hook_context>"):  # Gemini CLI puts what hooks added before the prompt
+        text = text.partition("</hook_context>")[2].strip()
     if text and not text.startswith(_INSERTED):
         safe = (
             text[:_MOST_TEXT].encode("utf-8", "replace").decode("utf-8")

@@ -28,7 +28,7 @@ from rlm_mem.mcp.hook_clients import HookClient
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["MOST_EVENT", "answer", "event_from", "guarded", "log_file"]
+__all__ = ["MOST_EVENT", "answer", "carry_out", "event_from", "guarded", "log_file"]
 
 #: Most bytes of an event that are read.
 MOST_EVENT = 16_000_000
@@ -80,10 +80,34 @@ def answer(
     Raises:
         RlmMemError: the event is not what the client documents, or the memory cannot be used.
     """
+    text = carry_out(kind, client.name, event, open_memory, brain=brain, namespace=namespace)
+    return client.context(kind, text) if text else ""
+
+
+def carry_out(
+    kind: str,
+    client: str,
+    event: Mapping[str, Any],
+    open_memory: Open,
+    *,
+    brain: Path | None,
+    namespace: str | None = None,
+) -> str:
+    """Do what a hook is for: capture what was said, or find what the agent is to be told.
+
+    Args:
+        client: its name, which captured memories carry. The others are those of :func:`answer`.
+
+    Returns:
+        context for the model; empty where there is none.
+
+    Raises:
+        RlmMemError: as :func:`answer`.
+    """
     rules = load_rules(brain)
     project = project_of(_folder(event))
     own = namespace or (project.namespace if project is not None else None)
-    session = Session(str(_first(event, "session_id", "conversation_id") or "session")[:200], client.name)
+    session = Session(str(_first(event, "session_id", "conversation_id") or "session")[:200], client)
     with ExitStack() as opened:
 
         def memory(name: str | None) -> Memory:
@@ -96,7 +120,7 @@ def answer(
                 told = _tell(kind, event, session, project, own, memory, rules.limits)
             if kind == "user-prompt" and _transcript(event) is None:
                 _keep(event, session, memory(own), rules)  # there is nothing to read it from later
-            return client.context(kind, told.text) if told is not None and told.text else ""
+            return told.text if told is not None else ""
         _keep(event, session, memory(own), rules)
     return ""
 

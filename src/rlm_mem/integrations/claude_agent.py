@@ -1,0 +1,97 @@
+"""Hooks for programs on the Claude Agent SDK (extra ``claude-agent``).
+
+They tell and capture what the hooks of Claude Code do (docs/capture.md), as functions within the program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from claude_agent_sdk import HookInput, HookMatcher
+from claude_agent_sdk.types import HookEvent, HookJSONOutput
+
+from rlm_mem.config import locate
+from rlm_mem.errors import RlmMemError
+from rlm_mem.mcp.hooks import carry_out
+from rlm_mem.memory import Memory
+
+__all__ = ["memory_hooks"]
+
+_CLIENT = "claude-agent-sdk"
+_SECONDS = 30.0
+"""How long the SDK waits for a hook."""
+
+_log = logging.getLogger(__name__)
+
+
+def memory_hooks(
+    brain: Path | str | None = None, *, namespace: str | None = None
+) -> dict[HookEvent, list[HookMatcher]]:
+    """Hooks for ``ClaudeAgentOptions(hooks=…)``.
+
+    With the first prompt of a session the agent is told what its project and its user keep to, with every prompt what
+    bears on it, each memory once in a session. At the end of each turn and before compaction, what was said is
+    captured by rule. A hook never fails: what goes wrong is logged (``rlm_mem.integrations.claude_agent``).
+
+    Example::
+
+        options = ClaudeAgentOptions(hooks=memory_hooks())
+
+    Args:
+        brain: its folder or DSN; None: as the command finds it.
+        namespace: where memories are kept; None: by the repository that the agent works in.
+    """
+    hooks = _Hooks(locate(brain), namespace)
+    turn_ended = [HookMatcher(hooks=[partial(hooks.capture, "stop")], timeout=_SECONDS)]
+    return {
+        "UserPromptSubmit": [HookMatcher(hooks=[hooks.tell], timeout=_SECONDS)],
+        "Stop": turn_ended,
+        "PreCompact": [HookMatcher(hooks=[partial(hooks.capture, "pre-compact")], timeout=_SECONDS)],
+    }
+
+
+class _Hooks:
+    """The functions behind the hooks of one program."""
+
+    def __init__(self, place: Path | str, namespace: str | None) -> None:
+        self._place = place
+        self._namespace = namespace
+        self._begun: set[str] = set()
+
+    async def tell(self, event: HookInput, *_: object) -> HookJSONOutput:
+        session = str(event.get("session_id"))
+        kinds = ["user-prompt"] if session in self._begun else ["session-start", "user-prompt"]
+        self._begun.add(session)
+        texts = [await asyncio.to_thread(self._carry_out, kind, event) for kind in kinds]
+        text = "\n\n".join(filter(None, texts))
+        if not text:
+            return {}
+        return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": text}}
+
+    async def capture(self, kind: str, event: HookInput, *_: object) -> HookJSONOutput:
+        await asyncio.to_thread(self._carry_out, kind, event)
+        return {}
+
+    def _carry_out(self, kind: str, event: HookInput) -> str:
+        def opened(namespace: str | None) -> Memory:
+            return Memory.open(self._place, namespace=namespace, actor=f"hook:{_CLIENT}")
+
+        try:
+            return carry_out(
+                kind,
+                _CLIENT,
+                cast("Mapping[str, Any]", event),
+                opened,
+                brain=self._place if isinstance(self._place, Path) else None,
+                namespace=self._namespace,
+            )
+        except RlmMemError as error:
+            _log.warning("%s: %s", kind, error)
+        except Exception:  # noqa: BLE001 - a memory that cannot be used must not end the agent's turn
+            _log.exception("%s failed", kind)
+        return ""

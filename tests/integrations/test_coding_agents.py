@@ -1,0 +1,152 @@
+"""Real coding agents with our hooks installed: what they tell the model, and what is captured of the session.
+
+Each client talks to a server of the test. `make test-clients` installs the clients; elsewhere these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integrations.played_apis import PlayedApis, played_apis
+
+from rlm_mem import Memory
+
+REPLY = "We decided to use PostgreSQL for the ledger service because SQLite locks under load."
+PROMPT = "Always run the linter before you commit. Which database does the ledger use?"
+SHARED = "Always answer in British English."
+NAMESPACE = "project/github.com/acme/ledger"
+INSTALLED = Path(__file__).parents[2] / "build" / "clients" / "node_modules" / ".bin"
+SECONDS = 120
+
+
+def program(name: str) -> str:
+    """The path of a client; the test is skipped without one."""
+    found = shutil.which(name) or shutil.which(name, path=INSTALLED)
+    if found is None and name == "claude" and (package := find_spec("claude_agent_sdk")) and package.origin:
+        found = shutil.which("claude", path=Path(package.origin).parent / "_bundled")
+    if found is None:
+        pytest.skip(f"{name} is not installed: make test-clients")
+    return found
+
+
+@pytest.fixture
+def apis() -> Iterator[PlayedApis]:
+    with played_apis(REPLY) as played:
+        yield played
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "ledger"
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    address = "git@github.com:acme/ledger.git"
+    subprocess.run(["git", "-C", str(folder), "remote", "add", "origin", address], check=True)
+    return folder
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Path:
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember(SHARED, chunk_type="preference")
+    return tmp_path / "brain"
+
+
+def ran(client: str, brain: Path, repository: Path, command: list[str], environ: dict[str, str]) -> None:
+    """Install the hooks as a user would, then run a session of one prompt."""
+    rlm_mem = [sys.executable, "-m", "rlm_mem", "--brain", str(brain)]
+    subprocess.run([*rlm_mem, "install", client, "--hooks"], check=True, capture_output=True)
+    done = subprocess.run(
+        command,
+        cwd=repository,
+        env={**os.environ, **environ},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert REPLY in done.stdout, done.stdout + done.stderr
+
+
+def check(brain: Path, apis: PlayedApis) -> None:
+    """The model was told what the person prefers; what was said was captured for the project, once."""
+    assert any(SHARED in body for body in apis.asked), "nothing was told"
+    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        kept = {chunk.type: chunk.content for chunk in memory.store.iter_chunks()}
+    assert sorted(kept) == ["decision", "preference"]
+    assert REPLY in kept["decision"]
+    assert "Always run the linter before you commit" in kept["preference"]
+
+
+def test_claude_code(apis: PlayedApis, brain: Path, repository: Path) -> None:
+    environ = {
+        "ANTHROPIC_BASE_URL": apis.address,
+        "ANTHROPIC_API_KEY": "sk-ant-played",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+    ran("claude-code", brain, repository, [program("claude"), "-p", PROMPT], environ)
+    check(brain, apis)
+
+
+def test_codex(apis: PlayedApis, brain: Path, repository: Path) -> None:
+    command = [program("codex"), "exec", "--dangerously-bypass-hook-trust", PROMPT]
+    settings = Path.home() / ".codex" / "config.toml"
+    settings.parent.mkdir()
+    settings.write_text(
+        f'model = "played"\nmodel_provider = "played"\n[model_providers.played]\nname = "played"\n'
+        f'base_url = "{apis.address}/v1"\nenv_key = "PLAYED_KEY"\nwire_api = "responses"\n'
+    )
+    ran("codex", brain, repository, command, {"PLAYED_KEY": "played"})
+    check(brain, apis)
+
+
+def test_gemini_cli(apis: PlayedApis, brain: Path, repository: Path) -> None:
+    command = [program("gemini"), "-m", "gemini-2.5-flash", "-p", PROMPT]
+    settings = Path.home() / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    chosen: dict[str, Any] = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False},
+    }
+    settings.write_text(json.dumps(chosen, indent=2))
+    environ = {
+        "GEMINI_API_KEY": "played",
+        "GOOGLE_GEMINI_BASE_URL": apis.address,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+    ran("gemini-cli", brain, repository, command, environ)
+    check(brain, apis)
+
+
+def test_a_program_on_the_claude_agent_sdk(
+    apis: PlayedApis, brain: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sdk = pytest.importorskip(
+        "claude_agent_sdk", reason="claude-agent-sdk is not installed: make test-clients"
+    )
+    from rlm_mem.integrations.claude_agent import memory_hooks
+
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", apis.address)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-played")
+
+    async def use() -> list[str]:
+        options = sdk.ClaudeAgentOptions(cwd=str(repository), hooks=memory_hooks(brain), setting_sources=[])
+        async with sdk.ClaudeSDKClient(options=options) as client:
+            said = []
+            for prompt in (PROMPT, "Thanks!"):
+                await client.query(prompt)
+                said += [str(message) async for message in client.receive_response()]
+            return said
+
+    said = asyncio.run(asyncio.wait_for(use(), SECONDS))
+    assert any(REPLY in one for one in said), said
+    check(brain, apis)
