@@ -128,9 +128,13 @@ def test_files_and_log_that_differ_are_found(base: Path, tmp_path: Path) -> None
     with ChunkStore(base) as source, ChunkStore(tmp_path / "copy" / "memory") as target:
         fill(source)
         copy_namespace(source, target)
+        target.backend.files("default").append("log/continuum.jsonl", b'{"ns":"default","id":"later"}\n')
+        assert copy_namespace(source, target).changes == 0
         target.backend.files("default").write("workspace/state/plan.md", b"other")
         target.record_event("recall", ["chunk-x"])
-        assert {one.what for one in compare(source, target)} == {"audit log", "workspace/state/plan.md"}
+        assert {one.what for one in compare(source, target)} == {
+            "audit log", "log/continuum.jsonl", "workspace/state/plan.md",
+        }  # fmt: skip
 
 
 def test_a_store_is_not_copied_onto_itself_or_into_another_namespace(base: Path) -> None:

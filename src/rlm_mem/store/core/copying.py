@@ -245,7 +245,10 @@ def _copy_files(
         if data is None or data == there:
             continue
         if name == JOURNAL:
-            target.stored.append(name, target.missing_steps(data))
+            missing = target.missing_steps(data)
+            if not missing:
+                continue
+            target.stored.append(name, missing)
         elif there is not None and not overwrite and name.partition("/")[0] in OF_BRAIN:
             report.kept_files.append(name)  # in a brain folder it belongs to other namespaces, too
             continue
