@@ -19,6 +19,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
@@ -42,7 +43,9 @@ def rankers(place: Place, one: RankingSet) -> dict[str, Ranker]:
         return [number for hit in hits for number in place.owners.get(hit.chunk_id, ())]
 
     def left_out(question: str) -> list[int]:
-        with patch.dict(ranking.WEIGHTS, without["WEIGHTS"]), patch.dict(ranking.TALK, without["TALK"]):
+        with ExitStack() as stack:
+            for table in ("WEIGHTS", "TALK", "ONE_SIDED"):
+                stack.enter_context(patch.dict(getattr(ranking, table), without[table]))
             return ours(question)
 
     found: dict[str, Ranker] = {OURS: ours}

@@ -3,12 +3,14 @@
     python benchmarks/ranking_fit.py --data FOLDER               learn, and judge each set by weights from the others
     python benchmarks/ranking_fit.py --data FOLDER --cache FILE  keep the signals there: the next run starts at once
 
-Only the half of each set that is looked at is read (`ranking_sets.py`). Listwise logistic loss: for each question, how
-likely what is relevant is to be drawn before everything else, a group of sets
-weighing as the root of its size, with an L2 penalty
-on standardised signals. Cues that count for one kind of question only are held back twice, by a stronger penalty and by
-halving what was learned: few questions teach each. Questions without a true answer count less: they name the wrong
-person on purpose. Prints the figures of each set by weights learned without its group, then the table for `WEIGHTS`.
+Only the half of each set that is looked at is read (`ranking_sets.py`). First the base, which ranks by words alone: of
+a few proportions of its signals the one that does best on the mean of all groups of sets, as it is, without learning.
+Then everything else is added to it: listwise logistic loss (for each question, how likely what is relevant is to be
+drawn before everything else), a group of sets weighing as the root of its size, with an L2 penalty on each signal by
+its spread among all candidates. Signals of speech have weights only where somebody speaks: those of talk among equals
+and those of one who says nearly all are learned apart, so that neither tells anything about texts that nobody says.
+Questions without a true answer count less: they name the wrong person on purpose. Prints the figures of each set by
+weights learned without its group, then the tables of `rlm_mem.search.ranking`. The same every time.
 
 Needs scipy (benchmarks only).
 """
@@ -20,7 +22,7 @@ import math
 import pickle
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,24 +33,37 @@ from ranking_sets import ADVERSARIAL, LOOKED_AT, Place, RankingSet, Task, sets
 from rlm_mem.search import features
 from rlm_mem.search.api import question_for
 from rlm_mem.search.candidates import gather
-from rlm_mem.search.ranking import TEMPERATURE, WEIGHTS
+from rlm_mem.search.ranking import TEMPERATURE
 from rlm_mem.store.core.lookup import Filters
 from support import Report, arguments
 
 L2 = 0.4
-CUE_L2 = 1.0  # times L2 for the weight of a cue of one kind of question ("when:time")
-TALK_L2 = 0.05  # the same for what a signal is worth in talk beside what it is worth anywhere
-CUES_KEPT = 0.5  # share of such a weight that is kept
+TALK_L2 = 0.1  # times L2 for what a signal is worth in talk beside what it is worth anywhere: of that there is plenty
 FALSE_PREMISE = 0.2  # weight of a question without a true answer
-HARD = 100  # chunks per question that are learned from: those that the present weights place first
+HARD = 100  # chunks per question that are learned from: those that the words alone place first
 PIECES = 0.2  # temperature of the soft maximum over the chunks of one text
+LEAST_SPREAD = 0.05  # of a signal that hardly occurs
+#: Proportions of the base, "whole" and "first_person" being 1, and the weight of "whole" while they are compared. Of
+#: "own" there must be some: it tells the segments of one chunk from each other.
+PROPORTIONS = tuple(
+    {"own": own, "session": session, "gap": gap, "related_words": 0.3}
+    for own in (0.6, 0.8, 1.0)
+    for session in (0.0, 0.2, 0.4)
+    for gap in (0.0, 0.1, 0.2)
+)
+BASE_WEIGHT = 0.35
 #: Weights by the group of sets that they were learned without, for `ranking.py`.
 WITHOUT = Path(__file__).parent / "ranking_weights.json"
-BASE = features.names()
-TALK = [BASE.index(name) for name in BASE if features.differs_in_talk(name)]
-#: The signals, then those of them that weigh differently in talk, times how much it is talk.
-NAMES = (*BASE, *(f"in talk {BASE[column]}" for column in TALK))
-PLAIN = ("own", "whole")
+#: The signals by the table that they are in; the base has one weight, that of "whole".
+DATES = tuple(name for name in features.ANYWHERE if name not in features.BASE)
+SIGNALS = tuple(dict.fromkeys((*features.ANYWHERE, *features.IN_TALK, *features.ONE_SIDED)))
+COLUMN = {name: column for column, name in enumerate(SIGNALS)}
+NAMES = (
+    "base",
+    *DATES,
+    *(f"in talk {one}" for one in features.IN_TALK),
+    *(f"one-sided {one}" for one in features.ONE_SIDED),
+)
 
 
 @dataclass(frozen=True)
@@ -58,12 +73,33 @@ class Example:
     set: str
     group: str
     weight: float
-    rows: np.ndarray  # [segments, signals]
+    signals: np.ndarray  # [segments, SIGNALS]
+    talk: float  # how much it is talk among equals
+    spoken: np.ndarray  # [segments], 1 where somebody says it
     chunk: np.ndarray  # [segments], never decreasing
     text: np.ndarray  # [chunks], never decreasing
     grade: np.ndarray  # [texts]
     lost: float  # share of the marks that no candidate covers
     ideal: float
+
+    def rows(self, proportions: Mapping[str, float]) -> np.ndarray:
+        """The columns that weights are learned for (`NAMES`)."""
+        one_sided = (1 - self.talk) * self.spoken
+        columns = [
+            self.base(proportions),
+            *(self.column(name) for name in DATES),
+            *(self.talk * self.column(name) for name in features.IN_TALK),
+            *(one_sided * self.column(name) for name in features.ONE_SIDED),
+        ]
+        return np.stack(columns, axis=1).astype(np.float32)
+
+    def base(self, proportions: Mapping[str, float]) -> np.ndarray:
+        """What ranks by words alone."""
+        return np.sum([proportions.get(name, 1.0) * self.column(name) for name in features.BASE], axis=0)
+
+    def column(self, name: str) -> np.ndarray:
+        """One signal of each segment."""
+        return self.signals[:, COLUMN[name]]
 
 
 def example(one: RankingSet, place: Place, task: Task) -> Example | None:
@@ -75,8 +111,7 @@ def example(one: RankingSet, place: Place, task: Task) -> Example | None:
     scene = features.Scene(query, found)
     values = features.values(scene)
     zeros = np.zeros(scene.size)
-    rows = np.stack([values.get(name, zeros) for name in BASE], axis=1).astype(np.float32)
-    rows = np.concatenate([rows, rows[:, TALK] * np.float32(scene.talk)], axis=1)
+    signals = np.stack([values.get(name, zeros) for name in SIGNALS], axis=1).astype(np.float32)
     near = np.zeros(scene.size, np.bool_)
     for name in ("own", "window", "related_words", "related_nearby", "in_month", "exact_day", "in_year"):
         near |= values.get(name, zeros) > 0
@@ -86,7 +121,7 @@ def example(one: RankingSet, place: Place, task: Task) -> Example | None:
         number: max((task.marks[mark] for mark in place.covers[number] & task.marks.keys()), default=0.0)
         for number in set(numbers[numbers >= 0].tolist())
     }
-    plain = rows @ np.array([WEIGHTS.get(name, 0.0) for name in NAMES], np.float32)
+    plain = values["whole"] + values["own"] + values["gap"] + 3 * (values["in_month"] + values["exact_day"])
     best: dict[int, float] = {}
     for segment in np.flatnonzero(kept).tolist():
         chunk = int(found.chunk_index[segment])
@@ -111,7 +146,9 @@ def example(one: RankingSet, place: Place, task: Task) -> Example | None:
         one.name,
         one.group,
         FALSE_PREMISE if one.group == "LoCoMo" and task.kind == ADVERSARIAL else 1.0,
-        rows[order],
+        signals[order],
+        scene.talk,
+        scene.spoken[order].astype(np.float32),
         np.searchsorted(np.array(each_chunk), chunks)
         if each_chunk == sorted(each_chunk)
         else np.array([{c: i for i, c in enumerate(each_chunk)}[c] for c in chunks]),
@@ -150,7 +187,7 @@ class Joined:
     worth: np.ndarray  # of each text: weight of its question, shared by grade among what is relevant
 
     @staticmethod
-    def of(given: Sequence[Example]) -> Joined:
+    def of(given: Sequence[Example], proportions: Mapping[str, float]) -> Joined:
         chunks, texts, segments = 0, 0, 0
         chunk_starts, text_starts, question_starts, worth = [], [], [], []
         groups: dict[str, float] = {}
@@ -163,12 +200,12 @@ class Joined:
             question_starts.append(texts)
             worth.append(one.weight / groups[one.group] * share[one.group] * one.grade / one.grade.sum())
             segments, chunks, texts = (
-                segments + len(one.rows),
+                segments + len(one.signals),
                 chunks + len(one.text),
                 texts + len(one.grade),
             )
         return Joined(
-            np.concatenate([one.rows for one in given]),
+            np.concatenate([one.rows(proportions) for one in given]),
             np.concatenate(chunk_starts),
             np.concatenate(text_starts),
             np.array(question_starts),
@@ -177,37 +214,56 @@ class Joined:
         )
 
 
-def softmax_of(values: np.ndarray, starts: np.ndarray, heat: float) -> tuple[np.ndarray, np.ndarray]:
-    """Log-sum-exp of each stretch of `values` at a temperature, and each value's share of it."""
+def softmax_of(
+    values: np.ndarray, starts: np.ndarray, heat: float, *, mean: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-sum-exp (or log-mean-exp) of each stretch of `values` at a temperature, and each value's share of it."""
     sizes = np.diff(np.r_[starts, len(values)])
     scaled = values / heat
     top = np.maximum.reduceat(scaled, starts)
     odds = np.exp(scaled - np.repeat(top, sizes))
     sums = np.add.reduceat(odds, starts)
-    return (np.log(sums) + top) * heat, odds / np.repeat(sums, sizes)
+    count = sizes if mean else 1
+    return (np.log(sums / count) + top) * heat, odds / np.repeat(sums, sizes)
 
 
-def fit(given: Sequence[Example], heat: float, l2: float) -> np.ndarray:
+def alone(given: Sequence[Example], heat: float) -> dict[str, np.ndarray]:
+    """By group what each of the `PROPORTIONS` comes to without anything else: mean recall@10 and nDCG@10, added."""
+    figures: dict[str, list[list[float]]] = {}
+    for one in given:
+        if one.weight == 1:
+            bases = [one.base(proportions) * BASE_WEIGHT for proportions in PROPORTIONS]
+            figures.setdefault(one.group, []).append([sum(ranked(one, base, heat)) for base in bases])
+    return {group: np.array(rows).mean(axis=0) for group, rows in figures.items()}
+
+
+def proportions_for(figures: Mapping[str, np.ndarray], without: str = "") -> Mapping[str, float]:
+    """The proportions of the base that do best on the mean of the groups but one."""
+    total = np.mean([row for group, row in figures.items() if group != without], axis=0)
+    return PROPORTIONS[int(np.argmax(total))]
+
+
+def fit(given: Sequence[Example], proportions: Mapping[str, float], heat: float, l2: float) -> np.ndarray:
     """Weights that minimise the listwise loss."""
     from scipy.optimize import minimize
 
-    table = Joined.of(given)
-    scale = table.rows.std(axis=0) + 1e-6
-    rows = table.rows / scale
+    table = Joined.of(given, proportions)
+    # By the signal itself, not by what is left of it after the share of talk: where there is next to none of what a
+    # weight is for, nothing is learned of it.
+    signals = np.concatenate([one.signals for one in given])
+    spread = dict(zip(SIGNALS, np.maximum(signals.std(axis=0), LEAST_SPREAD), strict=True))
+    scale = np.array([spread["whole" if name == "base" else name.split(" ")[-1]] for name in NAMES])
+    rows = table.rows / scale.astype(np.float32)
     segment_sizes = np.diff(np.r_[table.chunk_starts, len(rows)])
     chunk_sizes = np.diff(np.r_[table.text_starts, len(table.chunk_starts)])
     text_sizes = np.diff(np.r_[table.question_starts, len(table.grade)])
     question = np.repeat(np.arange(len(text_sizes)), text_sizes)
     right = table.grade > 0
-    penalty = l2 * np.array(
-        [CUE_L2 if ":" in name else TALK_L2 if name.startswith("in talk") else 1.0 for name in NAMES]
-    )
-
-    plain = np.isin(NAMES, PLAIN)
+    penalty = l2 * np.array([TALK_L2 if name.startswith("in talk") else 1.0 for name in NAMES])
     first = np.zeros(len(NAMES))
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        by_chunk, share = softmax_of(rows @ weights.astype(np.float32), table.chunk_starts, heat)
+        by_chunk, share = softmax_of(rows @ weights.astype(np.float32), table.chunk_starts, heat, mean=True)
         by_text, chunk_share = softmax_of(by_chunk.astype(np.float64), table.text_starts, PIECES)
         top = np.repeat(np.maximum.reduceat(by_text, table.question_starts), text_sizes)
         odds = np.exp(by_text - top)
@@ -222,37 +278,41 @@ def fit(given: Sequence[Example], heat: float, l2: float) -> np.ndarray:
         slope = rows.T @ per_segment.astype(np.float32) + held * (weights - first)
         return value + float((held * (weights - first)) @ (weights - first) / 2), slope.astype(np.float64)
 
-    # First the two plain scores alone; then everything, held to what these came to.
-    held = np.where(plain, 0.0, 1e6)
+    # First the base alone; then everything, held to what that came to.
+    held = np.where(np.array(NAMES) == "base", 0.0, 1e6)
     first = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": 20}).x
     held = penalty
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": 80})
-    kept = np.array([CUES_KEPT if ":" in name else 1.0 for name in NAMES])
-    return np.asarray(found.x / scale * kept)
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": 60})
+    return np.asarray(found.x / scale)
 
 
-def judged(given: Sequence[Example], weights: np.ndarray, heat: float) -> tuple[float, float]:
-    """Sums of recall@10 (of texts, as graded) and nDCG@10 over examples."""
-    recall = gained = 0.0
-    for one in given:
-        if one.weight < 1:
-            continue
-        starts = np.flatnonzero(np.r_[True, np.diff(one.chunk) != 0])
-        by_chunk, _ = softmax_of(one.rows @ weights, starts, heat)
-        by_text = np.maximum.reduceat(by_chunk, np.flatnonzero(np.r_[True, np.diff(one.text) != 0]))
-        order = np.argsort(-by_text, kind="stable")[:10]
-        recall += (1 - one.lost) * float((one.grade[order] > 0).sum() / (one.grade > 0).sum())
-        gained += sum(one.grade[n] / math.log2(rank + 2) for rank, n in enumerate(order)) / one.ideal
-    return recall, gained
+def ranked(one: Example, scores: np.ndarray, heat: float) -> tuple[float, float]:
+    """recall@10 (of texts, as graded) and nDCG@10 of one question by the scores of its segments."""
+    by_chunk, _ = softmax_of(scores, np.flatnonzero(np.r_[True, np.diff(one.chunk) != 0]), heat, mean=True)
+    by_text = np.maximum.reduceat(by_chunk, np.flatnonzero(np.r_[True, np.diff(one.text) != 0]))
+    order = np.argsort(-by_text, kind="stable")[:10]
+    recall = (1 - one.lost) * float((one.grade[order] > 0).sum() / (one.grade > 0).sum())
+    return recall, sum(one.grade[n] / math.log2(rank + 2) for rank, n in enumerate(order)) / one.ideal
 
 
-def tables(weights: np.ndarray) -> dict[str, dict[str, float]]:
-    """The two tables of `rlm_mem.search.ranking`, by name."""
-    rounded = [round(float(one), 2) for one in weights]
-    return {
-        "WEIGHTS": dict(zip(BASE, rounded[: len(BASE)], strict=True)),
-        "TALK": dict(zip((BASE[column] for column in TALK), rounded[len(BASE) :], strict=True)),
+def judged(
+    given: Sequence[Example], proportions: Mapping[str, float], weights: np.ndarray, heat: float
+) -> tuple[float, float]:
+    """Sums of recall@10 and nDCG@10 over examples."""
+    found = [ranked(one, one.rows(proportions) @ weights, heat) for one in given if one.weight == 1]
+    return sum(recall for recall, _ in found), sum(gained for _, gained in found)
+
+
+def tables(proportions: Mapping[str, float], weights: np.ndarray) -> dict[str, dict[str, float]]:
+    """The tables of `rlm_mem.search.ranking`, by name."""
+    learned = dict(zip(NAMES, weights.tolist(), strict=True))
+    base = {name: learned["base"] * proportions.get(name, 1.0) for name in features.BASE}
+    found = {
+        "WEIGHTS": base | {name: learned[name] for name in DATES},
+        "TALK": {name: learned[f"in talk {name}"] for name in features.IN_TALK},
+        "ONE_SIDED": {name: learned[f"one-sided {name}"] for name in features.ONE_SIDED},
     }
+    return {table: {name: round(one, 3) for name, one in row.items()} for table, row in found.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -275,28 +335,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.cache is not None:
             options.cache.write_bytes(pickle.dumps((given, asked)))
     report = Report(
-        "ranking_fit", "The halves looked at, in percent: by weights learned without the set, and with it"
+        "ranking_fit",
+        "The halves looked at, in percent: by words alone, by weights learned without the set, and with it",
     )
     learned: dict[str, dict[str, dict[str, float]]] = {}
-    every = fit(given, options.heat, options.l2)
+    by_words = alone(given, options.heat)
+    for_all = proportions_for(by_words)
+    every = fit(given, for_all, options.heat, options.l2)
     for group in dict.fromkeys(one.group for one in given):
-        without = fit([one for one in given if one.group != group], options.heat, options.l2)
-        learned[group] = tables(without)
+        others = [one for one in given if one.group != group]
+        for_others = proportions_for(by_words, without=group)
+        without = fit(others, for_others, options.heat, options.l2)
+        learned[group] = tables(for_others, without)
         for name in dict.fromkeys(one.set for one in given if one.group == group):
             mine = [one for one in given if one.set == name]
             row: dict[str, object] = {"set": name}
-            for how, weights in (("without", without), ("with", every)):
-                recall, gained = judged(mine, weights, options.heat)
+            plain = np.array([BASE_WEIGHT] + [0.0] * (len(NAMES) - 1))
+            for how, proportions, weights in (
+                ("base alone", for_others, plain),
+                ("without", for_others, without),
+                ("with", for_all, every),
+            ):
+                recall, gained = judged(mine, proportions, weights, options.heat)
                 row[f"{how}: recall@10"] = round(100 * recall / asked[name], 1)
                 row[f"{how}: nDCG@10"] = round(100 * gained / asked[name], 1)
             report.add(**row, questions=asked[name])
     report.finish(options.output)
     print("learned without each group:", WITHOUT)
     WITHOUT.write_text(json.dumps(learned, indent=1) + "\n", encoding="utf-8")
-    for table, weights in tables(every).items():
+    for table, weights in tables(for_all, every).items():
         print(f"{table}: dict[str, float] = {{")
         for name, weight in weights.items():
-            print(f'    "{name}": {weight:.2f},')
+            print(f'    "{name}": {weight:.3f},')
         print("}")
     return 0
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search import Hit, search
+from rlm_mem.search import Hit, features, search
 from rlm_mem.search.api import explain
-from rlm_mem.search.features import differs_in_talk, names
-from rlm_mem.search.ranking import TALK, WEIGHTS
+from rlm_mem.search.ranking import ONE_SIDED, TALK, WEIGHTS
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 Said = tuple[str, str]
@@ -87,7 +86,16 @@ def test_parts_are_named_signals_and_add_up_to_the_score(store: ChunkStore) -> N
     talk(store, "c1", "2023-05-01", "Ann: I bought a red kayak in Oslo.", "Bob: Nice.")
     hit = search(store, "Where did Ann buy the kayak?", limit=1, by="segment", explain=True)[0]
     parts = hit.parts or {}
-    assert set(parts) <= set(WEIGHTS) | {"superseded", "confidence", "supersedes", "succeeded", "repetition"}
+    assert set(parts) <= {
+        *WEIGHTS,
+        *TALK,
+        *ONE_SIDED,
+        "superseded",
+        "confidence",
+        "supersedes",
+        "succeeded",
+        "repetition",
+    }
     assert sum(parts.values()) == pytest.approx(hit.score)
     assert explain(parts, most=1).split()[0] == max(parts, key=lambda name: abs(parts[name]))
 
@@ -119,8 +127,35 @@ def test_texts_of_other_scripts_are_found_by_part(store: ChunkStore) -> None:
 
 
 def test_every_learned_weight_belongs_to_a_signal() -> None:
-    assert set(WEIGHTS) == set(names())
-    assert set(TALK) == {name for name in names() if differs_in_talk(name)}
+    assert tuple(WEIGHTS) == features.ANYWHERE
+    assert tuple(TALK) == features.IN_TALK
+    assert tuple(ONE_SIDED) == features.ONE_SIDED
+
+
+def test_texts_that_nobody_says_are_ranked_by_words_and_dates_alone(store: ChunkStore) -> None:
+    for number in range(5):
+        store.create_chunk(f"Because the valve {number} stuck, is the flow lower? We think so.", "note")
+    for hit in search(store, "Why is the flow at the valve lower?", explain=True):
+        assert set(hit.parts or {}) <= {*features.ANYWHERE, "confidence"}
+
+
+def test_a_long_text_is_no_better_for_having_more_sentences_on_the_subject(store: ChunkStore) -> None:
+    short = store.create_chunk("The heat of the plate rises with the speed of the flow.", "note").id
+    aside = "Much else was measured in those years, and little of it was ever written down by anyone. "
+    store.create_chunk(
+        f"{aside}The plate was of steel. {aside}Speed varied. {aside * 4}The flow was slow.", "note"
+    )
+    assert first(store, "speed of the flow and heat of the plate").chunk_id == short
+
+
+def test_a_question_about_oneself_prefers_what_was_said_of_oneself(store: ChunkStore) -> None:
+    mine = store.create_chunk(
+        "My trip to Lisbon is booked with the tram museum on the list, I am told.", "note"
+    ).id
+    store.create_chunk("A trip to Lisbon is booked with the tram museum on the list.", "note")
+    for number in range(6):
+        store.create_chunk(f"Trip number {number} of the school to Porto was cancelled.", "note")
+    assert first(store, "Where did I book my trip to, Lisbon?").chunk_id == mine
 
 
 @pytest.mark.parametrize(

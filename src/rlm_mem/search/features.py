@@ -24,9 +24,10 @@ from rlm_mem.text.dates import DateMention
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: BM25: how soon repetition saturates, and how much length counts (docs/benchmarks/retrieval.md).
+#: BM25 of segments: how soon repetition saturates, and how much length counts (docs/benchmarks/retrieval.md).
 K1, B = 0.9, 0.4
-#: The same for whole conversations.
+#: The same for whole chunks and for whole conversations.
+WHOLE_K1, WHOLE_B = 1.2, 0.9
 SESSION_K1, SESSION_B = 1.2, 0.75
 _DAY = 86_400.0
 #: Days in which the interest in what lies before or after an event falls to 1/e.
@@ -129,9 +130,9 @@ class Scene:
         weights = np.array(self.query.weights, np.float64)[self.words]
         worth = np.log1p((c.n_chunks - df + 0.5) / (df + 0.5)) * weights * (df > 0)
         lengths = self._by_chunk(c.length.astype(np.float64)[:, None])[:, 0]
-        norm = SESSION_K1 * (1 - SESSION_B + SESSION_B * lengths / max(c.avg_chunk_length, 1e-9))
+        norm = WHOLE_K1 * (1 - WHOLE_B + WHOLE_B * lengths / max(c.avg_chunk_length, 1e-9))
         tf = self.whole_tf
-        return weighed(tf * (SESSION_K1 + 1) / (tf + norm[:, None]), worth)
+        return weighed(tf * (WHOLE_K1 + 1) / (tf + norm[:, None]), worth)
 
     @cached_property
     def asking(self) -> Floats:
@@ -278,6 +279,18 @@ def whole(scene: Scene) -> Floats:
     return np.asarray(scene.whole[scene.candidates.chunk_index], np.float64)
 
 
+def first_person(scene: Scene) -> Floats:
+    """The segment says "I" or "we" and so does the question: the idf among the candidates of that one word.
+
+    The index holds no pronouns, but where somebody asks about themselves they tell who is meant.
+    """
+    if not scene.query.first_person:
+        return np.zeros(scene.size)
+    says = scene.flag(analysis.FIRST_PERSON)
+    share = float(says.mean()) if scene.size else 0.0
+    return says * float(np.log1p((1.01 - share) / (share + 0.01)))
+
+
 def whole_rare(scene: Scene) -> Floats:
     """Share of the squared worth of the question's words that stands in the chunk: the rarest words all but decide."""
     rare = scene.mass**2
@@ -367,6 +380,14 @@ def answers_within(scene: Scene) -> Floats:
 def after_question(scene: Scene) -> Floats:
     """The segment before ends with a question."""
     return scene.shifted(scene.flag(analysis.IS_QUESTION), -1)
+
+
+def says_less(scene: Scene) -> Floats:
+    """How much less than half of what is said among the candidates its author says, 1 to -1; 0 for no author."""
+    author = scene.candidates.author + 1
+    said = np.bincount(author, scene.candidates.length, minlength=1)
+    share = said / max(float(said[1:].sum()), 1.0)
+    return (1 - 2 * share[author]) * scene.spoken
 
 
 def opens_conversation(scene: Scene) -> Floats:
@@ -474,22 +495,23 @@ def by_event(scene: Scene) -> Floats:
 
 
 SIGNALS: tuple[Callable[[Scene], Floats], ...] = (
-    own, window, gap, session, whole, coverage, coverage_nearby, whole_rare,
-    related_words, related_nearby,
+    whole, first_person, own, session, gap, related_words,
+    window, coverage, coverage_nearby, whole_rare, related_nearby,
     author_named, author_first, named_speaks_of_self, other_says_you, related_by_author,
     is_question, asks_as_usual, asks_within, asks_within_as_usual, answers, answers_within, after_question,
-    opens_conversation, length, chunk_length, time_told,
+    says_less, opens_conversation, length, chunk_length, time_told,
     in_month, exact_day, in_year, just_after, near_date, by_event,
 )  # fmt: skip
 
-#: Signals whose worth is another one in talk among equals (`Scene.talk`).
-IN_TALK = frozenset({
-    "own", "whole", "coverage", "whole_rare",
-    "window", "gap", "session", "coverage_nearby", "related_nearby", "author_named", "author_first",
-    "named_speaks_of_self", "other_says_you", "related_by_author", "is_question", "asks_as_usual", "asks_within",
-    "asks_within_as_usual", "answers", "answers_within", "after_question", "opens_conversation", "length",
-    "chunk_length", "time_told",
-})  # fmt: skip
+#: Signals that count in any text; the first six rank by words alone (`benchmarks/ranking_fit.py`).
+BASE = ("whole", "first_person", "own", "session", "gap", "related_words")
+ANYWHERE = (*BASE, "in_month", "exact_day", "in_year", "just_after", "near_date", "by_event")
+
+#: Signals with a weight of their own where somebody says nearly all, as an assistant does.
+ONE_SIDED = (
+    "own", "coverage", "coverage_nearby", "whole_rare", "window", "gap", "chunk_length", "is_question",
+    "asks_as_usual", "asks_within", "asks_within_as_usual", "says_less", "opens_conversation", "time_told",
+)  # fmt: skip
 
 #: Cues of speech: what a segment that somebody says holds (a flag of the index), whatever the question.
 CUES: dict[str, int] = {
@@ -515,15 +537,15 @@ ASKED: dict[str, tuple[str, ...]] = {
 }
 
 
-def differs_in_talk(name: str) -> bool:
-    """Whether a signal has a weight of its own for talk among equals."""
-    return name in IN_TALK or name.startswith("has_")
-
-
-def names() -> tuple[str, ...]:
-    """The names of all features, in the order of `values`."""
-    asked = [f"{kind}:{cue}" for kind, cues in ASKED.items() for cue in cues]
-    return (*(signal.__name__ for signal in SIGNALS), *(f"has_{cue}" for cue in CUES), *asked)
+#: Signals with a weight of their own in talk among equals (`Scene.talk`).
+IN_TALK = (
+    "own", "coverage", "coverage_nearby", "whole_rare", "window", "gap", "session", "related_words",
+    "related_nearby", "chunk_length", "length", "author_named", "author_first", "named_speaks_of_self",
+    "other_says_you", "related_by_author", "is_question", "asks_as_usual", "asks_within", "asks_within_as_usual",
+    "answers", "answers_within", "after_question", "opens_conversation", "time_told",
+    *(f"has_{cue}" for cue in CUES),
+    *(f"{kind}:{cue}" for kind, cues in ASKED.items() for cue in cues),
+)  # fmt: skip
 
 
 def values(scene: Scene, wanted: frozenset[str] | None = None) -> dict[str, Floats]:

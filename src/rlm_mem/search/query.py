@@ -23,7 +23,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from rlm_mem.store.core.records import AUTHOR_PREFIX
-from rlm_mem.text.analysis import Analyser, fold, is_han, words
+from rlm_mem.text.analysis import Analyser, fold, is_han, says_i, words
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.irregular import irregular_forms
 
@@ -342,7 +342,8 @@ class Query:
     authors it names (as given in
     `known_authors`); their names are not among the terms. `dates` are the days it names, `kind` what it asks for
     ("when", "where", "why", … or "words" for bare keywords), `wants_list` whether it asks for several things.
-    `anchor` is the event it dates by ("before the move"), `now` the reference of relative dates.
+    `anchor` is the event it dates by ("before the move"), `now` the reference of relative dates. `first_person` tells
+    that whoever asks speaks of themselves ("what did I …").
     """
 
     text: str
@@ -356,6 +357,7 @@ class Query:
     wants_list: bool = False
     anchor: Anchor | None = None
     now: datetime | None = None
+    first_person: bool = False
 
     def __post_init__(self) -> None:
         if len(self.roles) != len(self.terms):  # terms given without roles are words
@@ -411,6 +413,7 @@ def analyse_query(
         wants_list=bool(_PLURAL_WANTED.search(question)),
         anchor=_anchor(question, analyser, kept, dates),
         now=now,
+        first_person=says_i(question),
     )
 
 

@@ -1,8 +1,8 @@
 """Ranking: candidates to scores to an ordered list of results, one implementation for every backend.
 
-A segment's score is a weighted sum of the signals in `features`; a chunk's score is the log-sum-exp of its segments,
-so that one strong segment suffices and several add up. Every part of a score keeps its name (`explain`). Superseded
-chunks rank below what replaced them, however well their words match. Pure numpy, no I/O, deterministic.
+A segment's score is a weighted sum of the signals in `features`; a chunk's score is the log-mean-exp of its segments,
+so that one strong segment counts most and the others still count. Every part of a score keeps its name (`explain`).
+Superseded chunks rank below what replaced them, however well their words match. Pure numpy, no I/O, deterministic.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rlm_mem.search.features import Floats, Scene, values
 from rlm_mem.search.query import Query
 
 __all__ = [
+    "ONE_SIDED",
     "Ranked",
     "Scores",
     "TALK",
@@ -141,7 +142,7 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
     else:
         owner = candidates.chunk_index if by == "chunk" else candidates.conv
         best = _best_of(owner, scores.total, eligible)
-        totals = score_chunks(scores, owner, counted)[owner[best]]
+        totals = score_chunks(scores, owner, counted, summed=by == "conversation")[owner[best]]
     # What was put in order by succession stays in that order.
     ordered = "supersedes" in scores.parts or "succeeded" in scores.parts
     lost = np.zeros(len(best)) if ordered else repetition(query, candidates.conv[best], totals)
@@ -174,126 +175,110 @@ def _result(
     )
 
 
-#: What each signal is worth, in nats of odds. Learned by `benchmarks/ranking_fit.py` from dialogues, chats with an
-#: assistant, meetings, abstracts, notes and Chinese notes together (a listwise logistic loss over what is marked as
-#: relevant, held to the two plain BM25 scores). The meaning of each is the docstring of the function of that name in
-#: `features`; `has_x` is a cue of the segment, `kind:x` the same cue where the question asks for that kind of thing.
+#: What each signal is worth anywhere, in nats of odds. Learned by `benchmarks/ranking_fit.py` from dialogues, chats
+#: with an assistant, meetings, abstracts, notes and Chinese notes together (a listwise logistic loss over what is
+#: marked as relevant). The first six rank by words alone and keep the proportions that did best over all sets; what
+#: else counts is added to them. The meaning of each is the docstring of the function of that name in `features`;
+#: `has_x` is a cue of the segment, `kind:x` the same cue where the question asks for that kind of thing.
 WEIGHTS: dict[str, float] = {
-    "own": 0.23,
-    "window": -0.03,
-    "gap": 0.01,
-    "session": 0.00,
-    "whole": 0.12,
-    "coverage": 1.03,
-    "coverage_nearby": 0.61,
-    "whole_rare": 0.41,
-    "related_words": 0.07,
-    "related_nearby": 0.01,
-    "author_named": -0.00,
-    "author_first": 0.02,
-    "named_speaks_of_self": 0.03,
-    "other_says_you": -0.02,
-    "related_by_author": 0.01,
-    "is_question": 0.10,
-    "asks_as_usual": 0.90,
-    "asks_within": 0.13,
-    "asks_within_as_usual": 0.18,
-    "answers": -0.03,
-    "answers_within": -0.03,
-    "after_question": 0.04,
-    "opens_conversation": 0.69,
-    "length": 0.01,
-    "chunk_length": -0.16,
-    "time_told": 0.18,
-    "in_month": 1.42,
-    "exact_day": 1.65,
-    "in_year": 0.12,
-    "just_after": 0.17,
-    "near_date": 0.80,
-    "by_event": 0.45,
-    "has_place": -0.01,
-    "has_duration": 0.02,
-    "has_quotes": 0.24,
-    "has_capitals": 0.14,
-    "has_number": 0.23,
-    "has_first_person": 0.25,
-    "has_second_person": 0.07,
-    "has_reason": -0.10,
-    "has_person": -0.03,
-    "has_plan": 0.13,
-    "has_preference": 0.14,
-    "has_feeling": 0.01,
-    "has_attachment": 0.06,
-    "has_opinion": 0.06,
-    "has_negation": 0.15,
-    "when:time": 0.33,
-    "when:plan": 0.09,
-    "when:duration": 0.14,
-    "where:place": 0.54,
-    "where:capitals": 0.34,
-    "how_long:duration": 0.45,
-    "how_long:number": 0.12,
-    "how_long:time": 0.27,
-    "how_many:number": 0.10,
-    "how_many:duration": 0.25,
-    "title:quotes": 0.70,
-    "title:capitals": 0.07,
-    "why:reason": 0.35,
-    "why:opinion": 0.18,
-    "why:feeling": -0.12,
-    "feeling:feeling": 0.03,
-    "feeling:opinion": 0.24,
-    "who:person": 0.13,
-    "who:capitals": 0.09,
-    "opinion:opinion": 0.03,
-    "opinion:preference": 0.02,
-    "would:preference": 0.21,
-    "would:plan": 0.21,
-    "would:feeling": 0.01,
+    "whole": 0.211,
+    "first_person": 0.211,
+    "own": 0.127,
+    "session": 0.085,
+    "gap": 0.042,
+    "related_words": 0.063,
+    "in_month": 1.490,
+    "exact_day": 1.744,
+    "in_year": 0.131,
+    "just_after": 0.292,
+    "near_date": 0.880,
+    "by_event": 0.521,
 }
 
-#: What is added to the weight of a signal in talk among equals (times `Scene.talk`).
+#: What is added in talk among equals (times `Scene.talk`).
 TALK: dict[str, float] = {
-    "own": -0.07,
-    "window": 0.18,
-    "gap": 0.02,
-    "session": 0.30,
-    "whole": -0.19,
-    "coverage": 0.79,
-    "coverage_nearby": 0.70,
-    "whole_rare": -0.32,
-    "related_nearby": 0.13,
-    "author_named": 0.01,
-    "author_first": 0.51,
-    "named_speaks_of_self": 0.69,
-    "other_says_you": -0.60,
-    "related_by_author": 0.29,
-    "is_question": -0.57,
-    "asks_as_usual": -0.46,
-    "asks_within": -0.12,
-    "asks_within_as_usual": -1.11,
-    "answers": 0.14,
-    "answers_within": 0.14,
-    "after_question": 0.07,
-    "opens_conversation": 0.03,
-    "length": -0.10,
-    "chunk_length": -0.12,
-    "time_told": 0.19,
-    "has_place": 0.12,
-    "has_duration": 0.24,
-    "has_quotes": -0.29,
-    "has_capitals": -0.03,
-    "has_number": -0.29,
-    "has_first_person": -0.46,
-    "has_second_person": -0.18,
-    "has_reason": 0.06,
-    "has_person": 0.06,
-    "has_plan": -0.12,
-    "has_preference": -0.11,
-    "has_feeling": -0.05,
-    "has_attachment": -0.06,
-    "has_opinion": -0.08,
-    "has_negation": -0.15,
+    "own": -0.119,
+    "coverage": 1.512,
+    "coverage_nearby": 1.320,
+    "whole_rare": -0.081,
+    "window": 0.109,
+    "gap": 0.041,
+    "session": 0.096,
+    "related_words": 0.143,
+    "related_nearby": 0.116,
+    "chunk_length": -0.084,
+    "length": -0.140,
+    "author_named": 0.248,
+    "author_first": 0.555,
+    "named_speaks_of_self": 0.629,
+    "other_says_you": -0.484,
+    "related_by_author": 0.161,
+    "is_question": -0.369,
+    "asks_as_usual": -0.605,
+    "asks_within": 0.032,
+    "asks_within_as_usual": -1.013,
+    "answers": 0.090,
+    "answers_within": 0.094,
+    "after_question": 0.145,
+    "opens_conversation": 0.613,
+    "time_told": 0.337,
+    "has_place": 0.079,
+    "has_duration": 0.203,
+    "has_quotes": -0.171,
+    "has_capitals": 0.118,
+    "has_number": -0.009,
+    "has_first_person": -0.158,
+    "has_second_person": -0.141,
+    "has_reason": -0.069,
+    "has_person": 0.040,
+    "has_plan": 0.005,
+    "has_preference": -0.011,
+    "has_feeling": -0.028,
+    "has_attachment": 0.041,
+    "has_opinion": -0.061,
+    "has_negation": 0.038,
+    "when:time": 0.957,
+    "when:plan": 0.506,
+    "when:duration": 0.752,
+    "where:place": 1.836,
+    "where:capitals": 1.273,
+    "how_long:duration": 1.548,
+    "how_long:number": 1.108,
+    "how_long:time": 0.340,
+    "how_many:number": -0.482,
+    "how_many:duration": 1.151,
+    "title:quotes": 1.977,
+    "title:capitals": 0.455,
+    "why:reason": 1.309,
+    "why:opinion": 0.813,
+    "why:feeling": -0.731,
+    "feeling:feeling": 0.397,
+    "feeling:opinion": 1.518,
+    "who:person": 0.675,
+    "who:capitals": 0.841,
+    "opinion:opinion": 0.070,
+    "opinion:preference": -0.038,
+    "would:preference": 1.477,
+    "would:plan": 0.980,
+    "would:feeling": -0.231,
+}
+
+#: What is added for what is said where one says nearly all, as an assistant does (times 1 - `Scene.talk`).
+ONE_SIDED: dict[str, float] = {
+    "own": 0.012,
+    "coverage": 0.439,
+    "coverage_nearby": 0.279,
+    "whole_rare": 0.072,
+    "window": 0.007,
+    "gap": 0.003,
+    "chunk_length": 0.078,
+    "is_question": 0.075,
+    "asks_as_usual": 0.485,
+    "asks_within": 0.187,
+    "asks_within_as_usual": 0.333,
+    "says_less": 0.394,
+    "opens_conversation": 0.552,
+    "time_told": 0.136,
 }
 
 #: Not learned, since no conversation marks them: what no longer holds goes below its successor, and a memory held
@@ -304,11 +289,10 @@ CONFIDENCE = 0.5
 #: Per result of one conversation beyond the second, where a question asks for several things.
 REPEATED = -0.3
 
-#: Chunk score: the segments' scores are divided by this before log-sum-exp and multiplied by it after. Below 1 the
-#: best segment counts nearly alone, above 1 many middling ones can outdo it.
+#: Chunk score: the segments' scores are divided by this before log-mean-exp and multiplied by it after. Near 0 the
+#: best segment counts nearly alone, far above 1 all of them count alike.
 TEMPERATURE = 0.5
 
-_LEARNED = frozenset(name for name in WEIGHTS if WEIGHTS[name] or TALK.get(name))
 #: Signals without any of which a segment is no result at all.
 _EVIDENCE = (
     "own", "window", "related_words", "related_nearby", "in_month", "exact_day", "in_year",
@@ -331,16 +315,20 @@ class Scores:
 def score_segments(query: Query, candidates: CandidateSet) -> Scores:
     """Score every segment of `candidates` for `query`."""
     scene = Scene(query, candidates)
-    found = values(scene, _LEARNED)
+    spoken = bool(scene.spoken.any())
+    tables = (WEIGHTS, TALK, ONE_SIDED) if spoken else (WEIGHTS,)
+    found = values(scene, frozenset(_EVIDENCE).union(*tables))
     relevant = np.zeros(scene.size, np.bool_)
     for name in _EVIDENCE:
         if name in found:
             relevant |= found[name] > 0
-    parts = {
-        name: (WEIGHTS[name] + scene.talk * TALK.get(name, 0.0)) * column
-        for name, column in found.items()
-        if column.any()
-    }
+    one_sided = (1 - scene.talk) * scene.spoken
+    parts = {}
+    for name, column in found.items():
+        worth = WEIGHTS.get(name, 0.0) + scene.talk * TALK.get(name, 0.0)
+        part = column * (worth + one_sided * ONE_SIDED[name] if name in ONE_SIDED else worth)
+        if part.any():
+            parts[name] = part
     parts.update(_of_chunks(query, candidates))
     total = np.zeros(scene.size)
     for column in parts.values():
@@ -348,8 +336,14 @@ def score_segments(query: Query, candidates: CandidateSet) -> Scores:
     return Scores(total, parts, relevant)
 
 
-def score_chunks(scores: Scores, owner: npt.NDArray[np.int64], counted: npt.NDArray[np.bool_]) -> Floats:
-    """Log-sum-exp of the `counted` segments of each owner (chunk or conversation), -inf for an owner without one."""
+def score_chunks(
+    scores: Scores, owner: npt.NDArray[np.int64], counted: npt.NDArray[np.bool_], *, summed: bool = False
+) -> Floats:
+    """Log-mean-exp of the `counted` segments of each owner (chunk or conversation), -inf for an owner without one.
+
+    Of a chunk the mean: what it has in common counts in each of its segments, and a long one is no better for having
+    more of them. Of a conversation the sum (`summed`): its chunks are read one by one.
+    """
     size = int(owner.max()) + 1 if len(owner) else 0
     result = np.full(size, -np.inf)
     if not counted.any():
@@ -359,7 +353,8 @@ def score_chunks(scores: Scores, owner: npt.NDArray[np.int64], counted: npt.NDAr
     np.maximum.at(top, numbers, chosen)
     sums = np.bincount(numbers, np.exp(chosen - top[numbers]), size)
     there = sums > 0
-    result[there] = (np.log(sums[there]) + top[there]) * TEMPERATURE
+    count = np.bincount(numbers, minlength=size)[there]
+    result[there] = (np.log(sums[there] / (1 if summed else count)) + top[there]) * TEMPERATURE
     return result
 
 

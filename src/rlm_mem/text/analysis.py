@@ -250,6 +250,16 @@ def segment_flags(text: str) -> int:
     return flags | min(3, times) << _TIME_SHIFT
 
 
+@cache
+def _first() -> re.Pattern[str]:
+    return re.compile(_FIRST)
+
+
+def says_i(text: str) -> bool:
+    """Whether a text says "I", "my", "we" or the like: `FIRST_PERSON` alone, without the other cues."""
+    return bool(_first().search(_plain(text[:_CUE_WINDOW])))
+
+
 def _plain(text: str) -> str:
     """The text with one kind of apostrophe, as long as before."""
     return text.replace("`", "'") if text.isascii() else text.translate(_APOSTROPHES)
