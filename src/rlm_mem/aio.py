@@ -511,6 +511,8 @@ class AsyncMemory(_OnThreads[Memory]):
     links = _threaded(Memory.links)
     list_chunks = _threaded(Memory.list_chunks)
     supersede = _threaded(Memory.supersede)
+    quarantine = _threaded(Memory.quarantine)
+    release = _threaded(Memory.release)
     tags = _threaded(Memory.tags)
     conversations = _threaded(Memory.conversations)
 

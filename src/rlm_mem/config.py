@@ -158,6 +158,42 @@ class ContinuumConfig:
     task_types: tuple[str, ...] = ()  # accepted besides research, development, creative and analysis
 
 
+_LEVELS = ("quarantined", "untrusted", "ordinary", "trusted")
+
+
+@dataclass(frozen=True)
+class TrustConfig:
+    """How far new chunks are trusted, by the way in which they come (docs/spec/chunk-format.md, Origin and trust)."""
+
+    person: str = _one_of("trusted", *_LEVELS)
+    agent: str = _one_of("ordinary", *_LEVELS)
+    tool: str = _one_of("untrusted", *_LEVELS)
+    imported: str = _one_of("untrusted", *_LEVELS)
+    web: str = _one_of("untrusted", *_LEVELS)
+    namespaces: dict[str, Any] = field(
+        default_factory=dict
+    )  # other levels for a namespace, by the same names
+    expired: str = _one_of("archive", "archive", "erase")  # what consolidation does with what has expired
+
+    def level(self, origin: str, namespace: str) -> str:
+        """The level of new chunks of this origin in a namespace."""
+        name = "imported" if origin == "import" else origin
+        own = self.namespaces.get(namespace)
+        level = own.get(name) if isinstance(own, Mapping) else None
+        return str(getattr(self, name) if level is None else level)
+
+
+def _check_trust_of_namespaces(config: TrustConfig, where: str) -> None:
+    names = [one.name for one in fields(TrustConfig) if one.name not in ("namespaces", "expired")]
+    for namespace, levels in config.namespaces.items():
+        for name, level in levels.items() if isinstance(levels, Mapping) else [("", None)]:
+            if name not in names or level not in _LEVELS:
+                raise InvalidConfig(
+                    f"{where}: trust.namespaces.{namespace!r:.60} must be a table of {', '.join(names)}, each one of"
+                    f" {', '.join(_LEVELS)}"
+                )
+
+
 SecretAction = Literal["redact", "keep", "refuse"]
 """What happens to a secret: ``[redacted:RULE]`` replaces it, the text is kept, or the call is refused."""
 
@@ -216,6 +252,7 @@ class Config:
     log: LogConfig = field(default_factory=LogConfig)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     types: TypesConfig = field(default_factory=TypesConfig)
+    trust: TrustConfig = field(default_factory=TrustConfig)
 
     @classmethod
     def load(
@@ -443,6 +480,8 @@ def _apply(config: Config, layer: Mapping[str, Any], where: str) -> Config:
                 )
             checked = _check(value, hints[name], known[name].metadata, f"{where}: {section}.{name}")
             current = replace(current, **{name: checked})
+        if isinstance(current, TrustConfig):
+            _check_trust_of_namespaces(current, where)
         changed[section] = current
     return replace(config, **changed)
 

@@ -26,6 +26,7 @@ from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.chunk.trust import Ttl
     from rlm_mem.continuum.system import Continuum
     from rlm_mem.ingest.remember import RememberResult, When
     from rlm_mem.models.base import LLM, Limits
@@ -172,12 +173,17 @@ class Memory:
         secrets: SecretAction | None = None,
         progress: Progress | None = None,
         replaces: Sequence[str] | str | None = None,
+        origin: str | None = None,
+        trust: str | None = None,
+        expires: str | datetime | None = None,
+        ttl: Ttl | None = None,
     ) -> RememberResult:
         """Store text of any length: chunked, typed, linked, deduplicated, in one commit.
 
         The arguments are those of :func:`rlm_mem.ingest.remember.remember`; a single text given as ``tags`` is one tag,
         ``secrets`` is ``redact``, ``keep`` or ``refuse`` (None: as configured, by default ``redact``). ``replaces``
-        names chunks that the text replaces, in the same commit (:meth:`supersede`).
+        names chunks that the text replaces, in the same commit (:meth:`supersede`). ``origin`` and ``trust`` say how it
+        came and how far it is trusted; with ``expires`` (a time) or ``ttl`` (``30d``, seconds) it is gone from then on.
 
         Raises:
             InvalidChunk: there is nothing to remember, or an argument is wrong; nothing was changed.
@@ -200,6 +206,10 @@ class Memory:
             secrets=secrets,
             progress=progress,
             replaces=replaces,
+            origin=origin,
+            trust=trust,
+            expires=expires,
+            ttl=ttl,
         )
 
     # --- ask -------------------------------------------------------------------------------------------
@@ -389,7 +399,7 @@ class Memory:
             explain=explain,
             neighbours=neighbours,
         )
-        return found if max_tokens is None else _within(found, max_tokens)
+        return found if max_tokens is None else searching.hits_within(found, max_tokens)
 
     # --- single memories -------------------------------------------------------------------------------
 
@@ -446,6 +456,14 @@ class Memory:
             expected_revision=expected_revision,
             secrets=secrets,
         )
+
+    def quarantine(self, chunk_id: str, reason: str | None = None) -> Chunk:
+        """Hide a chunk from everything that reads until it is released (see ``ChunkStore.quarantine``)."""
+        return self.store.quarantine(chunk_id, reason)
+
+    def release(self, chunk_id: str, trust: str | None = None) -> Chunk:
+        """Let a chunk out of quarantine, trusted as before or as ``trust`` says (see ``ChunkStore.release``)."""
+        return self.store.release(chunk_id, trust)
 
     def delete(self, chunk_id: str, permanent: bool = False) -> bool:
         """Move a chunk to the archive, or remove it for good."""
@@ -528,6 +546,8 @@ class Memory:
         offset: int = 0,
         newest_first: bool = False,
         as_of: str | date | datetime | None = None,
+        origin: Sequence[str] | str | None = None,
+        trust: str | None = None,
     ) -> list[str]:
         """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); with ``as_of`` of what held then."""
         return self._as_of(as_of).list_chunks(
@@ -542,6 +562,8 @@ class Memory:
             limit=limit,
             offset=offset,
             newest_first=newest_first,
+            origin=origin,
+            trust=trust,
         )
 
     def tags(self, limit: int | None = None) -> list[tuple[str, int]]:
@@ -670,20 +692,3 @@ class Memory:
     ) -> Iterator[Event]:
         """The audit log of this namespace, the oldest first; ``limit`` keeps the newest ones."""
         return (results.Event.of(line) for line in self.store.events(since, op, chunk_id, limit))
-
-
-def _within(hits: list[Hit], max_tokens: int) -> list[Hit]:
-    """The first hits whose snippets and neighbours together have at most `max_tokens` tokens."""
-    left = texts_within(
-        [text for hit in hits for text in (hit.snippet, *(one.text for one in hit.neighbours))], max_tokens
-    )
-    kept = []
-    for hit in hits:
-        mine, left = left[: 1 + len(hit.neighbours)], left[1 + len(hit.neighbours) :]
-        if not mine:
-            break
-        beside = zip(hit.neighbours, mine[1:], strict=False)
-        kept.append(
-            replace(hit, snippet=mine[0], neighbours=tuple(replace(one, text=text) for one, text in beside))
-        )
-    return kept

@@ -18,13 +18,13 @@ from rlm_mem import Memory
 
 ROOT = str(Path(rlm_mem.__file__).parent)
 
-REMEMBER_FILES = 20
-REMEMBER_FUNCTIONS = 136
+REMEMBER_FILES = 23
+REMEMBER_FUNCTIONS = 142
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed. One of them makes
 the id of the transaction, by which it can be undone, and one looks whether it replaces another memory."""
 
-RECALL_FILES = 45
-RECALL_FUNCTIONS = 708
+RECALL_FILES = 47
+RECALL_FUNCTIONS = 712
 """One question, answered by the embedded offline model in its first program; some of them keep to what held at a time,
 say what was replaced, and look for numbered statements."""
 

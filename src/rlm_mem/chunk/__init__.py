@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rlm_mem.chunk.trust import DEFAULT_TRUST, ORIGINS, TRUST_LEVELS, Ttl, default_origin, duration
 from rlm_mem.chunk.types import (
     AGAINST_LINK_TYPES,
     ALL_LINK_TYPES,
@@ -65,6 +66,7 @@ __all__ = [
     "content_hash",
     "decode_chunk",
     "encode_chunk",
+    "expiry",
     "format_time",
     "is_chunk_id",
     "links_from_raw",
@@ -84,6 +86,9 @@ class ChunkMetadata:
 
     ``confidence`` is in 0-1; ``access_count`` counts reads. ``occurred_at`` is when the thing was said or
     happened, where that is not ``created_at``. ``extra`` holds every key that the schema does not name.
+    ``origin`` says how the chunk came (person, agent, tool, import, web) and ``trust`` how far it is trusted
+    (quarantined, untrusted, ordinary, trusted); left empty, they follow from ``source``. From ``expires_at`` on the
+    chunk is gone for everything that reads.
     """
 
     created_at: str = ""
@@ -100,6 +105,15 @@ class ChunkMetadata:
     superseded_by: str | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
+    origin: str = ""
+    trust: str = ""
+    expires_at: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.origin:
+            self.origin = default_origin(self.source)
+        if not self.trust:
+            self.trust = DEFAULT_TRUST[self.origin]
 
     @property
     def at(self) -> str:
@@ -180,13 +194,17 @@ _TOP = frozenset(
 )
 _METADATA = frozenset(ChunkMetadata.__dataclass_fields__)
 _LINK = frozenset(ChunkLinks.__dataclass_fields__)
+# Fields that files of former versions do not have, with their values (none: a time).
+_LATER: Mapping[str, tuple[str, ...]] = {"origin": ORIGINS, "trust": TRUST_LEVELS, "expires_at": ()}
 # Older names and places (docs/spec/chunk-format.md, Older shapes).
 _OLD_METADATA = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
 _MOVED_UP = ("type", "tags", "token_count")
 
 
 def _to_dict(chunk: Chunk) -> dict[str, Any]:
-    """The canonical shape; ``namespace`` is written only where it is not the default one."""
+    """The canonical shape; ``namespace``, ``origin``, ``trust`` and ``expires_at`` are written only where they differ
+    from their defaults.
+    """
     meta = chunk.metadata
     out: dict[str, Any] = {
         "schema": chunk.schema,
@@ -214,6 +232,12 @@ def _to_dict(chunk: Chunk) -> dict[str, Any]:
         "links": [_link_to_dict(link) for link in chunk.links],
         "tags": chunk.tags,
     }
+    if meta.origin != default_origin(meta.source):
+        out["metadata"]["origin"] = meta.origin
+    if meta.trust != DEFAULT_TRUST[meta.origin]:
+        out["metadata"]["trust"] = meta.trust
+    if meta.expires_at is not None:
+        out["metadata"]["expires_at"] = meta.expires_at
     if chunk.namespace != DEFAULT_NAMESPACE:
         out["namespace"] = chunk.namespace
     for key, value in chunk.extra.items():
@@ -302,6 +326,8 @@ def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str,
         extra = {**extra, **stored_extra}
     elif stored_extra is not None:
         raise InvalidChunk(f"metadata.extra must be an object, not {type(stored_extra).__name__}")
+    if not known.keys().isdisjoint(_LATER):
+        _set_aside(known, extra)
     provenance = known.pop("provenance", None) or {}
     if not isinstance(provenance, Mapping):
         raise InvalidChunk(f"metadata.provenance must be an object, not {type(provenance).__name__}")
@@ -331,9 +357,27 @@ def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str,
             superseded_by=None if superseded_by is None else check_chunk_id(superseded_by),
             provenance=dict(provenance),
             extra=extra,
+            origin=known.get("origin", ""),
+            trust=known.get("trust", ""),
+            expires_at=moment("expires_at", None),
         ),
         moved,
     )
+
+
+def _set_aside(known: dict[str, Any], extra: dict[str, Any]) -> None:
+    """Move what older files have below the names of later fields, and is no such field, to the extra ones."""
+    for name, values in _LATER.items():
+        if name not in known:
+            continue
+        try:
+            fits = known[name] in values if values else check_time(known[name], name) is not None
+        except InvalidChunk:
+            fits = False
+        if not fits:
+            value = known.pop(name)
+            if value is not None:
+                extra.setdefault(name, value)
 
 
 def _complete(metadata: ChunkMetadata, content: str) -> ChunkMetadata:
@@ -596,3 +640,25 @@ def normalised_hash(content: str) -> str:
 
 
 # --- types of chunks and links -------------------------------------------------------------------------------------
+
+
+def expiry(expires: str | datetime | None, ttl: Ttl | None, now: datetime) -> str | None:
+    """The time from which a new chunk is gone, as it is stored; None where neither is given.
+
+    Raises:
+        InvalidChunk: both are given, one cannot be understood, or the time has passed already.
+    """
+    if expires is None and ttl is None:
+        return None
+    if expires is not None and ttl is not None:
+        raise InvalidChunk("expires and ttl are two ways to say the same: give one of them")
+    if expires is not None:
+        until = check_time(expires, "expires")
+    else:
+        try:
+            until = format_time(now + duration(ttl))
+        except OverflowError:
+            raise InvalidChunk(f"ttl {shown(ttl)} ends after the year 9999: leave it out") from None
+    if until <= format_time(now):
+        raise InvalidChunk(f"it would have expired at {until} already: give a time that is to come")
+    return until

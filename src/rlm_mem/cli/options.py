@@ -58,6 +58,45 @@ Conversation = Annotated[
     str | None, typer.Option("--conversation", "-c", metavar="ID", help="The conversation it belongs to.")
 ]
 
+CameAs = Annotated[
+    str | None,
+    typer.Option(
+        "--origin",
+        metavar="ORIGIN",
+        help="How it came: person, agent, tool, import or web.",
+        show_default=False,
+    ),
+]
+Trusted = Annotated[
+    str | None,
+    typer.Option(
+        "--trust",
+        metavar="LEVEL",
+        help="quarantined, untrusted, ordinary or trusted. Default: by its origin.",
+        show_default=False,
+    ),
+]
+OfOrigin = Annotated[
+    str | None,
+    typer.Option(
+        "--origin",
+        metavar="ORIGIN",
+        help="Came as: person, agent, tool, import or web.",
+        show_default=False,
+        rich_help_panel=FILTER,
+    ),
+]
+OfTrust = Annotated[
+    str | None,
+    typer.Option(
+        "--trust",
+        metavar="LEVEL",
+        help="Trusted at least so far: untrusted, ordinary or trusted.",
+        show_default=False,
+        rich_help_panel=FILTER,
+    ),
+]
+
 Secrets = Annotated[
     SecretAction | None,
     typer.Option(

@@ -60,6 +60,8 @@ def search(
     conversation: options.InConversation = None,
     since: periods.Since = None,
     until: periods.Until = None,
+    origin: options.OfOrigin = None,
+    trust: options.OfTrust = None,
     speaker: Annotated[
         str | None,
         typer.Option(
@@ -86,6 +88,8 @@ def search(
         "end": until,
         "speaker": speaker,
         "include_superseded": superseded or None,
+        "origin": origin,
+        "trust": trust,
     }
     named = {name: value for name, value in given.items() if value is not None}
     with call.open() as memory:
@@ -106,7 +110,8 @@ def search(
     if not hits:
         console.print(text("nothing found", "dim"))
     for hit in hits:
-        about = [hit.type, day(hit.at), hit.author, hit.conversation_id]
+        outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
+        about = [hit.type, day(hit.at), hit.author, hit.conversation_id, outside]
         head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
         console.print(head, no_wrap=True, overflow="ellipsis")
@@ -182,6 +187,8 @@ def _about(chunk: rlm_mem.Chunk) -> list[tuple[str, object]]:
         ("revision", chunk.revision),
         ("read", amount(meta.access_count, "time")),
         ("source", " ".join([meta.source, *(f"{key}={value}" for key, value in meta.provenance.items())])),
+        ("origin", f"{meta.origin}, {meta.trust}"),
+        ("expires", moment(meta.expires_at) if meta.expires_at else None),
         ("valid until", moment(meta.valid_to) if meta.valid_to else None),
         ("superseded by", meta.superseded_by),
         ("replaces", ", ".join(chunk.replaces)),
@@ -197,6 +204,8 @@ def list_(
     conversation: options.InConversation = None,
     since: periods.Since = None,
     until: periods.Until = None,
+    origin: options.OfOrigin = None,
+    trust: options.OfTrust = None,
     as_of: periods.AsOf = None,
     archived: Annotated[
         bool,
@@ -221,6 +230,8 @@ def list_(
                 any_tags=any_tags,
                 chunk_type=kind,
                 archived=archived,
+                origin=origin,
+                trust=trust,
                 limit=limit,
                 offset=offset,
                 newest_first=not oldest,

@@ -52,6 +52,18 @@ def remember(
         list[str] | None,
         typer.Option("--replaces", metavar="ID", help="A chunk that this text replaces; may be given again."),
     ] = None,
+    origin: options.CameAs = None,
+    trust: options.Trusted = None,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", metavar="TIME", help="From this time on it is gone (ISO 8601)."),
+    ] = None,
+    ttl: Annotated[
+        str | None,
+        typer.Option(
+            "--ttl", metavar="TIME", help="How long it is kept, such as 12h or 30d; then it is gone."
+        ),
+    ] = None,
     secrets: options.Secrets = None,
 ) -> None:
     """Remember a text: it is split into chunks, and linked with what is there."""
@@ -61,6 +73,10 @@ def remember(
         "chunk_type": kind,
         "occurred_at": at,
         "secrets": secrets,
+        "origin": origin,
+        "trust": trust,
+        "expires": expires,
+        "ttl": ttl,
     }
     named = {name: value for name, value in given.items() if value is not None}
     texts = _texts(words, file, folder)

@@ -22,9 +22,11 @@ from rlm_mem.chunk import (
     check_tags,
     check_text,
     check_time,
+    expiry,
     format_time,
     parse_time,
 )
+from rlm_mem.chunk.trust import Ttl, default_origin, rank
 from rlm_mem.config import Config, IngestConfig, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
@@ -304,6 +306,10 @@ def remember(
     secrets: SecretAction | None = None,
     progress: Progress | None = None,
     replaces: Sequence[str] | str | None = None,
+    origin: str | None = None,
+    trust: str | None = None,
+    expires: str | datetime | None = None,
+    ttl: Ttl | None = None,
     config: Config | None = None,
 ) -> RememberResult:
     """Store a text with automatic chunking, typing and linking, all or nothing.
@@ -329,6 +335,10 @@ def remember(
         progress: called after each chunk with (done, total).
         replaces: ids of chunks that the text replaces (``ChunkStore.supersede``): of a text of several chunks, the
             first one does.
+        origin: how it came: person, agent, tool, import or web; None: what ``source`` stands for.
+        trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
+        expires, ttl: from when on it is gone for everything that reads: a time, or how long it is kept (seconds,
+            ``30d``); not both.
         config: settings; None takes the store's.
 
     Raises:
@@ -360,6 +370,9 @@ def remember(
             ("source", check_text(source, "source")),
             ("occurred_at", None if spoken_at else occurred_at),
             ("provenance", provenance or None),
+            ("origin", origin),
+            ("trust", trust),
+            ("expires_at", expiry(expires, ttl, store.clock())),
         ),
     )
     if "type" in fields:
@@ -394,6 +407,7 @@ def remember(
             else:
                 known.append(same)
                 chunk_ids.append(same)
+                _said_again(store, same, fields)
             if progress is not None:
                 progress(piece.index + 1, len(pieces))
         for old_id in dict.fromkeys(former):
@@ -413,6 +427,21 @@ def remember(
         secrets=report,
         replaced=list(dict.fromkeys(former)),
     )
+
+
+def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> None:
+    """Let what was said again be trusted as far, and kept as long, as the better of the two ways in would have it."""
+    (former,) = store.summaries([same])
+    how = fields.get("origin") or default_origin(fields["source"])
+    level = fields.get("trust") or store.config.trust.level(how, store.namespace)
+    changed: dict[str, Any] = {}
+    if rank(level) > rank(former.trust):
+        changed = {"origin": how, "trust": level}
+    until = fields.get("expires_at")
+    if former.expires_at is not None and (until is None or until > former.expires_at):
+        changed["expires_at"] = until
+    if changed:
+        store.update_chunk(same, metadata=changed)
 
 
 def _out_of_date(store: ChunkStore, same: str, former: Sequence[str]) -> bool:
@@ -508,6 +537,10 @@ class RememberOperation:
         secrets: SecretAction | None = None,
         progress: Progress | None = None,
         replaces: Sequence[str] | str | None = None,
+        origin: str | None = None,
+        trust: str | None = None,
+        expires: str | datetime | None = None,
+        ttl: Ttl | None = None,
     ) -> dict[str, Any]:
         """As :func:`remember`, with the answer and the failures as a dictionary.
 
@@ -532,6 +565,10 @@ class RememberOperation:
                 secrets=secrets,
                 progress=progress or self._on_progress,
                 replaces=replaces,
+                origin=origin,
+                trust=trust,
+                expires=expires,
+                ttl=ttl,
                 config=self._config,
             )
         except RlmMemError as error:  # the documented contract: a sentence, no traceback

@@ -20,6 +20,7 @@ from rlm_mem.chunk import (
     content_hash,
     is_chunk_id,
 )
+from rlm_mem.chunk.trust import DEFAULT_TRUST, default_origin
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.frontmatter import frontmatter_line, read_frontmatter, split_frontmatter
 from rlm_mem.text.tokens import count_tokens
@@ -29,6 +30,7 @@ __all__ = ["ReadChunk", "chunk_from_markdown", "chunk_to_markdown", "is_chunk_ma
 _METADATA = (
     "created_at", "modified_at", "accessed_at", "access_count", "confidence", "conversation_id", "source",
     "content_hash", "occurred_at", "valid_from", "valid_to", "superseded_by", "provenance",
+    "origin", "trust", "expires_at",
 )  # fmt: skip
 _TOP = ("id", "type", "tags", "namespace", "archived", "revision", "tokens", "schema")
 _KNOWN_FIELDS = frozenset(
@@ -61,6 +63,10 @@ def chunk_to_markdown(chunk: Chunk, *, archived: bool = False) -> str:
     fields |= {name: getattr(meta, name) for name in _METADATA}
     if not meta.provenance:
         del fields["provenance"]
+    if meta.origin == default_origin(meta.source):
+        del fields["origin"]
+    if meta.trust == DEFAULT_TRUST[meta.origin]:
+        del fields["trust"]
     fields = {name: value for name, value in fields.items() if value is not None}
     if chunk.namespace != DEFAULT_NAMESPACE:
         fields["namespace"] = chunk.namespace

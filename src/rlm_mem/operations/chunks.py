@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
-from rlm_mem.chunk import parse_time
-from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.chunk import expiry, parse_time
+from rlm_mem.chunk.trust import rank
+from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Reply, Tool
 from rlm_mem.operations.problems import Refused, problem
@@ -27,12 +28,17 @@ from rlm_mem.operations.types import (
     Extra,
     Limit,
     Line,
+    OriginFilter,
+    OriginName,
     Request,
     Revision,
     Secrets,
     Tag,
     Tags,
     Time,
+    TrustFilter,
+    TrustName,
+    TtlText,
     TypeFilter,
 )
 
@@ -43,12 +49,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPERATIONS", "PREFIX", "ChunkChange", "ChunkPage", "NewChunk", "RememberArguments", "RememberRequest",
-    "RememberResponse", "UndoRequest", "change", "create", "delete", "remember", "restore", "undo",
+    "IdsArguments", "Place", "RememberResponse", "UndoRequest", "change", "create", "delete", "page_of_chunks",
+    "remember", "restore", "undo",
 ]  # fmt: skip
 
 PREFIX = "/api/v1"
 _GROUP = "chunks"
-_Place = tuple[float, int]
+Place = tuple[float, int]
+#: Fields of a chunk's metadata that a change may name.
+_ABOUT = (
+    "conversation_id", "source", "occurred_at", "valid_from", "valid_to", "extra", "origin", "trust", "expires_at",
+)  # fmt: skip
 ReplacedIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=20)]
 Ids = Annotated[
     list[ChunkId], Meta(min_length=1, max_length=20, description="Ids of memories (chunk-…), at most 20.")
@@ -87,11 +98,25 @@ class RememberArguments(Request):
         ]
         | None
     ) = None
+    origin: (
+        Annotated[
+            Literal["agent", "tool", "import", "web"],
+            Meta(
+                description="Where the text is from, if neither you nor the person wrote it: tool (its output), web (a "
+                "page), import (a file). It is then marked as untrusted."
+            ),
+        ]
+        | None
+    ) = None
+    ttl: TtlText | None = None
 
 
 class RememberRequest(RememberArguments):
     """Text of any length: it is cut into chunks, typed, linked, and stored once."""
 
+    origin: OriginName | None = None  # type: ignore[assignment]
+    trust: TrustName | None = None
+    expires: Annotated[Time, Meta(description="From then on it is gone; instead of ttl.")] | None = None
     source: Line = "interaction"
     extra: Extra | None = None
     provenance: Extra | None = None
@@ -135,6 +160,10 @@ class NewChunk(Request):
     extra: Extra | None = None
     provenance: Extra | None = None
     secrets: Secrets | None = None
+    origin: OriginName | None = None
+    trust: TrustName | None = None
+    expires: Annotated[Time, Meta(description="From then on it is gone; instead of ttl.")] | None = None
+    ttl: TtlText | None = None
 
 
 class ChunkFields(Bounded, kw_only=True):
@@ -158,6 +187,9 @@ class ChunkChange(ChunkFields):
     valid_from: Time | None = None
     valid_to: Time | None = None
     extra: Annotated[Extra, Meta(description="Merged with the fields that are there.")] | None = None
+    origin: OriginName | None = None
+    trust: TrustName | None = None
+    expires_at: Annotated[Time, Meta(description="From then on it is gone.")] | None = None
 
 
 class UpdateArguments(ChunkFields, kw_only=True):
@@ -199,20 +231,10 @@ class ListQuery(Bounded, kw_only=True):
         default_factory=list
     )
     type: TypeFilter | None = None
+    origin: OriginFilter | None = None
+    trust: TrustFilter | None = None
     order: Annotated[Literal["oldest", "newest"], Meta(description="Which come first.")] = "oldest"
     as_of: AsOf | None = None
-    limit: Limit = 50
-    cursor: Cursor | None = None
-
-
-class ArchiveQuery(Bounded, kw_only=True):
-    """Which deleted chunks to list."""
-
-    conversation_id: Line | None = None
-    start: Annotated[Time, Meta(description="Only from this time on.")] | None = None
-    end: Annotated[Time, Meta(description="Only up to this time; a day is included.")] | None = None
-    type: TypeFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], Meta(description="Which come first.")] = "oldest"
     limit: Limit = 50
     cursor: Cursor | None = None
 
@@ -273,13 +295,6 @@ class IdsArguments(Request):
     ids: Ids
 
 
-class RestoreResponse(Struct):
-    """Ids that are in use again, and ids for which the archive had nothing."""
-
-    restored: list[str]
-    missing: list[str]
-
-
 def _found(chunk: Chunk | None, chunk_id: str) -> Chunk:
     if chunk is None:
         raise NotFoundError(f"there is no chunk {chunk_id}", hint="A deleted one is below /archive.")
@@ -300,9 +315,11 @@ def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply:
 
 def remember(context: Context, request: RememberRequest | RememberArguments) -> RememberResponse:
     """Remember a text; also a step of a batch, as all of these."""
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"origin": request.origin or "agent"}
     if isinstance(request, RememberRequest):
-        more = {"source": request.source, "provenance": request.provenance}
+        _check_expiry(context, request.expires, request.ttl)
+        more = {"source": request.source, "provenance": request.provenance, "origin": request.origin}
+        more |= {"trust": request.trust, "expires": request.expires}
         more["metadata"] = {"extra": request.extra} if request.extra else None
     made = context.memory.remember(
         request.text,
@@ -313,6 +330,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         occurred_at=request.occurred_at,
         secrets=request.secrets,
         replaces=request.replaces,
+        ttl=request.ttl,
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
         **more,
     )
@@ -334,8 +352,17 @@ def _check_period(valid_from: str | None, valid_to: str | None) -> None:
         raise Refused(problem(409, f"valid_from {valid_from} is after valid_to {valid_to}"))
 
 
+def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> None:
+    """A time that has passed, or two of them, are no matter of the schema either."""
+    try:
+        expiry(expires, ttl, context.memory.store.clock())
+    except InvalidChunk as error:
+        raise Refused(problem(409, error.message)) from None
+
+
 def create(context: Context, request: NewChunk) -> Reply:
     """Store one chunk as it is."""
+    _check_expiry(context, request.expires, request.ttl)
     _check_period(request.valid_from, request.valid_to)
     found: list[Screened] = []
     chunk = context.memory.store.create_chunk(
@@ -352,6 +379,10 @@ def create(context: Context, request: NewChunk) -> Reply:
         provenance=request.provenance,
         secrets=request.secrets,
         on_secret=found.append,
+        origin=request.origin,
+        trust=request.trust,
+        expires=request.expires,
+        ttl=request.ttl,
     )
     return _written(chunk, found, Location=f"{PREFIX}/chunks/{chunk.id}")
 
@@ -379,11 +410,7 @@ def _reads(context: Context, _: object) -> Reads:
 def change(context: Context, request: ChunkChange) -> Reply:
     """Change a chunk."""
     chunk_id: str = context.path["chunk_id"]
-    about: dict[str, Any] = {
-        name: value
-        for name in ("conversation_id", "source", "occurred_at", "valid_from", "valid_to", "extra")
-        if (value := getattr(request, name)) is not None
-    }
+    about: dict[str, Any] = {name: value for name in _ABOUT if (value := getattr(request, name)) is not None}
     found: list[Screened] = []
     with matched(context, chunk_id):
         if request.valid_from or request.valid_to:
@@ -448,7 +475,7 @@ def _list(context: Context, request: ListQuery) -> ChunkPage:
     store = _as_of(context, request.as_of)
     ids, after = store.list_page(
         request.limit,
-        after=None if request.cursor is None else decode_cursor(request.order, request.cursor, _Place),
+        after=None if request.cursor is None else decode_cursor(request.order, request.cursor, Place),
         conversation_id=request.conversation_id,
         start=request.start,
         end=request.end,
@@ -456,40 +483,17 @@ def _list(context: Context, request: ListQuery) -> ChunkPage:
         any_tags=request.any_tag,
         chunk_type=request.type,
         newest_first=request.order == "newest",
+        origin=request.origin,
+        trust=request.trust,
     )
-    return _page(store.summaries(ids), request.order, after)
+    return page_of_chunks(store.summaries(ids), request.order, after)
 
 
-def _archive(context: Context, request: ArchiveQuery) -> ChunkPage:
-    store = context.memory.store
-    ids, after = store.list_page(
-        request.limit,
-        after=None if request.cursor is None else decode_cursor(request.order, request.cursor, _Place),
-        conversation_id=request.conversation_id,
-        start=request.start,
-        end=request.end,
-        chunk_type=request.type,
-        newest_first=request.order == "newest",
-        archived=True,
-    )
-    chunks = (store.get_archived(chunk_id) for chunk_id in ids)
-    return _page([chunk for chunk in chunks if chunk is not None], request.order, after)
-
-
-def _page(found: list[Summary] | list[Chunk], order: str, after: _Place | None) -> ChunkPage:
+def page_of_chunks(found: list[Summary] | list[Chunk], order: str, after: Place | None) -> ChunkPage:
+    """Summaries as one page, and the cursor of the next one."""
     return ChunkPage(
         [summary_of(one) for one in found], None if after is None else encode_cursor(order, *after)
     )
-
-
-def _archived(context: Context, _: object) -> Reply:
-    chunk_id = context.path["chunk_id"]
-    chunk = context.memory.store.get_archived(chunk_id)
-    if chunk is None:
-        raise NotFoundError(f"the archive has no chunk {chunk_id}")
-    if not_modified(context, chunk):
-        return Reply(status=304, headers={"ETag": etag(chunk)})
-    return Reply(chunk_out(chunk, archived=True), headers={"ETag": etag(chunk)})
 
 
 _MADE = {"chunk_id": "$response.body#/id"}
@@ -519,11 +523,13 @@ def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
     return Forgotten([one for one in ids if done[one]], [one for one in ids if not done[one]])
 
 
-def _restore_several(context: Context, request: IdsArguments) -> RestoreResponse:
-    ids = list(dict.fromkeys(request.ids))
-    with context.memory.batch():
-        done = {chunk_id: context.memory.restore(chunk_id) is not None for chunk_id in ids}
-    return RestoreResponse([one for one in ids if done[one]], [one for one in ids if not done[one]])
+def _by_agent(context: Context, chunk_id: str) -> dict[str, str] | None:
+    """What the words of an agent are trusted, where those that they replace were trusted more."""
+    level = context.memory.config.trust.level("agent", context.memory.store.namespace)
+    for one in context.memory.store.summaries([chunk_id]):
+        if rank(level) < rank(one.trust):
+            return {"origin": "agent", "trust": level}
+    return None
 
 
 def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
@@ -533,6 +539,7 @@ def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
     chunk = context.memory.store.update_chunk(
         request.id,
         content=request.content,
+        metadata=None if request.content is None else _by_agent(context, request.id),
         tags=request.tags,
         chunk_type=request.type,
         confidence=request.confidence,
@@ -565,6 +572,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 **dict.fromkeys(("content", "memory", "note", "value", "observation"), "text"),
                 **dict.fromkeys(("at", "when", "date", "timestamp", "time"), "occurred_at"),
                 **dict.fromkeys(("supersedes", "replace", "corrects", "updates"), "replaces"),
+                **dict.fromkeys(("expires_in", "time_to_live"), "ttl"),
                 **CONVERSATION_NAMES,
                 **TYPE_NAMES,
                 **TAG_NAMES,
@@ -624,14 +632,6 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_reads, response=Reads,
     ),
     Operation(
-        "GET", "/archive", "listArchive", "List deleted chunks, in order of time.", _GROUP,
-        run=_archive, request=ArchiveQuery, response=ChunkPage, paged=True,
-    ),
-    Operation(
-        "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", _GROUP,
-        run=_archived, request=Bounded, response=ChunkOut, tagged=True,
-    ),
-    Operation(
         "", "", "getChunks", "Read chunks whole with their links, by ids.", _GROUP,
         run=_get_several, request=GetArguments, response=ChunkViews,
         tool=Tool(
@@ -651,17 +651,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "can restore them.",
             destructive=True,
             aliases=_IDS,
-        ),
-    ),
-    Operation(
-        "", "", "restoreChunks", "Bring chunks back from the archive, by ids.", _GROUP,
-        run=_restore_several, request=IdsArguments, response=RestoreResponse, writes=True,
-        tool=Tool(
-            name="restore",
-            title="Restore memories",
-            description="Bring forgotten memories back by their ids.",
-            aliases=dict.fromkeys(("id", "chunk_id", "chunk_ids", "memory_ids"), "ids"),
-            default=False,
         ),
     ),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlm_mem.operations import (
+    archive,
     asking,
     batches,
     chunks,
@@ -23,6 +24,7 @@ __all__ = ["OPERATIONS", "ROUTES", "operation_named"]
 OPERATIONS: tuple[Operation, ...] = (
     *server.OPERATIONS,
     *chunks.OPERATIONS,
+    *archive.OPERATIONS,
     *links.OPERATIONS,
     *batches.OPERATIONS,
     *asking.OPERATIONS,

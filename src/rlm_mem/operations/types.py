@@ -6,11 +6,12 @@ promise what is not kept. The description beside a pattern says what it stands f
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from rlm_mem.chunk import MAX_TAG_LENGTH, MAX_TAGS, format_time, parse_time
+from rlm_mem.chunk.trust import Origin, TrustLevel
 from rlm_mem.config import SecretAction
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "Line",
     "LinkType",
     "LongText",
+    "OriginFilter",
+    "OriginName",
     "PARTS",
     "Question",
     "Request",
@@ -39,6 +42,9 @@ __all__ = [
     "TaskType",
     "Time",
     "TrajectoryId",
+    "TrustFilter",
+    "TrustName",
+    "TtlText",
     "TypeFilter",
     "CONVERSATION_NAMES",
     "DryRun",
@@ -107,6 +113,28 @@ Extra = Annotated[
         max_length=100,
         extra_json_schema={"additionalProperties": {"$ref": "#/components/schemas/Plain"}},
         description="Fields of your own, plain data; they are kept as they are.",
+    ),
+]
+OriginName = Annotated[
+    Origin,
+    Meta(
+        description="How it came: a person or an agent wrote it, a tool or a page of the web gave it, a file was "
+        "imported. Left out: what `source` stands for, person for interaction."
+    ),
+]
+OriginFilter = Annotated[Origin, Meta(description="Only what came this way.")]
+TrustName = Annotated[
+    TrustLevel, Meta(description="How far it is trusted. Left out: as configured for its origin.")
+]
+TrustFilter = Annotated[
+    Literal["untrusted", "ordinary", "trusted"],
+    Meta(description="Only what is trusted at least so far: `ordinary` keeps untrusted text out."),
+]
+TtlText = Annotated[
+    str,
+    Meta(
+        pattern=rf"^[1-9][0-9]{{0,8}}[smhdw]{_END}",
+        description="How long it is kept: a number with s, m, h, d or w, such as 30d; then it is gone.",
     ),
 ]
 Secrets = Annotated[

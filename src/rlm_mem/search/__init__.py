@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.search.api import Filters, Hit, excerpts, keyword_ids, ranked_ids, search
+    from rlm_mem.search.api import Filters, Hit, excerpts, hits_within, keyword_ids, ranked_ids, search
 
-__all__ = ["Filters", "Hit", "excerpts", "keyword_ids", "ranked_ids", "search"]
+__all__ = ["Filters", "Hit", "excerpts", "hits_within", "keyword_ids", "ranked_ids", "search"]
 
-__getattr__ = loader(__name__, {"api": ("Filters", "Hit", "excerpts", "keyword_ids", "ranked_ids", "search")})
+__getattr__ = loader(
+    __name__, {"api": ("Filters", "Hit", "excerpts", "hits_within", "keyword_ids", "ranked_ids", "search")}
+)

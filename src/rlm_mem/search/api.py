@@ -9,15 +9,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import format_time
+from rlm_mem.chunk.trust import is_untrusted
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
 from rlm_mem.search.query import Query, analyse_query, by_names, rarest, repaired, with_authors, with_related
 from rlm_mem.search.ranking import Ranked, ranked
-from rlm_mem.store.core.lookup import Filters
+from rlm_mem.store.core.lookup import Filters, wanted_origins, wanted_trust
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -29,6 +31,7 @@ __all__ = [
     "Hit",
     "MAX_LIMIT",
     "excerpts",
+    "hits_within",
     "keyword_ids",
     "ranked_ids",
     "search",
@@ -125,6 +128,8 @@ class Hit:
             the segment where hits are segments, else beside the chunk.
         superseded_by: the chunk that replaced this one, which is out of date then.
         replaces: the chunks that this one replaced.
+        origin: how the chunk came: person, agent, tool, import, web.
+        trust: how far it is trusted: untrusted, ordinary, trusted.
     """
 
     chunk_id: str
@@ -142,9 +147,13 @@ class Hit:
     neighbours: tuple[AdjacentSegment, ...] = ()
     superseded_by: str | None = None
     replaces: tuple[str, ...] = ()
+    origin: str = "person"
+    trust: str = "trusted"
 
     def __str__(self) -> str:
         line = f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"
+        if is_untrusted(self.trust):
+            line = f"{line}  [untrusted: {self.origin}]"
         return f"{line}  [out of date: {self.superseded_by}]" if self.superseded_by else line
 
 
@@ -182,6 +191,7 @@ def search(
     _check(query, limit, by)
     _check_neighbours(neighbours)
     wanted = _filters(filters)
+    unrestricted = wanted == Filters() and as_of is None and store.as_of is None
     if as_of is not None:
         store = store.held_at(as_of)
     wanted = _then(store, wanted)
@@ -190,13 +200,30 @@ def search(
     def found() -> list[Hit]:
         source = store.candidate_source()
         if not query.strip():
-            return [] if wanted == Filters() else _newest(store, source, wanted, limit)
+            return [] if unrestricted else _newest(store, source, wanted, limit)
         question = question_for(source, query, store.config.search.language, now)
         return list(
             _hits(store, question, _ranked(store, source, question, wanted, limit, by), limit, explain)
         )
 
     return _with_neighbours(store, store.backend.retried(found), by, neighbours)
+
+
+def hits_within(hits: list[Hit], max_tokens: int) -> list[Hit]:
+    """The first hits whose snippets and neighbours together have at most `max_tokens` tokens."""
+    left = texts_within(
+        [text for hit in hits for text in (hit.snippet, *(one.text for one in hit.neighbours))], max_tokens
+    )
+    kept = []
+    for hit in hits:
+        mine, left = left[: 1 + len(hit.neighbours)], left[1 + len(hit.neighbours) :]
+        if not mine:
+            break
+        beside = zip(hit.neighbours, mine[1:], strict=False)
+        kept.append(
+            replace(hit, snippet=mine[0], neighbours=tuple(replace(one, text=text) for one, text in beside))
+        )
+    return kept
 
 
 def excerpts(
@@ -295,8 +322,11 @@ def _ranked(
 
 
 def _then(store: ChunkStore, filters: Filters) -> Filters:
-    """The filters with the time of the store, where it is a view."""
-    return filters if store.as_of is None else replace(filters, valid_at=store.as_of.timestamp())
+    """The filters with the present time, or that of the store where it is a view."""
+    now = format_time(store.clock())
+    if store.as_of is None:
+        return replace(filters, shown_at=now)
+    return replace(filters, shown_at=now, valid_at=store.as_of.timestamp())
 
 
 def _hits(
@@ -341,6 +371,8 @@ def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, expl
         parts=result.parts if explain else None,
         superseded_by=chunk.metadata.superseded_by,
         replaces=tuple(chunk.replaces),
+        origin=chunk.metadata.origin,
+        trust=chunk.metadata.trust,
     )
 
 
@@ -384,6 +416,8 @@ def _newest(store: ChunkStore, source: CandidateSource, filters: Filters, limit:
                 author=None,
                 superseded_by=chunk.metadata.superseded_by,
                 replaces=tuple(chunk.replaces),
+                origin=chunk.metadata.origin,
+                trust=chunk.metadata.trust,
             )
         )
     return hits
@@ -442,6 +476,10 @@ def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
 def _filter_value(name: str, value: Any) -> Any:
     if value is None:
         return () if name in ("tags_all", "tags_any") else value if name != "include_superseded" else False
+    if name == "origin":
+        return wanted_origins(value)
+    if name == "trust":
+        return wanted_trust(value)[0]
     if name in ("tags_all", "tags_any"):
         value = (value,) if isinstance(value, str) else value
         return _texts(name, value)

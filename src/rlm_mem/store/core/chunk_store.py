@@ -14,12 +14,15 @@ from rlm_mem.chunk import (
     Chunk,
     check_chunk_id,
     check_content,
+    check_text,
     content_hash,
+    expiry,
     format_time,
     normalised_hash,
 )
+from rlm_mem.chunk.trust import TRUST_LEVELS, Ttl, check_trust, default_origin
 from rlm_mem.config import Config, SecretAction
-from rlm_mem.errors import NotFoundError
+from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.reader import ChunkReader
 from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, ListFilter, Summary, SyncReport, Version
@@ -33,6 +36,9 @@ from rlm_mem.store.core.writer import (
 )
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, log_secrets, screen, screen_data
+
+#: Expired chunks that are archived or erased in one transaction.
+_LOT = 200
 
 __all__ = [
     "ChunkStore",
@@ -96,9 +102,10 @@ class ChunkStore(ChunkReader):
 
     def find_same(self, content: str, conversation_id: str | None) -> str | None:
         """The chunk with exactly this content in this conversation, if any (docs/spec/operations.md, Duplicates)."""
-        return self.backend.queries.with_hash(
+        same = self.backend.queries.with_hash(
             self.namespace, content_hash(check_content(content)), conversation_id
         )
+        return same if same is not None and self.exists(same) else None
 
     def find_normalised(self, content: str, limit: int = 10) -> list[str]:
         """Chunks equal after normalising case, space and punctuation, newest first (``similar_to``)."""
@@ -146,6 +153,10 @@ class ChunkStore(ChunkReader):
         namespace: str | None = None,
         secrets: SecretAction | None = None,
         on_secret: Callable[[Screened], None] | None = None,
+        origin: str | None = None,
+        trust: str | None = None,
+        expires: str | datetime | None = None,
+        ttl: Ttl | None = None,
     ) -> Chunk:
         """Create and store a chunk; takes every documented form of its arguments (docs/spec/decisions.md, 13).
 
@@ -166,6 +177,10 @@ class ChunkStore(ChunkReader):
             secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``,
                 in content, metadata, tags and links; None: ``config.secrets.action``.
             on_secret: called with what was found, if anything.
+            origin: how it came: person, agent, tool, import or web; None: what ``source`` stands for.
+            trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
+            expires, ttl: from when on it is gone for everything that reads: a time, or how long it is kept (seconds,
+                ``30d``); not both.
 
         Returns:
             The stored chunk.
@@ -190,6 +205,9 @@ class ChunkStore(ChunkReader):
             ("valid_from", valid_from),
             ("valid_to", valid_to),
             ("provenance", provenance),
+            ("origin", origin),
+            ("trust", trust),
+            ("expires_at", expiry(expires, ttl, self.clock())),
         ]
         if isinstance(metadata, str):
             given.append(("conversation_id", metadata))
@@ -218,11 +236,14 @@ class ChunkStore(ChunkReader):
         namespace: str | None = None,
     ) -> Chunk:
         """A chunk that is not stored yet, from fields checked by ``writer.given_fields``; raises InvalidChunk."""
+        place = self._other(namespace)
+        how = fields.get("origin") or default_origin(fields.get("source", "interaction"))
+        level = fields.get("trust") or self.config.trust.level(how, place)
         return new_chunk(
             content,
-            fields,
+            {**fields, "origin": how, "trust": level},
             extra,
-            namespace=self.namespace if namespace is None else self._other(namespace),
+            namespace=place,
             types=self.types,
             now=now,
             max_bytes=self.config.store.max_content_bytes,
@@ -297,6 +318,8 @@ class ChunkStore(ChunkReader):
         """
         content, found = self._screened(content, secrets)
         (metadata, tags, links), more = self._screened_fields((metadata, tags, links), secrets)
+        if not self.exists(chunk_id):
+            return None
         self._written = True
         changed = self._writer.change(
             chunk_id,
@@ -346,6 +369,92 @@ class ChunkStore(ChunkReader):
         """Record that a chunk was said again: in the audit log, and as a read."""
         self.backend.count_read(self.namespace, check_chunk_id(chunk_id), format_time(self.clock()))
         self.record_event("repeat", [chunk_id])
+
+    # --- quarantine and expiry --------------------------------------------------------------------------
+
+    def quarantine(self, chunk_id: str, reason: str | None = None) -> Chunk:
+        """Hide a chunk from everything that reads until somebody releases it; what it had replaced holds again.
+
+        The reason and the former level of trust are kept with it. ``undo`` takes it back, as every change.
+
+        Args:
+            reason: why, at most 1,000 characters of one line.
+
+        Returns:
+            The chunk as it is now.
+
+        Raises:
+            NotFoundError: there is no such chunk.
+            ConflictError: it is in quarantine already.
+        """
+        why = None if reason is None else check_text(reason, "reason")
+        screened, _ = self._screened(why, None)
+
+        def put(chunk: Chunk) -> Chunk:
+            if chunk.metadata.trust == "quarantined":
+                raise ConflictError(
+                    f"{chunk_id} is in quarantine already", hint="release it, or leave it there"
+                )
+            made = Chunk.from_dict(chunk.to_dict())
+            made.metadata.extra["quarantine"] = {
+                "trust": chunk.metadata.trust,
+                "reason": screened,
+                "at": self._present(),
+                "by": self.actor,
+            }
+            made.metadata.trust = "quarantined"
+            made.links = [link for link in made.links if link.type != SUPERSEDES]
+            return made
+
+        return self._quarantine_change(chunk_id, put, "quarantine")
+
+    def release(self, chunk_id: str, trust: str | None = None) -> Chunk:
+        """Let a chunk out of quarantine.
+
+        Args:
+            trust: how far it is trusted from now on; None: as far as before, untrusted where that is not known.
+
+        Returns:
+            The chunk as it is now.
+
+        Raises:
+            NotFoundError: there is no such chunk.
+            ConflictError: it is not in quarantine.
+            InvalidChunk: ``trust`` is no level above quarantined.
+        """
+        if trust is not None and check_trust(trust) == "quarantined":
+            raise InvalidChunk("release needs a level above quarantined: untrusted, ordinary or trusted")
+
+        def let_out(chunk: Chunk) -> Chunk:
+            if chunk.metadata.trust != "quarantined":
+                raise ConflictError(f"{chunk_id} is not in quarantine", hint="quarantined() lists what is")
+            made = Chunk.from_dict(chunk.to_dict())
+            kept = made.metadata.extra.pop("quarantine", None)
+            before = kept.get("trust") if isinstance(kept, dict) else None
+            known = before if before in TRUST_LEVELS[1:] else "untrusted"
+            made.metadata.trust = trust or str(known)
+            return made
+
+        return self._quarantine_change(chunk_id, let_out, "release")
+
+    def _quarantine_change(self, chunk_id: str, revise: Callable[[Chunk], Chunk], op: str) -> Chunk:
+        self._written = True
+        made = self._writer.change(chunk_id, revise, op=op)
+        if made is None:
+            raise NotFoundError(f"there is no chunk {chunk_id}", hint="search gives the ids")
+        return made
+
+    def sweep(self, limit: int = 10_000) -> list[str]:
+        """Archive or erase what has expired, as the setting ``trust.expired`` says; returns the ids.
+
+        Nothing that reads shows it any more in any case.
+        """
+        gone = self.expired(limit)
+        for start in range(0, len(gone), _LOT):
+            with self.batch():
+                for chunk_id in gone[start : start + _LOT]:
+                    self.delete_chunk(chunk_id, permanent=self.config.trust.expired == "erase")
+        return gone
 
     # --- links ------------------------------------------------------------------------------------------
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from rlm_mem.chunk.trust import ORIGINS, at_least, check_trust, words_of
+from rlm_mem.errors import InvalidChunk, InvalidQuery
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +33,8 @@ __all__ = [
     "CorpusStatistics",
     "Filters",
     "Neighbourhood",
+    "wanted_origins",
+    "wanted_trust",
 ]
 
 #: The tuned BM25 that both stages use: term saturation and length correction (measured on dialogue memories).
@@ -51,6 +56,9 @@ class Filters:
         speaker: an author of a segment of the chunk; case does not matter.
         include_superseded: rank chunks that a newer one has replaced like any other, not below it.
         valid_at: only what held at this time (epoch seconds; set by `as_of` of `search`).
+        origin: how the chunk came (person, agent, tool, import, web), or several of which one must match.
+        trust: the least level of trust (untrusted, ordinary, trusted).
+        shown_at: leave out what is in quarantine, or has expired by this time (as stored; search sets it).
     """
 
     tags_all: tuple[str, ...] = ()
@@ -62,6 +70,9 @@ class Filters:
     speaker: str | None = None
     include_superseded: bool = False
     valid_at: float | None = None
+    origin: str | tuple[str, ...] | None = None
+    trust: str | None = None
+    shown_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +196,21 @@ class CandidateSource(Protocol):
 def has_surrogate(text: str) -> bool:
     """Whether a text holds half a character: no database takes it as text, and nothing stored has one."""
     return any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def wanted_origins(value: Any) -> tuple[str, ...]:
+    """One origin or several, none for all; raises InvalidQuery."""
+    if value is None:
+        return ()
+    try:
+        return words_of(value, ORIGINS, "origin")
+    except InvalidChunk as error:
+        raise InvalidQuery(error.message) from None
+
+
+def wanted_trust(value: Any) -> tuple[str, ...]:
+    """The levels of trust from the named one up; raises InvalidQuery."""
+    try:
+        return at_least(check_trust(value))
+    except InvalidChunk as error:
+        raise InvalidQuery(error.message) from None

@@ -19,12 +19,13 @@ from rlm_mem.chunk import (
     check_namespace,
     format_time,
 )
+from rlm_mem.chunk.trust import hidden
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
 from rlm_mem.store.core.backends import open_backend
+from rlm_mem.store.core.lookup import wanted_origins, wanted_trust
 from rlm_mem.store.core.records import (
-    ACTIVE,
     ARCHIVED,
     ConversationInfo,
     LinkedChunk,
@@ -52,7 +53,7 @@ _Answer = TypeVar("_Answer")
 
 _NO_FILTER: Mapping[str, Any] = {
     "conversation_id": None, "start": None, "end": None, "tags": None, "chunk_type": None, "any_tags": None,
-    "archived": False, "newest_first": False,
+    "archived": False, "newest_first": False, "origin": None, "trust": None,
 }  # fmt: skip
 
 
@@ -67,6 +68,8 @@ class Listing(TypedDict, total=False):
     chunk_type: str | None
     archived: bool
     newest_first: bool
+    origin: Sequence[str] | str | None
+    trust: str | None
 
 
 class MoreFilters(TypedDict, total=False):
@@ -78,6 +81,8 @@ class MoreFilters(TypedDict, total=False):
     limit: int | None
     offset: int
     newest_first: bool
+    origin: Sequence[str] | str | None
+    trust: str | None
 
 
 class ChunkReader:
@@ -202,13 +207,28 @@ class ChunkReader:
     @telemetry.observed("read", lambda current, found: current.set("rlm_mem.chunks", len(found)))
     def get_many(self, chunk_ids: Sequence[str] | str, *, track: bool = False) -> dict[str, Chunk]:
         """Those of the chunks that exist, by id."""
-        found = self.backend.chunks(self.namespace, check_chunk_ids(chunk_ids))
+        found = self._shown(self.backend.chunks(self.namespace, check_chunk_ids(chunk_ids)))
         if self.as_of is not None:
             found = self._then(found)
         if track:
             for chunk in found.values():
                 self._count_read(chunk)
         return found
+
+    def _shown(self, found: dict[str, Chunk]) -> dict[str, Chunk]:
+        """Those that are neither in quarantine nor expired."""
+        now = ""
+        for chunk in list(found.values()):
+            about = chunk.metadata
+            if about.expires_at is not None or about.trust == "quarantined":
+                now = now or self._present()
+                if hidden(about.trust, about.expires_at, now):
+                    del found[chunk.id]
+        return found
+
+    def _present(self) -> str:
+        """The present time, or that of the view, as it is stored."""
+        return format_time(self.clock())
 
     def _then(self, found: Mapping[str, Chunk]) -> dict[str, Chunk]:
         """Those that held at the time of the view, as they were."""
@@ -227,6 +247,8 @@ class ChunkReader:
         return [one for one in found if chunk_id(one) in there]
 
     def _filter(self, wanted: ListFilter) -> ListFilter:
+        if not wanted.archived:
+            wanted = replace(wanted, shown_at=self._present())
         if self.as_of is None:
             return wanted
         return replace(wanted, held_at=(self.as_of.timestamp(), format_time(self.as_of)))
@@ -243,12 +265,27 @@ class ChunkReader:
         """Whether there is an active chunk with this id in this namespace."""
         if self.as_of is not None:
             return bool(self.get_many([chunk_id]))
-        row = self.backend.find(self.namespace, check_chunk_id(chunk_id))
-        return row is not None and row.status == ACTIVE
+        return bool(self.summaries([chunk_id]))
 
     def history(self, chunk_id: str) -> list[Version]:
-        """Every kept version, oldest first, the present one last; empty where there is no such chunk."""
+        """Every kept version, oldest first, the present one last; empty where there is no such chunk.
+
+        Those of a chunk that has expired or is in quarantine are given too, for people who decide on it.
+        """
         return self._writer.history(chunk_id)
+
+    def quarantined(self, limit: int | None = None) -> list[Chunk]:
+        """The chunks in quarantine, the oldest first; ``ChunkStore.release`` lets them out."""
+        wanted = ListFilter(trusts=("quarantined",), limit=None if limit is None else page(limit, "limit"))
+        ids = self.backend.queries.list_ids(self.namespace, wanted)
+        found = self.backend.chunks(self.namespace, ids)
+        return [found[chunk_id] for chunk_id in ids if chunk_id in found]
+
+    def expired(self, limit: int | None = None) -> list[str]:
+        """Ids of chunks that have expired and are still stored, the oldest first; ``ChunkStore.sweep`` removes them."""
+        most = None if limit is None else page(limit, "limit")
+        wanted = ListFilter(expired_at=self._present(), limit=most)
+        return self.backend.queries.list_ids(self.namespace, wanted)
 
     # --- listings ---------------------------------------------------------------------------------------
 
@@ -266,6 +303,8 @@ class ChunkReader:
         limit: int | None = None,
         offset: int = 0,
         newest_first: bool = False,
+        origin: Sequence[str] | str | None = None,
+        trust: str | None = None,
     ) -> list[str]:
         """Ids that match every filter, in order of time.
 
@@ -275,6 +314,8 @@ class ChunkReader:
             tags: ALL must be there. ``any_tags``: at least one.
             archived: list soft-deleted chunks instead.
             limit, offset: a page of the answer.
+            origin: how they came: person, agent, tool, import, web; or several of these.
+            trust: the least level of trust: untrusted, ordinary, trusted.
 
         Raises:
             InvalidQuery: a filter cannot be understood.
@@ -291,6 +332,8 @@ class ChunkReader:
             limit,
             offset,
             newest_first,
+            origin,
+            trust,
         )
         if not archived or not (wanted.tags or wanted.any_tags):
             return self.backend.queries.list_ids(place, self._filter(wanted))
@@ -347,13 +390,31 @@ class ChunkReader:
         """Chunks of any status, read a few at a time: neither one query each nor all in memory at once."""
         for start in range(0, len(chunk_ids), _LOT):
             lot = chunk_ids[start : start + _LOT]
-            found = self.backend.chunks(namespace, lot, status=None)
+            found = self._shown(self.backend.chunks(namespace, lot, status=None))
             yield from (found if self.as_of is None else self._then(found)).items()
 
     def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
         """Metadata from the index, no file read; unknown ids are left out."""
         found = self.backend.queries.summaries(self.namespace, check_chunk_ids(chunk_ids))
-        return self._held(found, lambda one: one.id)
+        now = self._present()
+        return self._held([one for one in found if one.shown_at(now)], lambda one: one.id)
+
+    def _first_shown(self, ask: Callable[[int], list[Summary]], limit: int) -> list[Summary]:
+        """The first that are shown; asked for more where some of them are not."""
+        now, wanted = self._present(), limit
+        while True:
+            found = ask(wanted)
+            there = [one for one in found if one.shown_at(now)]
+            if len(there) >= limit or len(found) < wanted:
+                return there[:limit]
+            wanted *= 4
+
+    def _those_shown(self, found: list[_Answer], chunk_id: Callable[[_Answer], str]) -> list[_Answer]:
+        """Of answers that name chunks, those whose chunk is shown, and held at the time of the view."""
+        if not found:
+            return found
+        there = {one.id for one in self.summaries([chunk_id(one) for one in found])}
+        return [one for one in found if chunk_id(one) in there]
 
     def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
         """Summaries by time; ``start`` and ``end`` as in list_chunks."""
@@ -361,7 +422,10 @@ class ChunkReader:
         high = None if end is None else after(query_time(end, "end"))
         if self.as_of is not None:
             return self.summaries(self.list_chunks(start_date=start, end_date=end, limit=limit))
-        return self.backend.queries.timeline(self.namespace, low, high, page(limit, "limit"))
+        queries = self.backend.queries
+        return self._first_shown(
+            lambda wanted: queries.timeline(self.namespace, low, high, wanted), page(limit, "limit")
+        )
 
     def latest(
         self,
@@ -377,8 +441,12 @@ class ChunkReader:
             return self.summaries(
                 self.list_chunks(conversation_id, since, tags=tag, limit=limit, newest_first=True)
             )
-        return self.backend.queries.latest(
-            self.namespace, page(limit, "limit"), conversation_id=conversation_id, since=low, tag=tag
+        queries = self.backend.queries
+        return self._first_shown(
+            lambda wanted: queries.latest(
+                self.namespace, wanted, conversation_id=conversation_id, since=low, tag=tag
+            ),
+            page(limit, "limit"),
         )
 
     # --- relations --------------------------------------------------------------------------------------
@@ -393,14 +461,14 @@ class ChunkReader:
             self.namespace, check_chunk_id(chunk_id), link_type=link_type, direction=direction,
             limit=page(limit, "limit"),
         )  # fmt: skip
-        return self._held(found, lambda one: one.chunk_id)
+        return self._those_shown(found, lambda one: one.chunk_id)
 
     def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
         """Ids before and after a chunk in its conversation, both in reading order."""
         earlier, later = self.backend.queries.neighbours(
             self.namespace, check_chunk_id(chunk_id), page(before, "before"), page(after, "after")
         )
-        return self._held(earlier, str), self._held(later, str)
+        return self._those_shown(earlier, str), self._those_shown(later, str)
 
     # --- figures ----------------------------------------------------------------------------------------
 
@@ -472,7 +540,7 @@ def _words(value: object, what: str) -> tuple[str, ...]:
 
 def _list_filter(
     conversation_id: Any, start: Any, end: Any, tags: Any, chunk_type: Any, any_tags: Any,
-    archived: bool, limit: Any, offset: Any, newest_first: bool,
+    archived: bool, limit: Any, offset: Any, newest_first: bool, origin: Any, trust: Any,
 ) -> ListFilter:  # fmt: skip
     """The arguments of list_chunks, checked; raises InvalidQuery."""
     for value, what in ((conversation_id, "conversation_id"), (chunk_type, "chunk_type")):
@@ -489,4 +557,6 @@ def _list_filter(
         limit=None if limit is None else page(limit, "limit"),
         offset=page(offset, "offset"),
         newest_first=newest_first,
+        origins=wanted_origins(origin),
+        trusts=() if trust is None else wanted_trust(trust),
     )

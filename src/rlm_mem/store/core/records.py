@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.chunk import Chunk, format_time, normalised_hash, parse_time
+from rlm_mem.chunk.trust import hidden
 from rlm_mem.errors import CorruptStore, InvalidChunk, InvalidQuery
 from rlm_mem.store.core.files import Signature
 
@@ -143,6 +144,9 @@ class IndexEntry(msgspec.Struct, array_like=True):
     access_count: int
     tags: list[str]
     links: list[tuple[str, str, float, str, str | None]]
+    origin: str
+    trust: str
+    expires_at: str | None
 
 
 def entry_of(chunk: Chunk) -> IndexEntry:
@@ -154,6 +158,7 @@ def entry_of(chunk: Chunk) -> IndexEntry:
         chunk.tokens, chunk.revision, meta.source, meta.content_hash, normalised_hash(chunk.content),
         meta.accessed_at, meta.access_count, chunk.tags,
         [(link.target_id, link.type, link.strength, link.created_at, link.reasoning) for link in chunk.links],
+        meta.origin, meta.trust, meta.expires_at,
     )  # fmt: skip
 
 
@@ -258,7 +263,14 @@ class Summary:
     valid_to: str | None
     superseded_by: str | None
     source: str
+    origin: str
+    trust: str
+    expires_at: str | None
     namespace: str
+
+    def shown_at(self, at: str) -> bool:
+        """Whether the chunk is there for readers at a time: not in quarantine, and not expired."""
+        return not hidden(self.trust, self.expires_at, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +323,9 @@ class ListFilter:
     """What list_chunks and iter_chunks take, checked; times in epoch seconds, ``end`` exclusive.
 
     ``after`` is the place (time, insertion) of a chunk, active or not: only what comes after it in this order.
-    ``held_at`` keeps what held at a time, given in epoch seconds and in the written form.
+    ``held_at`` keeps what held at a time, given in epoch seconds and in the written form. ``origins`` and ``trusts``
+    keep those of these; ``shown_at`` (written form) leaves out what is in quarantine or has expired by then,
+    ``expired_at`` keeps only what has.
     """
 
     conversation_id: str | None = None
@@ -326,6 +340,10 @@ class ListFilter:
     newest_first: bool = False
     after: tuple[float, int] | None = None
     held_at: tuple[float, str] | None = None
+    origins: tuple[str, ...] = ()
+    trusts: tuple[str, ...] = ()
+    shown_at: str | None = None
+    expired_at: str | None = None
 
 
 @dataclass(frozen=True)

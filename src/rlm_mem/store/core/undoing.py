@@ -32,6 +32,8 @@ _CHANGES = frozenset(
         "import",
         "edit",
         "supersede",
+        "quarantine",
+        "release",
     }
 )
 

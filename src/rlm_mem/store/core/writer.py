@@ -30,6 +30,7 @@ from rlm_mem.chunk import (
     links_from_raw,
     new_chunk_id,
 )
+from rlm_mem.chunk.trust import check_origin, check_trust
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version, audit_line
@@ -50,7 +51,9 @@ __all__ = [
     "screened_chunk",
 ]
 
-_TIMES = ("created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to")
+_TIMES = (
+    "created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to", "expires_at",
+)  # fmt: skip
 _METADATA = tuple(item.name for item in fields(ChunkMetadata))
 _OLD_NAMES = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
 
@@ -128,6 +131,10 @@ def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
             checked[name] = None if value is None else check_text(value, "conversation_id")
         elif name == "source":
             checked[name] = check_text(value, "source")
+        elif name == "origin":
+            checked[name] = None if value is None else check_origin(value)
+        elif name == "trust":
+            checked[name] = None if value is None else check_trust(value)
         elif name == "superseded_by":
             checked[name] = None if value is None else check_chunk_id(value)
         elif name == "provenance":
@@ -276,6 +283,8 @@ def revise_chunk(
         "source",
         "access_count",
         "provenance",
+        "origin",
+        "trust",
     ):
         if checked.get(name, ...) is None:
             raise InvalidChunk(f"{name} cannot be removed")
@@ -418,7 +427,12 @@ class Writer:
                 raise InvalidLink(f"link target {link.target_id} does not exist in namespace {namespace}")
 
     def change(
-        self, chunk_id: str, revise: Callable[[Chunk], Chunk], *, expected_revision: int | None = None
+        self,
+        chunk_id: str,
+        revise: Callable[[Chunk], Chunk],
+        *,
+        expected_revision: int | None = None,
+        op: str = "update",
     ) -> Chunk | None:
         """Replace a chunk by what ``revise`` makes of it; None where there is none, no write where nothing differs.
 
@@ -441,7 +455,7 @@ class Writer:
             self._check_targets(
                 [link for link in updated.links if link.target_id not in known], self._namespace
             )
-            return self._put_revision(transaction, chunk, updated, "update")
+            return self._put_revision(transaction, chunk, updated, op)
 
     def _put_revision(
         self, transaction: WriteTransaction, former: Chunk, updated: Chunk, op: str, **more: Any

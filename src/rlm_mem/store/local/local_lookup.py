@@ -20,6 +20,8 @@ from rlm_mem.store.core.lookup import (
     Filters,
     Neighbourhood,
     has_surrogate,
+    wanted_origins,
+    wanted_trust,
 )
 from rlm_mem.store.core.records import (
     AUTHOR_PREFIX,
@@ -506,6 +508,26 @@ def admitted_slots(
             ).fetchone()
         mask &= np.zeros(size, np.bool_) if row is None else view.column("conversation") == row[0]
         open_ = False
+    if filters.shown_at is not None:
+        hidden = connection.execute(
+            "SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND trust = 'quarantined'"
+            " UNION ALL SELECT doc FROM chunks WHERE ns = ? AND expires_at <= ?",
+            (ns, ns, filters.shown_at),
+        ).fetchall()
+        if hidden:
+            mask &= ~_of_docs(view, hidden)
+            open_ = False
+    for column, names in (
+        ("origin", wanted_origins(filters.origin)),
+        ("trust", () if filters.trust is None else wanted_trust(filters.trust)),
+    ):
+        if names:
+            marks = ",".join("?" * len(names))
+            rows = connection.execute(
+                f"SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND {column} IN ({marks})", (ns, *names)
+            ).fetchall()
+            mask &= _of_docs(view, rows)
+            open_ = False
     if filters.speaker is not None:
         mask &= _of_slots(speaker_slots(filters.speaker), size)
         open_ = False
@@ -532,6 +554,11 @@ def _tagged(connection: sqlite3.Connection, ns: int, view: View, tags: tuple[str
     rows = connection.execute(
         f"SELECT doc FROM tags WHERE ns = ? AND tag IN ({marks})", (ns, *tags)
     ).fetchall()
+    return _of_docs(view, rows)
+
+
+def _of_docs(view: View, rows: Sequence[tuple[int]]) -> Bools:
+    """Mask over the slots of the chunks with these numbers."""
     docs = distinct(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
     old = np.zeros(view.snapshot.size, np.bool_)
     ordinals = view.snapshot.ordinals_of(docs)

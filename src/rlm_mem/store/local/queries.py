@@ -155,6 +155,13 @@ def row_at_path(connection: sqlite3.Connection, path: str) -> ChunkRow | None:
     return ChunkRow(*found) if found else None
 
 
+_WRITTEN = (
+    "id, ns, conversation, type, status, at, created_at, modified_at, occurred_at, valid_from, valid_to, superseded_by,"
+    " confidence, tokens, revision, source, content_hash, norm_hash, path, size, mtime_ns, inode, accessed_at,"
+    " access_count, origin, trust, expires_at"
+)
+
+
 class LocalRowWriter:
     """Writes the rows of chunks inside the caller's transaction.
 
@@ -240,21 +247,16 @@ class LocalRowWriter:
             entry.created_at, entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to,
             entry.superseded_by, entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash,
             entry.norm_hash, path, sig.size, sig.mtime_ns, sig.inode, entry.accessed_at, entry.access_count,
+            entry.origin, entry.trust, entry.expires_at,
         )  # fmt: skip
         if doc is None:
             doc = self.connection.execute(
-                "INSERT INTO chunks(id, ns, conversation, type, status, at, created_at, modified_at, occurred_at,"
-                " valid_from, valid_to, superseded_by, confidence, tokens, revision, source, content_hash,"
-                " norm_hash, path, size, mtime_ns, inode, accessed_at, access_count)"
-                " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                f"INSERT INTO chunks({_WRITTEN}) VALUES ({_marks(values)})",
                 values,
             ).lastrowid
         else:
             self.connection.execute(
-                "UPDATE chunks SET id=?, ns=?, conversation=?, type=?, status=?, at=?, created_at=?,"
-                " modified_at=?, occurred_at=?, valid_from=?, valid_to=?, superseded_by=?, confidence=?,"
-                " tokens=?, revision=?, source=?, content_hash=?, norm_hash=?, path=?, size=?, mtime_ns=?,"
-                " inode=?, accessed_at=?, access_count=?, access_unsaved=0 WHERE doc=?",
+                f"UPDATE chunks SET ({_WRITTEN}) = ({_marks(values)}), access_unsaved = 0 WHERE doc = ?",
                 (*values, doc),
             )
         assert doc is not None
@@ -305,7 +307,8 @@ class LocalRowWriter:
 
 _SUMMARY = (
     "doc, id, type, tokens, confidence, (SELECT c.id FROM conversations c WHERE c.conversation = chunks.conversation),"
-    " created_at, occurred_at, at, revision, access_count, valid_from, valid_to, superseded_by, source"
+    " created_at, occurred_at, at, revision, access_count, valid_from, valid_to, superseded_by, source,"
+    " origin, trust, expires_at"
 )
 _EVER = (-1e15, 1e15)
 _CONVERSATION = "ifnull((SELECT c.conversation FROM conversations c WHERE c.ns = ? AND c.id = ?), -1)"
@@ -386,14 +389,11 @@ class Queries:
     @healed
     def namespaces(self) -> list[tuple[str, int]]:
         """Every namespace with the number of its active chunks."""
-        return (
-            self._connections.get()
-            .execute(
-                "SELECT name, coalesce((SELECT sum(chunks) FROM totals t WHERE t.ns = n.ns AND t.status = 0), 0)"
-                " FROM namespaces n ORDER BY name"
-            )
-            .fetchall()
+        rows = self._connections.get().execute(
+            "SELECT name, coalesce((SELECT sum(chunks) FROM totals t WHERE t.ns = n.ns AND t.status = 0), 0)"
+            " FROM namespaces n ORDER BY name"
         )
+        return rows.fetchall()
 
     # --- listings --------------------------------------------------------------------------------------
 
@@ -430,21 +430,26 @@ class Queries:
             where[1] = "+status = ?"  # the plus sign: look the conversation up, do not walk along time
             where.append(f"conversation = {_CONVERSATION}")
             values += [ns, wanted.conversation_id]
-        if wanted.start is not None:
-            where.append(f"{at} >= ?")
-            values.append(wanted.start)
-        if wanted.end is not None:
-            where.append(f"{at} < ?")
-            values.append(wanted.end)
-        if wanted.chunk_type is not None:
-            where.append("type = ?")
-            values.append(wanted.chunk_type)
+        for condition, value in (
+            (f"{at} >= ?", wanted.start),
+            (f"{at} < ?", wanted.end),
+            ("type = ?", wanted.chunk_type),
+            ("trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)", wanted.shown_at),
+            ("expires_at <= ?", wanted.expired_at),
+        ):
+            if value is not None:
+                where.append(condition)
+                values.append(value)
         if wanted.held_at is not None:
             seconds, text = wanted.held_at
             where.append(
                 "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
             )
             values += [text, seconds, text]
+        for column, names in (("origin", wanted.origins), ("trust", wanted.trusts)):
+            if names:
+                where.append(f"{column} IN ({_marks(names)})")
+                values += names
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)")
             values += wanted.after
@@ -605,25 +610,21 @@ class Queries:
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
         """Active chunks equal after normalising, newest first."""
         connection, ns = self._namespace(namespace)
-        return [
-            row[0]
-            for row in connection.execute(
-                "SELECT id FROM chunks WHERE norm_hash = ? AND +ns = ? AND +status = 0 ORDER BY doc DESC LIMIT ?",
-                (digest, ns, limit),
-            )
-        ]
+        rows = connection.execute(
+            "SELECT id FROM chunks WHERE norm_hash = ? AND +ns = ? AND +status = 0 ORDER BY doc DESC LIMIT ?",
+            (digest, ns, limit),
+        )
+        return [row[0] for row in rows]
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
         """Every chunk of the namespace, archived ones left out, that holds a link to ``chunk_id``."""
         connection, ns = self._namespace(namespace)
-        return [
-            row[0]
-            for row in connection.execute(
-                "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND c.ns = ?",
-                (chunk_id, ns),
-            )
-        ]
+        rows = connection.execute(
+            "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND c.ns = ?",
+            (chunk_id, ns),
+        )
+        return [row[0] for row in rows]
 
     # --- counts ----------------------------------------------------------------------------------------
 

@@ -149,8 +149,19 @@ WHEN old.status != new.status OR old.at != new.at OR old.conversation IS NOT new
 END;
 """
 
+# How chunks came, how far they are trusted, and until when they are kept: files of former versions name nothing of it.
+_TRUST = """
+ALTER TABLE chunks ADD COLUMN origin TEXT NOT NULL DEFAULT 'agent';
+ALTER TABLE chunks ADD COLUMN trust TEXT NOT NULL DEFAULT 'ordinary';
+ALTER TABLE chunks ADD COLUMN expires_at TEXT;
+UPDATE chunks SET origin = 'person', trust = 'trusted' WHERE source IN ('interaction', 'user', 'dashboard');
+UPDATE chunks SET origin = source, trust = 'untrusted' WHERE source IN ('import', 'tool', 'web');
+CREATE INDEX chunks_trust ON chunks(ns, status, trust, origin);
+CREATE INDEX chunks_expiring ON chunks(ns, expires_at) WHERE expires_at IS NOT NULL;
+"""
+
 # Numbered and append-only: migration n takes an index from version n to n + 1.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _TRUST)
 INDEX_VERSION = len(MIGRATIONS)
 
 _SPILL_PAGES = (

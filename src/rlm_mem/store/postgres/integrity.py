@@ -34,7 +34,7 @@ _CHUNKS = (
     " b.body, octet_length(b.segments),"
     " ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = c.ns AND t.doc = c.doc),"
     " ARRAY(SELECT l.dst_id || ' ' || l.type FROM rlm_mem.links l WHERE l.ns = c.ns AND l.doc = c.doc"
-    " ORDER BY l.position)"
+    " ORDER BY l.position), c.origin, c.trust, c.expires_at"
     # The page first: a join of the whole namespace would be walked from its beginning for each.
     f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_PAGE}) c"
     " LEFT JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc"
@@ -141,7 +141,7 @@ def _row(chunk: Chunk, row: tuple[Any, ...], status: int) -> Iterator[Finding]:
         entry.superseded_by, entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash,
         entry.norm_hash, len(row[19].encode()), entry.conversation_id,
     )  # fmt: skip
-    if text != row[3:19]:
+    if (*text, entry.origin, entry.trust, entry.expires_at) != row[3:19] + row[23:26]:
         yield Finding("index-row", f"{chunk.id}: its columns are not those of its text", None, chunk.id)
     tags = set(entry.tags) if status == ACTIVE else set()
     links = [f"{link[0]} {link[1]}" for link in entry.links] if status == ACTIVE else []

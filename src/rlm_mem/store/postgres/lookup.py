@@ -22,6 +22,8 @@ from rlm_mem.store.core.lookup import (
     Filters,
     Neighbourhood,
     has_surrogate,
+    wanted_origins,
+    wanted_trust,
 )
 from rlm_mem.store.core.records import (
     AUTHOR_PREFIX,
@@ -230,7 +232,7 @@ class PostgresSource:
             mask = self._mask(filters)
         docs, scores = best(collection, order, limit, admitted=mask)
         keep = top(scores, limit)
-        return self._ordered(docs[keep], scores[keep], limit)
+        return self._ordered(docs[keep], scores[keep], limit, *_shown(filters))
 
     def _tried(
         self,
@@ -242,12 +244,13 @@ class PostgresSource:
         """The best that pass, out of more than are wanted; None where too few of these pass to know them all."""
         sql, values = _conditions(self._ns, filters)
         wanted = limit * _SPARE if sql else limit
+        shown = _shown(filters)
         while wanted <= _MOST_TRIED:
             docs, scores = best(collection, order, wanted)
             keep = top(scores, wanted)
-            found = self._ordered(docs[keep], scores[keep], limit, sql, values)
+            found = self._ordered(docs[keep], scores[keep], limit, sql + shown[0], values + shown[1])
             passing = len(found[0])
-            if not sql or passing == limit or len(keep) < wanted:
+            if passing == limit or len(keep) < wanted:
                 return found
             # Half as many again as should do, if those further down pass as often.
             wanted = max(2 * wanted, len(keep) * limit * 3 // (2 * passing)) if passing else _MOST_TRIED + 1
@@ -293,7 +296,7 @@ class PostgresSource:
 
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
         """See `CandidateSource.accepts`."""
-        sql, values = _conditions(self._ns, filters)
+        sql, values = _admitted(self._ns, filters)
         accepted = np.ones(len(docs), np.bool_)
         if not len(docs) or not (sql or filters.speaker is not None):
             return accepted
@@ -381,7 +384,7 @@ class PostgresSource:
     def _few(self, filters: Filters) -> Bools | None:
         """Mask over the documents that pass; None where nothing restricts, or very many pass or seem to."""
         if filters not in self._masks:
-            sql, values = _conditions(self._ns, filters)
+            sql, values = _conditions(self._ns, filters)  # what is not shown is left out later
             mask = None
             if sql and (filters.speaker is not None or _is_indexed(filters)):
                 docs = self._docs(sql, values, _FEW + 1)
@@ -396,7 +399,7 @@ class PostgresSource:
 
     def _mask(self, filters: Filters) -> Bools:
         """Mask over the documents that pass, however many."""
-        mask = self._masked(self._docs(*_conditions(self._ns, filters), None))
+        mask = self._masked(self._docs(*_admitted(self._ns, filters), None))
         self._masks[filters] = mask
         return mask
 
@@ -415,7 +418,7 @@ class PostgresSource:
         return _of_array(found[0][0])
 
     def _listed(self, sql: str, values: tuple[object, ...], filters: Filters, order: str, limit: int) -> Ints:
-        more, given = _conditions(self._ns, filters)
+        more, given = _admitted(self._ns, filters)
         if filters.speaker is not None:
             more += " AND c.doc = ANY(%s::int4[])"
             given = (*given, self._spoken(filters.speaker).tolist())
@@ -486,12 +489,32 @@ def _conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
             "c.conversation = (SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = ANY(%s))",
             ns, _storable((filters.conversation_id,)),
         )  # fmt: skip
+    origins = wanted_origins(filters.origin)
+    if origins:
+        also("c.origin = ANY(%s::text[])", list(origins))
+    if filters.trust is not None:
+        also("c.trust = ANY(%s::text[])", list(wanted_trust(filters.trust)))
     tagged = "c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = ANY(%s::text[]))"
     for tag in filters.tags_all:
         also(tagged, ns, _storable((tag,)))
     if filters.tags_any:
         also(tagged, ns, _storable(filters.tags_any))
     return "".join(f" AND {condition}" for condition in where), tuple(values)
+
+
+def _admitted(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
+    """`_conditions`, and that the chunk is shown."""
+    sql, values = _conditions(ns, filters)
+    shown, at = _shown(filters)
+    return sql + shown, values + at
+
+
+def _shown(filters: Filters) -> tuple[str, tuple[object, ...]]:
+    """The condition that leaves out what is in quarantine or has expired, and its values."""
+    if filters.shown_at is None:
+        return "", ()
+    condition = " AND c.trust <> 'quarantined' AND (c.expires_at IS NULL OR c.expires_at > %s)"
+    return condition, (filters.shown_at,)
 
 
 def _storable(texts: tuple[str, ...]) -> list[str]:

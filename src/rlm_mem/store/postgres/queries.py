@@ -25,7 +25,8 @@ Rows = Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]]
 
 _SUMMARY = (
     "c.doc, c.id, c.type, c.tokens, c.confidence, v.id, c.created_at, c.occurred_at, c.at, c.revision,"
-    " coalesce(r.access_count, 0), c.valid_from, c.valid_to, c.superseded_by, c.source"
+    " coalesce(r.access_count, 0), c.valid_from, c.valid_to, c.superseded_by, c.source,"
+    " c.origin, c.trust, c.expires_at"
 )
 _JOINED = (
     " LEFT JOIN rlm_mem.conversations v ON v.ns = c.ns AND v.conversation = c.conversation"
@@ -106,6 +107,16 @@ class PostgresQueries:
                 " AND (c.valid_to > %s OR c.valid_to IS NULL)"
             )
             values += [text, seconds, text]
+        for column, names in (("c.origin", wanted.origins), ("c.trust", wanted.trusts)):
+            if names:
+                where.append(f"{column} = ANY(%s::text[])")
+                values.append(list(names))
+        if wanted.shown_at is not None:
+            where.append("c.trust <> 'quarantined' AND (c.expires_at IS NULL OR c.expires_at > %s)")
+            values.append(wanted.shown_at)
+        if wanted.expired_at is not None:
+            where.append("c.expires_at <= %s")
+            values.append(wanted.expired_at)
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (%s, %s)")
             values += wanted.after

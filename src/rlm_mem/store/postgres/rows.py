@@ -31,7 +31,8 @@ _COLLECT = 500
 
 _CHUNK_COLUMNS = (
     "ns, doc, id, conversation, type, status, at, created_at, modified_at, occurred_at, valid_from, valid_to,"
-    " superseded_by, confidence, tokens, revision, source, content_hash, norm_hash, size, length, segment_count"
+    " superseded_by, confidence, tokens, revision, source, content_hash, norm_hash, size, length, segment_count,"
+    " origin, trust, expires_at"
 )
 
 FIND = (
@@ -350,7 +351,7 @@ class PostgresRowWriter:
             self.head.ns, doc, entry.id, conversation, entry.type, status, entry.at, entry.created_at,
             entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to, entry.superseded_by,
             entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash, entry.norm_hash,
-            size, length, segments,
+            size, length, segments, entry.origin, entry.trust, entry.expires_at,
         )  # fmt: skip
 
     # --- collecting ---------------------------------------------------------------------------------------
@@ -431,7 +432,7 @@ class PostgresRowWriter:
 
     def _collected(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         ns = self.head.ns
-        marks = ", ".join(["%s"] * 22)
+        marks = ", ".join(["%s"] * 25)
         for row in self._chunks.values():
             yield f"INSERT INTO rlm_mem.chunks({_CHUNK_COLUMNS}) VALUES ({marks})", row
         for body in self._bodies:

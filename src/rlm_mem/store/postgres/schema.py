@@ -208,8 +208,19 @@ CREATE TABLE rlm_mem.shards(
 );
 """
 
+# How chunks came, how far they are trusted, and until when they are kept: former versions wrote nothing of it.
+_TRUST = """
+ALTER TABLE rlm_mem.chunks ADD COLUMN origin text COLLATE "C" NOT NULL DEFAULT 'agent';
+ALTER TABLE rlm_mem.chunks ADD COLUMN trust text COLLATE "C" NOT NULL DEFAULT 'ordinary';
+ALTER TABLE rlm_mem.chunks ADD COLUMN expires_at text COLLATE "C";
+UPDATE rlm_mem.chunks SET origin = 'person', trust = 'trusted' WHERE source IN ('interaction', 'user', 'dashboard');
+UPDATE rlm_mem.chunks SET origin = source, trust = 'untrusted' WHERE source IN ('import', 'tool', 'web');
+CREATE INDEX chunks_trust ON rlm_mem.chunks(ns, status, trust, origin);
+CREATE INDEX chunks_expiring ON rlm_mem.chunks(ns, expires_at) WHERE expires_at IS NOT NULL;
+"""
+
 #: Numbered and append-only: migration n takes a database from version n to n + 1; each runs in one transaction.
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _TRUST)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 #: Every table that holds rows of namespaces, in an order in which they can be copied and distributed.
