@@ -13,7 +13,16 @@ from rlm_mem.chunk.trust import is_untrusted
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
-from rlm_mem.search.query import Query, analyse_query, by_names, rarest, repaired, with_authors, with_related
+from rlm_mem.search.query import (
+    EVERYDAY,
+    Query,
+    analyse_query,
+    by_names,
+    rarest,
+    repaired,
+    with_authors,
+    with_related,
+)
 from rlm_mem.search.ranking import Ranked, ranked
 from rlm_mem.store.core.lookup import Filters, wanted_origins, wanted_trust
 from rlm_mem.store.core.records import time_range
@@ -310,15 +319,18 @@ def _ranked(
 ) -> Iterator[Ranked]:
 
     wanted = max(store.config.search.candidates, 2 * limit)
-    found = ranked(question, gather(source, question, filters, wanted), by)
-    first = next(found, None)
-    if first is not None:
-        yield first
-        yield from found
-    elif question.authors:
-        # None of its words is known: what the people say whom it names, or what is said of them, is all there is.
-        named = by_names(question, get_analyser(store.config.search.language))
-        yield from ranked(named, gather(source, named, filters, wanted), by)
+    if question.authors and not _knows(source, question):
+        # What the people say whom it names, or what is said of them, is all there is: "use" or "like" tell nothing.
+        question = by_names(question, get_analyser(store.config.search.language))
+    return ranked(question, gather(source, question, filters, wanted), by)
+
+
+def _knows(source: CandidateSource, question: Query) -> bool:
+    """Whether the store holds any word that tells what a question is about: more than an everyday word."""
+    telling = [
+        term for term, weight in zip(question.terms, question.weights, strict=True) if weight > EVERYDAY
+    ]
+    return any(source.term_counts(telling).values())
 
 
 def _then(store: ChunkStore, filters: Filters) -> Filters:
