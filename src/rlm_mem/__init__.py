@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         TimeoutError,
     )
     from rlm_mem.ingest.remember import RememberResult
+    from rlm_mem.interchange.report import FolderReport
     from rlm_mem.memory import Memory
     from rlm_mem.models.base import Limits, ModelSpending, Usage
     from rlm_mem.recall.costing import CostLine
@@ -77,6 +78,7 @@ __all__ = [
     "Hit",
     "Filters",
     "RememberResult",
+    "FolderReport",
     "SecretsFound",
     "RecallResult",
     "Source",
@@ -152,6 +154,7 @@ __getattr__ = loader(
         "search.api": ("Hit",),
         "store.core.lookup": ("Filters",),
         "ingest.remember": ("RememberResult",),
+        "interchange.report": ("FolderReport",),
         "text.secrets": ("SecretsFound",),
         "recall.recall": ("RecallResult", "Source", "Standing"),
         "recall.reason": ("ReasoningResult", "ReasoningStep"),

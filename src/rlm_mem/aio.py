@@ -476,6 +476,7 @@ class AsyncMemory(_OnThreads[Memory]):
         return AsyncContinuum(self._wrapped.continuum, self._threads)
 
     remember = _threaded(Memory.remember)
+    sync_folder = _threaded(Memory.sync_folder)
     recall = _threaded(Memory.recall)
     reason = _threaded(Memory.reason)
     recall_stream = _streamed(Memory.recall)

@@ -91,6 +91,9 @@ class IngestConfig:
     min_shared_tags: int = _ranged(1, 1, 1000)
     max_links_per_type: int = _ranged(10, 0, 10_000)
     follows_seconds: float = _ranged(300.0, 0.0, 86_400.0)
+    folders: tuple[
+        str, ...
+    ] = ()  # that a server may keep in step for its clients; not for the file of a brain
 
 
 @dataclass(frozen=True)
@@ -351,6 +354,12 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     memories and keys would be sent to. Only the environment or the caller may do so.
     """
     _refuse_higher_limits(layer, where)
+    ingest = layer.get("ingest")
+    if isinstance(ingest, Mapping) and ingest.get("folders"):
+        raise InvalidConfig(
+            f"{where}: ingest.folders lets clients of a server read folders, which the file of a brain may not allow.",
+            hint="Set RLM_MEM_INGEST_FOLDERS in your own environment instead.",
+        )
     telemetry = layer.get("telemetry")
     if isinstance(telemetry, Mapping):
         if telemetry.get("content"):

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from rlm_mem import results
 from rlm_mem import search as searching
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rlm_mem.chunk.trust import Ttl
     from rlm_mem.continuum.system import Continuum
     from rlm_mem.ingest.remember import RememberResult, When
+    from rlm_mem.interchange.documents import FolderOptions
+    from rlm_mem.interchange.report import FolderReport
     from rlm_mem.models.base import LLM, Limits
     from rlm_mem.persona import Persona
     from rlm_mem.recall.costing import CostLine
@@ -211,6 +213,21 @@ class Memory:
             expires=expires,
             ttl=ttl,
         )
+
+    def sync_folder(
+        self, path: str | Path, *, progress: Progress | None = None, **options: Unpack[FolderOptions]
+    ) -> FolderReport:
+        """Remember the text files below a folder, and on each call bring the memory in line with them.
+
+        Changed files supersede, files that are gone are archived, renamed ones keep their chunks. ``options``
+        (patterns, tags, dry_run, …) are those of ``interchange.sync_folder``; ``undo(change=…)`` takes it back.
+
+        Raises:
+            NotFoundError: there is no such folder. StorageError: the memory cannot be written.
+        """
+        from rlm_mem.interchange.folders import sync_folder
+
+        return sync_folder(self.store, path, progress=progress, **options)
 
     # --- ask -------------------------------------------------------------------------------------------
 
@@ -551,20 +568,9 @@ class Memory:
     ) -> list[str]:
         """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); with ``as_of`` of what held then."""
         return self._as_of(as_of).list_chunks(
-            conversation_id,
-            start_date,
-            end_date,
-            tags,
-            chunk_type,
-            any_tags=any_tags,
-            namespace=namespace,
-            archived=archived,
-            limit=limit,
-            offset=offset,
-            newest_first=newest_first,
-            origin=origin,
-            trust=trust,
-        )
+            conversation_id, start_date, end_date, tags, chunk_type, any_tags=any_tags, namespace=namespace,
+            archived=archived, limit=limit, offset=offset, newest_first=newest_first, origin=origin, trust=trust,
+        )  # fmt: skip
 
     def tags(self, limit: int | None = None) -> list[tuple[str, int]]:
         """Tags with their counts."""

@@ -113,6 +113,31 @@ def test_the_same_folder_again_adds_nothing(run: Run, folder: Path) -> None:
     assert "already known" in run("remember", "--folder", str(folder)).out
 
 
+def test_a_folder_is_kept_in_step_and_the_change_can_be_undone(run: Run, folder: Path) -> None:
+    run("remember", "--folder", str(folder))
+    (folder / "a.md").write_text("The first note, edited.")
+    (folder / "sub/b.md").rename(folder / "moved.md")
+    (folder / "sub/c.txt").unlink()
+    planned = " ".join(run("remember", "--folder", str(folder), "--dry-run").out.split())
+    assert "1 changed, 1 renamed, 1 archived" in planned
+    made = run("remember", "--folder", str(folder), "--json").json
+    (told,) = made["folders"]
+    assert (told["changed"], told["renamed"], told["archived"]) == (
+        ["a.md"],
+        [["sub/b.md", "moved.md"]],
+        ["sub/c.txt"],
+    )
+    hit = run("search", "first note", "--json").json[0]
+    assert hit["snippet"] == "The first note, edited."
+    assert run("undo", told["change"]).code == 0
+    assert {one["content"] for one in run("list", "--json").json} == {
+        "The first note.",
+        "The second note.",
+        "A text file.",
+    }
+    assert run("remember", "text", "--watch").code == run("remember", "text", "--dry-run").code == 2
+
+
 def test_a_file_too_large_for_one_text_is_skipped_with_the_reason(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ LATE = {
     "rlm_mem.http.app": Late(302, "serving.app"),
     "rlm_mem.ingest.chunking": Late(30, "interchange.formats.notes interchange.importing"),
     "rlm_mem.ingest.remember": Late(40, "interchange.importing memory"),
+    "rlm_mem.interchange.folders": Late(60, "memory"),
     "rlm_mem.memory": Late(99, "mcp.doctor operations.context"),
     "rlm_mem.models.cli_models": Late(32, "models.opening"),
     "rlm_mem.models.opening": Late(7, "memory"),

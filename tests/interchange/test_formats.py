@@ -435,9 +435,10 @@ def test_a_note_that_changed_replaces_what_it_was(store: ChunkStore, tmp_path: P
     import_source(store, tmp_path / "n")
     file.write_text("The key is made of steel now.")
     report = import_source(store, tmp_path / "n")
-    assert (report.created, report.archived) == (1, 1)
-    assert contents(store) == ["The key is made of steel now."]
-    assert contents(store, archived=True) == ["The key is brass."]
+    assert (report.created, report.superseded, report.archived) == (1, 1, 0)
+    (old,) = store.iter_chunks(end_date=None, conversation_id=f"file:{file}", limit=1)
+    new = store.get_chunk(str(old.metadata.superseded_by))
+    assert (old.content, new and new.content) == ("The key is brass.", "The key is made of steel now.")
 
 
 def test_a_mixed_folder_is_read_file_by_file(open_store: Open, tmp_path: Path) -> None:

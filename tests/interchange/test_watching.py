@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from .conftest import Open
 
 
 def texts(store: ChunkStore) -> set[str]:
-    return {chunk.content for chunk in store.iter_chunks()}
+    return {chunk.content for chunk in store.iter_chunks() if chunk.metadata.superseded_by is None}
 
 
 def test_what_is_new_or_changed_in_a_watched_folder_is_imported(store: ChunkStore, tmp_path: Path) -> None:
@@ -46,10 +47,15 @@ def test_what_is_new_or_changed_in_a_watched_folder_is_imported(store: ChunkStor
         {"The gate is green."},
         {"The gate is green.", "The boat is blue."},
         {"The gate is painted red.", "The boat is blue."},
-        {"The gate is painted red.", "The boat is blue."},
-        {"The gate is painted red.", "The boat is blue."},
+        {"The gate is painted red."},
+        {"The gate is painted red."},
     ]
-    assert [report.created for report in reports] == [1, 1, 1]
+    assert [(report.created, report.superseded, report.archived) for report in reports] == [
+        (1, 0, 0),
+        (1, 0, 0),
+        (1, 1, 0),
+        (0, 0, 1),
+    ]
 
 
 def test_a_file_that_is_just_being_written_is_left_until_later(store: ChunkStore, tmp_path: Path) -> None:
@@ -109,10 +115,14 @@ def test_an_interrupted_import_goes_on_where_it_stopped(
 def test_without_its_notes_an_import_finds_what_is_there(store: ChunkStore, tmp_path: Path) -> None:
     (tmp_path / "n").mkdir()
     (tmp_path / "n/a.md").write_text("The gate is green.")
+    os.utime(tmp_path / "n/a.md", (1_770_000_000, 1_770_000_000))
+    (tmp_path / "n/b.jsonl").write_text('{"role": "user", "content": "The boat is blue."}')
     import_source(store, tmp_path / "n")
     for file in (store.base_path / "imports").iterdir():
         file.write_text('["cut off')
-    assert import_source(store, tmp_path / "n").created == 0
+    shutil.rmtree(store.base_path.parent / "system/folders")
+    report = import_source(store, tmp_path / "n")
+    assert (report.created, report.updated, len(texts(store))) == (0, 0, 2)
 
 
 def test_the_notes_of_imports_are_no_damage_to_a_store(store: ChunkStore, tmp_path: Path) -> None:

@@ -14,8 +14,10 @@ import rlm_mem
 from rlm_mem.cli import options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
-from rlm_mem.cli.terminal import amount, one_line, print_json, progress, screen, text
-from rlm_mem.errors import InputError
+from rlm_mem.cli.terminal import amount, note, one_line, print_json, progress, screen, text
+from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.interchange.folders import sync_folder, watch_folder
+from rlm_mem.interchange.report import FolderReport
 
 
 def remember(
@@ -32,7 +34,7 @@ def remember(
     ] = None,
     folder: Annotated[
         list[Path] | None,
-        typer.Option("--folder", metavar="PATH", help="Remember the text files below this folder."),
+        typer.Option("--folder", metavar="PATH", help="Keep the text files below this folder in step."),
     ] = None,
     pattern: Annotated[
         list[str] | None,
@@ -65,8 +67,17 @@ def remember(
         ),
     ] = None,
     secrets: options.Secrets = None,
+    watch: Annotated[
+        bool, options.flag("--watch", help="With --folder: stay, and keep the memory in step with it.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", help="With --watch: between two looks.", min=0.1)
+    ] = 2.0,
+    dry_run: Annotated[
+        bool, options.flag("--dry-run", help="With --folder: only say what would happen.")
+    ] = False,
 ) -> None:
-    """Remember a text: it is split into chunks, and linked with what is there."""
+    """Remember a text: it is split into chunks, and linked with what is there. A folder is kept in step."""
     given = {
         "tags": tags,
         "confidence": confidence,
@@ -80,8 +91,10 @@ def remember(
     }
     named = {name: value for name, value in given.items() if value is not None}
     texts = _texts(words, file, folder)
-    paths = [path for one in folder or () for path in sources.files_below(one, pattern or ())]
-    if not texts and not paths and not folder:
+    for one in folder or ():
+        if not one.is_dir():
+            raise NotFoundError(f"there is no folder {one}")
+    if not texts and not folder:
         raise InputError(
             "there is nothing to remember", hint="Give a text, --file, --folder, or pipe something in."
         )
@@ -93,19 +106,35 @@ def remember(
                 hint="Give a text of at least one visible character.",
             )
 
-    if replaces and (paths or len(texts) != 1):
+    if replaces and (folder or len(texts) != 1):
         raise InputError("--replaces needs one text", hint="Give the text that replaces the chunk alone.")
+    if watch and (texts or len(folder or ()) != 1 or dry_run):
+        raise InputError(
+            "--watch needs one folder", hint="Give --folder PATH, and no text, file or --dry-run."
+        )
+    if dry_run and (texts or not folder):
+        raise InputError("--dry-run needs a folder", hint="Give --folder PATH, and no text or file.")
     started = time.perf_counter()
-    with call.open(create=True) as memory:
+    with call.open(create=not dry_run) as memory:
+        about_folder: dict[str, Any] = dict(
+            named, patterns=tuple(pattern or ()), conversation_id=conversation
+        )
+        if watch and folder:
+            _watch(memory, folder[0], every, about_folder, as_json=call.json)
+            return
         if replaces:
             named["replaces"] = full_ids(memory, replaces)
         outcome = _Outcome()
         _from_texts(memory, texts, named, conversation, outcome, quiet=call.json)
-        _from_folder(memory, paths, named, conversation, outcome, quiet=call.json)
+        for one in folder or ():
+            with progress("remembering", unit="files", quiet=call.json) as tell:
+                outcome.add_folder(
+                    sync_folder(memory.store, one, dry_run=dry_run, progress=tell, **about_folder)
+                )
     if call.json:
         print_json(outcome.as_dict())
     else:
-        _show(outcome, time.perf_counter() - started)
+        _show(outcome, time.perf_counter() - started, dry_run=dry_run)
     if outcome.failed:
         raise typer.Exit(1)
 
@@ -118,11 +147,12 @@ class _Outcome:
         self.tokens = 0
         self.created = 0
         self.texts = 0
-        self.skipped: list[sources.Skipped] = []
-        self.failed: list[sources.Skipped] = []
+        self.skipped: list[dict[str, str]] = []
+        self.failed: list[dict[str, str]] = []
         self.secrets: Counter[str] = Counter()
         self.hidden = False
         self.replaced: list[str] = []
+        self.folders: list[FolderReport] = []
 
     def add(self, result: rlm_mem.RememberResult) -> None:
         self.texts += 1
@@ -132,6 +162,19 @@ class _Outcome:
         self.secrets.update(result.secrets.rules)
         self.replaced += result.replaced
         self.hidden = self.hidden or result.secrets.hidden  # one command has one action
+
+    def add_folder(self, report: FolderReport) -> None:
+        self.folders.append(report)
+        self.texts += report.files
+        self.chunk_ids += report.chunk_ids
+        self.tokens += report.tokens
+        self.created += report.chunks_created
+        self.secrets.update(report.secrets)
+        self.hidden = self.hidden or bool(report.secrets_hidden)
+        failed = set(report.failed)
+        for one in report.refused:
+            row = {"path": f"{report.folder}/{one.where}", "reason": one.reason}
+            (self.failed if one.where in failed else self.skipped).append(row)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -143,6 +186,7 @@ class _Outcome:
             "replaced": self.replaced,
             "skipped": self.skipped,
             "failed": self.failed,
+            "folders": [report.as_dict() for report in self.folders],
             "secrets": dict(self.secrets),
             "secrets_hidden": self.secrets.total() if self.hidden else 0,
         }
@@ -175,27 +219,18 @@ def _from_texts(
             outcome.add(_remember(memory, source, named, conversation, tell))
 
 
-def _from_folder(
-    memory: rlm_mem.Memory,
-    paths: list[Path],
-    named: dict[str, Any],
-    conversation: str | None,
-    outcome: _Outcome,
-    *,
-    quiet: bool,
+def _watch(
+    memory: rlm_mem.Memory, folder: Path, seconds: float, named: dict[str, Any], *, as_json: bool
 ) -> None:
-    largest = memory.store.config.ingest.max_content_bytes
-    with progress("remembering", unit="files", quiet=quiet) as tell:
-        for done, path in enumerate(paths):
-            tell(done, len(paths))
-            source = sources.text_of(path, largest)
-            if isinstance(source, sources.Skipped):
-                outcome.skipped.append(source)
-                continue
-            try:
-                outcome.add(_remember(memory, source, named, conversation, None))
-            except InputError as error:  # one bad file must not stop a thousand good ones
-                outcome.failed.append(sources.Skipped(path, str(error)))
+    note(f"watching {folder}; Ctrl-C ends it")
+
+    def show(report: FolderReport) -> None:
+        if as_json:
+            print_json(report.as_dict())
+        else:
+            _show_folder(report)
+
+    watch_folder(memory.store, folder, seconds=seconds, on_report=show, **named)
 
 
 def _remember(
@@ -214,8 +249,12 @@ def _remember(
     return memory.remember(source.text, conversation_id=conversation, progress=tell, **more)
 
 
-def _show(outcome: _Outcome, seconds: float) -> None:
+def _show(outcome: _Outcome, seconds: float, *, dry_run: bool = False) -> None:
     console = screen()
+    for report in outcome.folders:
+        _show_folder(report)
+    if dry_run:
+        return
     known = len(outcome.chunk_ids) - outcome.created
     line = f"remembered {amount(outcome.created, 'chunk')}, {amount(outcome.tokens, 'token')}"
     if outcome.texts > 1:
@@ -231,8 +270,25 @@ def _show(outcome: _Outcome, seconds: float) -> None:
         console.print(text(f"replaced {', '.join(outcome.replaced)}"))
     if outcome.secrets:
         console.print(text(str(rlm_mem.SecretsFound(outcome.secrets, outcome.hidden)), "yellow"))
-    for title, rows in (("skipped", outcome.skipped), ("failed", outcome.failed)):
-        for row in rows[:10]:
-            console.print(text(f"{title}: {row.path}: {one_line(row.reason)}", "yellow"))
-        if len(rows) > 10:
-            console.print(text(f"{title}: {len(rows) - 10:,} more (--json names all)", "yellow"))
+
+
+def _show_folder(report: FolderReport) -> None:
+    """What became of the files of a folder: how many, and the first of each kind."""
+    console = screen()
+    console.print(text(f"would be done: {report}" if report.dry_run else str(report), "bold"))
+    rows: list[tuple[str, list[str], str]] = [
+        ("added", report.added, "dim"),
+        ("changed", report.changed, "dim"),
+        ("renamed", [f"{old} -> {new}" for old, new in report.renamed], "dim"),
+        ("restored", report.restored, "dim"),
+        ("archived", report.archived, "dim"),
+        ("notice", [f"{one.where}: {one_line(one.reason)}" for one in report.notices], "yellow"),
+        ("refused", [f"{one.where}: {one_line(one.reason)}" for one in report.refused], "yellow"),
+    ]
+    for title, names, style in rows:
+        for name in names[:10]:
+            console.print(text(f"  {title}: {one_line(name, 160)}", style))
+        if len(names) > 10:
+            console.print(text(f"  {title}: {len(names) - 10:,} more (--json names all)", style))
+    if report.change:
+        console.print(text(f"  rlm-mem undo {report.change} takes it back", "dim"))

@@ -27,7 +27,7 @@ from rlm_mem.chunk import (
     parse_time,
 )
 from rlm_mem.chunk.trust import Ttl, default_origin, rank
-from rlm_mem.config import Config, IngestConfig, SecretAction
+from rlm_mem.config import Config, IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.results import Progress
@@ -39,13 +39,17 @@ from rlm_mem.text.analysis import headings_at
 from rlm_mem.text.secrets import Screened, SecretsFound, screen, screen_data
 
 __all__ = [
+    "AnalysedText",
     "AutoLinker",
     "Progress",
     "RememberOperation",
     "RememberResult",
     "When",
     "add_manual_link",
+    "analyse",
+    "provenance_of",
     "remember",
+    "store_piece",
 ]
 
 
@@ -280,6 +284,44 @@ class RememberResult:
         return f"{said}\n{self.secrets}" if self.secrets else said
 
 
+@dataclass(frozen=True)
+class AnalysedText:
+    """A text ready to be stored: what is stored of it, its chunks, and the headings that each of them stands below."""
+
+    screened: Screened
+    pieces: list[ChunkResult]
+    headings: list[list[str]]
+
+
+def analyse(
+    text: str, sizes: IngestConfig, secrets: SecretsConfig, action: SecretAction | None = None
+) -> AnalysedText:
+    """Screen a text for secrets and cut it into chunks; asks no store.
+
+    Args:
+        text: not empty, and within ``sizes.max_content_bytes``.
+        sizes: of the chunks.
+        secrets, action: how to handle secrets; ``action`` None: as configured.
+
+    Raises:
+        InvalidChunk: there is nothing to remember, it is too long, or there is a secret and secrets are refused.
+    """
+    text = _checked_text(text, sizes.max_content_bytes)
+    # The whole text at once, since a private key may be cut in two.
+    screened = screen(text, secrets, action)
+    engine = ChunkingEngine(
+        sizes.min_tokens,
+        sizes.max_tokens,
+        target_tokens=sizes.target_tokens,
+        overlap_tokens=sizes.overlap_tokens,
+    )
+    pieces = engine.chunk(screened.text)
+    above: list[list[str]] = [[]]
+    if len(pieces) > 1:
+        above = headings_at(screened.text, [piece.start + piece.overlap for piece in pieces])
+    return AnalysedText(screened, pieces, above)
+
+
 def _amount(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
@@ -349,11 +391,10 @@ def remember(
         StorageError: it could not be written; nothing was changed.
     """
     settings = config or store.config
-    text = _checked_text(text, settings.ingest.max_content_bytes)
     if provenance is not None and not isinstance(provenance, Mapping):
         raise InvalidChunk(f"provenance must be a dict, not {type(provenance).__name__}")
-    # The whole text at once, since a private key may be cut in two.
-    screened = screen(text, settings.secrets, secrets)
+    analysed = analyse(text, settings.ingest, settings.secrets, secrets)
+    screened, pieces = analysed.screened, analysed.pieces
     tags, more = check_tags(tags), Screened("")
     if metadata or provenance or tags:
         (metadata, provenance, tags), more = screen_data(
@@ -377,24 +418,13 @@ def remember(
     )
     if "type" in fields:
         store.types.check_chunk(fields["type"], extra)
-    sizes = settings.ingest
-    engine = ChunkingEngine(
-        sizes.min_tokens,
-        sizes.max_tokens,
-        target_tokens=sizes.target_tokens,
-        overlap_tokens=sizes.overlap_tokens,
-    )
-    pieces = engine.chunk(screened.text)
-    above: list[list[str]] = [[]]
-    if len(pieces) > 1:
-        above = headings_at(screened.text, [piece.start + piece.overlap for piece in pieces])
     former = check_chunk_ids(replaces) if replaces else []
-    linker = AutoLinker(store, sizes)
+    linker = AutoLinker(store, settings.ingest)
     chunk_ids: list[str] = []
     new: list[Chunk] = []
     known: list[str] = []
     with store.batch():
-        for piece, headings in zip(pieces, above, strict=True):
+        for piece, headings in zip(pieces, analysed.headings, strict=True):
             if spoken_at is not None:
                 said_at = spoken_at(screened.original(piece.start + piece.overlap))
                 fields["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
@@ -402,7 +432,8 @@ def remember(
             if same is not None and former and _out_of_date(store, same, former):
                 same = None  # it holds again, or is said anew: a statement of its own
             if same is None:
-                new.append(_stored(store, linker, piece, len(pieces), headings, fields, extra))
+                place = provenance_of(piece, len(pieces), headings, fields.get("provenance"))
+                new.append(store_piece(store, linker, piece, place, fields, extra))
                 chunk_ids.append(new[-1].id)
             else:
                 known.append(same)
@@ -477,24 +508,36 @@ def _checked_text(text: object, limit: int) -> str:
     return text
 
 
-def _stored(
+def provenance_of(
+    piece: ChunkResult, parts: int, headings: Sequence[str], provenance: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The provenance of one chunk of a text: its place there, beside what is said of the whole text."""
+    place = {**(provenance or {}), "span": [piece.start, piece.end]}
+    if piece.overlap:
+        place["overlap"] = piece.overlap
+    if headings:
+        place["headings"] = list(headings)
+    if parts > 1:
+        place["part"], place["parts"] = piece.index + 1, parts
+    return place
+
+
+def store_piece(
     store: ChunkStore,
     linker: AutoLinker,
     piece: ChunkResult,
-    parts: int,
-    headings: list[str],
+    provenance: Mapping[str, Any],
     fields: Mapping[str, Any],
     extra: Mapping[str, Any],
+    links: Sequence[ChunkLinks] = (),
 ) -> Chunk:
-    """Store one piece of a text with its automatic links."""
-    provenance = {**fields.get("provenance", {}), "span": [piece.start, piece.end]}
-    if piece.overlap:
-        provenance["overlap"] = piece.overlap
-    if headings:
-        provenance["headings"] = headings
-    if parts > 1:
-        provenance["part"], provenance["parts"] = piece.index + 1, parts
-    own = {"type": piece.type, **fields, "tokens": piece.tokens, "provenance": provenance}
+    """Store one piece of a text with its automatic links, and further ones to chunks that exist.
+
+    Args:
+        provenance: from ``provenance_of``.
+        fields, extra: from ``given_fields``.
+    """
+    own = {"type": piece.type, **fields, "tokens": piece.tokens, "provenance": dict(provenance)}
     now = store.clock()
     chunk = store.draft(piece.content, own, extra, now)
     chunk.links = linker.links_for(
@@ -503,6 +546,7 @@ def _stored(
         conversation_id=fields.get("conversation_id"),
         tags=chunk.tags,
     )
+    chunk.links += links
     return store.add(chunk)
 
 

@@ -15,6 +15,7 @@ from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
     from rlm_mem.interchange.export import ExportReport, export_store, export_to_markdown
+    from rlm_mem.interchange.folders import sync_folder, watch_folder
     from rlm_mem.interchange.format import Claim, FileHead, Format
     from rlm_mem.interchange.importing import import_from_markdown, import_source
     from rlm_mem.interchange.places import Unreadable
@@ -36,13 +37,14 @@ if TYPE_CHECKING:
         Note,
         mapped_id,
     )
-    from rlm_mem.interchange.report import ImportReport
+    from rlm_mem.interchange.report import FolderReport, ImportReport
 
 __all__ = [
     "Claim",
     "Dialogue",
     "ExportReport",
     "FileHead",
+    "FolderReport",
     "Format",
     "ImportReport",
     "ImportedChunk",
@@ -62,7 +64,9 @@ __all__ = [
     "moment",
     "plain_tags",
     "read_text",
+    "sync_folder",
     "text_lines",
+    "watch_folder",
 ]
 
 __getattr__ = loader(
@@ -86,7 +90,8 @@ __getattr__ = loader(
             "export_store",
             "export_to_markdown",
         ),
-        "report": ("ImportReport",),
+        "report": ("FolderReport", "ImportReport"),
+        "folders": ("sync_folder", "watch_folder"),
         "reading": (
             "SourceFile",
             "clean",

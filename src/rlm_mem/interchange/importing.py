@@ -6,19 +6,23 @@ import hashlib
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.config import SecretAction, locate
-from rlm_mem.errors import InputError, StoreLocked
+from rlm_mem.errors import InputError
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
 from rlm_mem.interchange.detection import Detector, format_named, unknown_reason
+from rlm_mem.interchange.documents import SyncOptions
+from rlm_mem.interchange.folder_sync import FolderSync
+from rlm_mem.interchange.folders import SETTLE_SECONDS, watch_entries
 from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
+from rlm_mem.interchange.formats.notes import NOTES
 from rlm_mem.interchange.history import FOLDER, HistoryAdopter
-from rlm_mem.interchange.places import Entry, Labelled, Place, Unreadable, open_place
+from rlm_mem.interchange.places import Entry, FolderPlace, Labelled, Place, Unreadable, open_place
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import (
     Asset,
@@ -29,6 +33,7 @@ from rlm_mem.interchange.records import (
     ImportProblem,
     Note,
     Record,
+    conversation_of,
 )
 from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
 from rlm_mem.results import Progress
@@ -145,6 +150,10 @@ class _Import:
         self._files = FileAdopter(store, self.report, options)
         self._history = HistoryAdopter(store, self.report, options) if options.history else None
         self._ledger = Ledger(store.backend.files(store.namespace), write=not options.dry_run)
+        self._documents: FolderSync | None = None
+        if isinstance(place, FolderPlace):
+            named = SyncOptions(secrets=options.secrets, again=options.again)
+            self._documents = FolderSync(store, place, named, dry_run=options.dry_run, ledger=self._ledger)
         self._detector = Detector()
         self._waiting: list[ImportedChunk | Dialogue | Note] = []
         self._waiting_chars = 0
@@ -166,14 +175,19 @@ class _Import:
         names = frozenset(entry.name for entry in entries)
         self._layout = layout_of(names)
         self._total = sum(entry.size for entry in entries)
+        documents: list[Entry] = []
         for entry in entries:
             before = self._done
             try:
-                self._file(entry, names, given)
+                if self._file(entry, names, given):
+                    documents.append(entry)
+                    continue
             except Unreadable as error:
                 self.report.problem(self._place.name(entry), str(error))
             self._flush()
             self._moved(before + entry.size - self._done)
+        if self._documents is not None:
+            self._keep_in_step(self._documents, documents)
         if self._history is not None:
             self._history.flush()
         self._ledger.flush()
@@ -181,11 +195,47 @@ class _Import:
             self.report.problem(self.report.source, "holds nothing that can be imported")
         self.report.finished = True
 
-    def _file(self, entry: Entry, names: frozenset[str], given: Format | None) -> None:
+    def _keep_in_step(self, sync: FolderSync, documents: Sequence[Entry]) -> None:
+        """Bring the memory in line with the notes of a folder."""
+        folder, listed = sync.folder, {entry.name: entry for entry in documents}
+
+        def present() -> Iterator[Entry]:
+            for name in listed:
+                entry = folder.entry(name)
+                if entry is not None:
+                    yield entry
+
+        found = sync.run(present)
+        report = self.report
+        self.report.documents = found
+        touched = len({*found.added, *found.changed, *found.restored, *(new for _, new in found.renamed)})
+        report.files += touched
+        if touched:
+            report.formats["notes"] = report.formats.get("notes", 0) + touched
+        report.unchanged_files += found.unchanged
+        report.created += found.chunks_created
+        report.updated += found.chunks_updated
+        report.superseded += found.chunks_superseded
+        report.archived += found.chunks_archived
+        report.restored += found.chunks_restored
+        report.tokens += found.tokens
+        report.secrets_hidden += found.secrets_hidden
+        for rule, count in found.secrets.items():
+            report.secrets[rule] = report.secrets.get(rule, 0) + count
+        for chunk_id in sync.created:
+            report.chunk(chunk_id, self._store.namespace)
+        for problem in (*found.notices, *found.refused):
+            report.problem(problem.where, problem.reason)
+        self._moved(self._total - self._done)
+
+    def _file(self, entry: Entry, names: frozenset[str], given: Format | None) -> bool:
+        """Read a file, unless it is a note of a folder, which is kept in step: then True."""
+        if self._documents is not None and given is None and self._documents.knows(entry):
+            return True
         unit = f"file:{os.path.abspath(self._place.path)}!{entry.name}"  # noqa: PTH100 - links are kept as named
         if not self._options.again and self._ledger.mark(unit) == entry.mark:
             self.report.unchanged_files += 1
-            return
+            return False
         name = given.name if given else format_by_place(entry.name, self._layout)
         if name is None:
             head = self._head(entry)
@@ -202,7 +252,9 @@ class _Import:
                 self.report.passed_over += 1
             else:
                 self.report.problem(self._place.name(entry), reason)
-            return
+            return False
+        if found.name == NOTES.name and self._documents is not None:
+            return True
         self.report.files += 1
         self.report.formats[found.name] = self.report.formats.get(found.name, 0) + 1
         source = SourceFile(
@@ -223,6 +275,7 @@ class _Import:
             self.report.problem(source.where, "nothing to remember in it" if entry.size else "empty")
         if self.report.problem_count == problems:  # a file with problems is read, and reported, again
             self._ledger.note(unit, entry.mark)
+        return False
 
     def _head(self, entry: Entry) -> FileHead:
         handle = self._place.open(entry)
@@ -246,8 +299,7 @@ class _Import:
             whole = str(path / entry.name)
         else:
             whole = shown if path.name == entry.name else f"{shown}!/{entry.name}"
-        cleaned = "".join(char if char.isprintable() else "\ufffd" for char in f"file:{whole}")
-        return cleaned if len(cleaned) <= 900 else f"{cleaned[:800]}~{_digest(cleaned)[:16]}"
+        return conversation_of(whole)
 
     def _moved(self, count: int) -> None:
         self._done += count
@@ -416,10 +468,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-_SETTLE_SECONDS = 1.0
-"""Seconds since the last change before a file is read: an editor may still be writing it."""
-
-
 def watch(
     store: ChunkStore,
     folder: str | Path,
@@ -428,12 +476,12 @@ def watch(
     on_report: Callable[[ImportReport], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], object] = time.sleep,
-    settled: float = _SETTLE_SECONDS,
+    settled: float = SETTLE_SECONDS,
 ) -> None:
     """Import a folder now and whenever files in it are new or changed, until ``stop()`` is true.
 
-    A changed note replaces its former version: chunks whose text it no longer has move to the archive. The chunks of
-    a deleted note are kept.
+    Its notes are kept in step (``sync_folder``): a changed one supersedes its former text, the chunks of a deleted one
+    are archived.
 
     Args:
         seconds: between two checks of the folder.
@@ -448,31 +496,15 @@ def watch(
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: only a folder can be watched")
-    seen: dict[str, str] | None = None
-    while True:
-        now, recently_changed = _marks(folder, settled)
-        if seen is None or (now != seen and not recently_changed):
-            try:
-                report = import_source(store, folder)
-            except StoreLocked:
-                pass  # another writer takes long: the next check finds the same changes
-            else:
-                changed = bool(report.created or report.updated or report.archived or report.problem_count)
-                if on_report and (seen is None or changed):
-                    on_report(report)
-                seen = now
-        if stop():
-            return
-        sleep(seconds)
+    first = True
 
+    def import_now() -> None:
+        nonlocal first
+        report = import_source(store, folder)
+        changed = bool(report.created or report.updated or report.archived or report.restored)
+        if on_report and (first or changed or report.problem_count):
+            on_report(report)
+        first = False
 
-def _marks(folder: Path, settled: float) -> tuple[dict[str, str], bool]:
-    """The mark of every file, and whether one of them was changed within the last ``settled`` seconds."""
     place = open_place(folder)
-    try:
-        entries = [entry for entry in place.entries() if isinstance(entry, Entry)]
-    finally:
-        place.close()
-    recent = time.time() - settled
-    recently_changed = any(recent < entry.modified <= time.time() for entry in entries)
-    return {entry.name: entry.mark for entry in entries}, recently_changed
+    watch_entries(place.entries, import_now, seconds=seconds, stop=stop, sleep=sleep, settled=settled)

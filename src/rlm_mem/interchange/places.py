@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -19,7 +20,7 @@ from typing import BinaryIO, Protocol
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import ImportProblem
 
-__all__ = ["Entry", "Labelled", "Place", "Unreadable", "open_place"]
+__all__ = ["Entry", "FolderPlace", "Labelled", "Place", "Unreadable", "open_place"]
 
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX"}
 _HIDDEN_BUT_READ = {".agents", ".claude"}
@@ -27,6 +28,8 @@ _MAX_FILES = 2_000_000
 _MAX_UNPACKED = 1 << 36  # bytes of one archive, all files together
 _MAX_RATIO = 300  # unpacked to packed, for files over _RATIO_FROM bytes: chat exports reach 20
 _RATIO_FROM = 50_000_000
+_SETTLED_SECONDS = 2.5
+"""Times of files move in steps, of two seconds at most: a younger change may be followed by one of the same mark."""
 
 
 class Unreadable(Exception):
@@ -35,12 +38,16 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """A file of a place: its name there (with ``/``), its size in bytes, and a mark that changes with the file."""
+    """A file of a place: its name there (with ``/``), its size in bytes, and a mark that changes with the file.
+
+    ``settled``: it was changed long enough ago that its mark tells this state from any later one.
+    """
 
     name: str
     size: int
     mark: str
     modified: float
+    settled: bool = True
 
 
 class Place(Protocol):
@@ -75,7 +82,7 @@ def open_place(path: Path | str) -> Place:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if stat.S_ISDIR(mode):
-        return _Folder(path)
+        return FolderPlace(path)
     if not stat.S_ISREG(mode):
         raise InputError(f"{path} is neither a file nor a folder")
     with path.open("rb") as handle:
@@ -132,16 +139,40 @@ class _File:
         return str(self.path)
 
 
-class _Folder:
-    def __init__(self, path: Path) -> None:
+class FolderPlace:
+    """The files of a folder.
+
+    Args:
+        path: the folder.
+        passed_over: names of folders that are not entered, beside those of tools and hidden ones.
+        apart: folders that are not entered, by their resolved paths.
+        whole: False enters the hidden folders of agents, and where there are memories of agents reads these alone
+            and not the source code around them.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        passed_over: Collection[str] = (),
+        apart: Collection[Path] = (),
+        whole: bool = False,
+    ) -> None:
         self.path = path
+        self._passed_over = {*_SKIPPED_FOLDERS, *passed_over}
+        self._apart = set(apart)
+        self._whole = whole
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
+        """Every file in a fixed order, and a problem for each that cannot be read."""
         root = self.path.resolve()
-        # In a project with memories of agents, these are imported and not its source code.
-        start = self.path / ".agents" / "memory"
+        agents = self.path / ".agents" / "memory"
+        start = agents if agents.is_dir() and not self._whole else self.path
         count = 0
-        for folder, folders, names in os.walk(start if start.is_dir() else self.path):
+        closed: list[OSError] = []
+        for folder, folders, names in os.walk(start, onerror=closed.append):
+            while closed:
+                yield self._closed(closed.pop())
             folders[:] = sorted(name for name in folders if self._entered(Path(folder) / name))
             for name in sorted(names):
                 path = Path(folder) / name
@@ -164,20 +195,41 @@ class _Folder:
                     yield _entry(path, relative)
                 except OSError as error:
                     yield ImportProblem(relative, error.strerror or "cannot be read")
+        while closed:
+            yield self._closed(closed.pop())
 
-    @staticmethod
-    def _entered(path: Path) -> bool:
+    def _closed(self, error: OSError) -> ImportProblem:
+        path = Path(error.filename)
+        where = path.relative_to(self.path).as_posix() if path.is_relative_to(self.path) else str(path)
+        return ImportProblem(where, f"a folder that cannot be read: {error.strerror}")
+
+    def _entered(self, path: Path) -> bool:
         name = path.name
-        hidden = name.startswith(".") and name not in _HIDDEN_BUT_READ
-        return not (hidden or name in _SKIPPED_FOLDERS or path.is_symlink() or (path / "pyvenv.cfg").exists())
+        if name.startswith(".") and (self._whole or name not in _HIDDEN_BUT_READ):
+            return False
+        if name in self._passed_over:
+            return False
+        if path.is_symlink() or (path / "pyvenv.cfg").exists():
+            return False
+        return not self._apart or path.resolve() not in self._apart
+
+    def entry(self, name: str) -> Entry | None:
+        """The file as it is now; None: there is none. Raises OSError."""
+        path = self.path / name
+        try:
+            return _entry(path, name) if stat.S_ISREG(path.stat().st_mode) else None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def open(self, entry: Entry) -> BinaryIO:
+        """The bytes of a file; raises Unreadable."""
         return _opened(self.path / entry.name)
 
     def close(self) -> None:
         """Nothing stays open."""
 
     def name(self, entry: Entry) -> str:
+        """The path in the folder."""
         return entry.name
 
 
@@ -272,7 +324,9 @@ class _ArchiveFile:
 
 def _entry(path: Path, name: str) -> Entry:
     status = path.stat()
-    return Entry(name, status.st_size, f"{status.st_mtime_ns:x}-{status.st_size}", status.st_mtime)
+    mark = f"{status.st_mtime_ns:x}-{status.st_size}-{status.st_ctime_ns:x}-{status.st_ino:x}"
+    settled = max(status.st_mtime, status.st_ctime) < time.time() - _SETTLED_SECONDS
+    return Entry(name, status.st_size, mark, status.st_mtime, settled)
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -19,6 +19,7 @@ __all__ = [
     "ImportProblem",
     "Record",
     "ImportedEvent",
+    "conversation_of",
     "mapped_id",
 ]
 
@@ -132,3 +133,11 @@ def mapped_id(original: object, scope: str = "") -> str:
     slug = _NOT_ALLOWED.sub("-", text.removeprefix("chunk-")).strip("-_")[:60]
     digest = hashlib.sha256(f"{scope}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"chunk-{slug}-{digest}" if slug else f"chunk-{digest}"
+
+
+def conversation_of(path: str) -> str:
+    """The conversation of the text of a file, as ``remember --file`` names it."""
+    cleaned = "".join(char if char.isprintable() else "\ufffd" for char in f"file:{path}")
+    if len(cleaned) <= 900:
+        return cleaned
+    return f"{cleaned[:800]}~{hashlib.sha256(cleaned.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

@@ -14,7 +14,7 @@ from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.store.core.brain_files import LEDGER, BrainFiles
 from rlm_mem.text.secrets import Screened, SecretsFound
 
-__all__ = ["ImportOptions", "ImportReport", "Ledger"]
+__all__ = ["FolderReport", "ImportOptions", "ImportReport", "Ledger"]
 
 _LISTED = 10_000
 
@@ -41,11 +41,102 @@ class ImportOptions:
 
 
 @dataclass
+class FolderReport:
+    """What bringing the memory in line with a folder did, or with ``dry_run`` would do.
+
+    Paths are relative to the folder, with ``/``. A file is in one of the lists, but a renamed or restored one that was
+    edited as well is also in ``changed``.
+
+    Attributes:
+        folder: its absolute path.
+        change: the id by which ``undo`` takes it back; None where nothing was changed.
+        added: files that are new. ``changed``: their former text is superseded by the present one.
+        renamed: former and present path of files that keep their chunks.
+        archived: files that are gone: their chunks are in the archive.
+        restored: files that came back, with their chunks.
+        unchanged: how many files are as they were.
+        refused: files that are not remembered, and why. ``failed``: those of them that are text.
+        notices: files that are remembered, but for a part of them, and why.
+        files: how many files are remembered now, of those that were looked at.
+        chunks_created, chunks_updated, chunks_superseded, chunks_archived, chunks_restored: how many. ``updated`` ones
+            have the same text at another place of the file, or under another name.
+        tokens: of the new chunks.
+        chunk_ids: the chunks of the present files, in the order of paths and texts, the first 10,000.
+        secrets: by rule, what looks like a key or password in the text that was read; ``secrets_hidden`` of them were
+            stored as ``[redacted:RULE]``.
+    """
+
+    folder: str
+    dry_run: bool = False
+    change: str | None = None
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    archived: list[str] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    refused: list[ImportProblem] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    notices: list[ImportProblem] = field(default_factory=list)
+    files: int = 0
+    chunks_created: int = 0
+    chunks_updated: int = 0
+    chunks_superseded: int = 0
+    chunks_archived: int = 0
+    chunks_restored: int = 0
+    tokens: int = 0
+    chunk_ids: list[str] = field(default_factory=list)
+    secrets: dict[str, int] = field(default_factory=dict)
+    secrets_hidden: int = 0
+
+    @property
+    def touched(self) -> bool:
+        """Whether anything was changed, or would be."""
+        return bool(self.added or self.changed or self.renamed or self.archived or self.restored)
+
+    def add(self, other: FolderReport) -> None:
+        """Add what a part of the work did."""
+        for name in ("added", "changed", "renamed", "archived", "restored", "failed", "notices"):
+            getattr(self, name).extend(getattr(other, name))
+        for name in ("created", "updated", "superseded", "archived", "restored"):
+            key = f"chunks_{name}"
+            setattr(self, key, getattr(self, key) + getattr(other, key))
+        self.unchanged += other.unchanged
+        self.tokens += other.tokens
+        self.secrets_hidden += other.secrets_hidden
+        for rule, count in other.secrets.items():
+            self.secrets[rule] = self.secrets.get(rule, 0) + count
+
+    def found(self, screened: Screened | SecretsFound) -> None:
+        """Add secrets by rule, and whether they were hidden."""
+        report = screened.report() if isinstance(screened, Screened) else screened
+        for rule, count in report.rules.items():
+            self.secrets[rule] = self.secrets.get(rule, 0) + count
+        if report.hidden:
+            self.secrets_hidden += report.count
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        counts = [
+            (len(self.added), "added"), (len(self.changed), "changed"), (len(self.renamed), "renamed"),
+            (len(self.restored), "restored"), (len(self.archived), "archived"), (self.unchanged, "unchanged"),
+            (len(self.refused), "refused"),
+        ]  # fmt: skip
+        told = ", ".join(f"{count:,} {word}" for count, word in counts if count) or "no files"
+        return f"{self.folder}: {told}"
+
+
+@dataclass
 class ImportReport:
     """Counts are of chunks unless named otherwise; the lists have the first 10,000 entries.
 
     ``created`` are new, ``updated`` replaced stored ones, ``known`` were stored already, ``kept`` differ from the
-    stored ones, which were kept (``conflicts`` has the reasons), ``archived`` are no longer in their source.
+    stored ones, which were kept (``conflicts`` has the reasons), ``archived`` are no longer in their source. Notes of a
+    folder are kept in step with it: ``superseded`` are those whose text changed, ``restored`` came back from the
+    archive, and ``documents`` says what became of each file.
     ``persona_files`` and ``brain_files`` (tiered memories and records) are files that were written as they are,
     ``versions`` former ones of chunks, ``events`` lines of the audit log. ``secrets`` counts by rule what looks like a
     key or password; ``secrets_hidden`` of them were, or would be, stored as ``[redacted:RULE]``, the others in clear.
@@ -63,6 +154,8 @@ class ImportReport:
     known: int = 0
     kept: int = 0
     archived: int = 0
+    superseded: int = 0
+    restored: int = 0
     persona_files: int = 0
     brain_files: int = 0
     versions: int = 0
@@ -76,6 +169,7 @@ class ImportReport:
     conflicts: list[ImportProblem] = field(default_factory=list)
     problems: list[ImportProblem] = field(default_factory=list)
     problem_count: int = 0
+    documents: FolderReport | None = None
     finished: bool = False
 
     @property

@@ -12,9 +12,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rlm_mem import interchange
+from rlm_mem.errors import InputError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.types import Content, Request
+from rlm_mem.operations.types import Content, Line, Request, Tags
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -24,6 +25,8 @@ __all__ = [
     "FileName",
     "ImportQuery",
     "Imported",
+    "FolderSynced",
+    "SyncFolderRequest",
     "MOST_UPLOAD_BYTES",
     "OPERATIONS",
     "UploadNotice",
@@ -180,6 +183,77 @@ class ImportArguments(Bounded, kw_only=True):
     dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
 
 
+class SyncFolderRequest(Request):
+    """Which folder to keep in step."""
+
+    path: Annotated[Line, Meta(description="A folder on the server, of those that it may read.")]
+    patterns: Annotated[
+        list[Line],
+        Meta(
+            max_length=50,
+            description="Shell patterns for file names, such as *.md. By default every text file.",
+        ),
+    ] = msgspec.field(default_factory=list)
+    tags: Tags = msgspec.field(default_factory=list)
+    dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
+
+
+class FolderSynced(MayBeCut):
+    """What became of the files; lists hold the first 200 entries, and ``counts`` has their whole lengths.
+
+    ``changed`` supersede their former text, ``archived`` are gone, ``renamed`` keep their chunks (former and present
+    name), ``restored`` came back. ``undo`` takes ``change`` back.
+    """
+
+    folder: str
+    dry_run: bool
+    change: str | None
+    added: list[str]
+    changed: list[str]
+    renamed: list[tuple[str, str]]
+    archived: list[str]
+    restored: list[str]
+    unchanged: int
+    refused: list[UploadNotice]
+    counts: dict[str, int]
+    chunks_created: int
+    chunks_updated: int
+    chunks_superseded: int
+    chunks_archived: int
+    chunks_restored: int
+    tokens: int
+    secrets: dict[str, int]
+    secrets_hidden: int
+
+
+_LISTS = ("added", "changed", "renamed", "archived", "restored", "refused")
+
+
+def _sync_folder(context: Context, request: SyncFolderRequest) -> FolderSynced:
+    try:
+        allowed = [Path(one).resolve() for one in context.memory.config.ingest.folders]
+        path = Path(request.path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a circle of links
+        raise InputError(f"{request.path!r:.200} is no path of a folder: {error}") from None
+    if not any(path.is_relative_to(one) for one in allowed):
+        raise InputError(
+            f"{request.path} is not in a folder that this server may read",
+            hint="Start it with RLM_MEM_INGEST_FOLDERS=/the/folder (several with commas between).",
+        )
+    report = context.memory.sync_folder(
+        path,
+        patterns=request.patterns,
+        tags=request.tags,
+        dry_run=request.dry_run,
+        progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} files"),
+    )
+    given = report.as_dict()
+    counts = {name: len(given[name]) for name in _LISTS}
+    return msgspec.convert(
+        {**given, **{name: given[name][:_LISTED] for name in _LISTS}, "counts": counts}, FolderSynced
+    )
+
+
 def _markdown(context: Context, _: object) -> MarkdownOut:
     chunk_id = context.path["chunk_id"]
     return MarkdownOut(f"{chunk_id}.md", interchange.export_to_markdown(chunk_id, store=context.memory.store))
@@ -214,6 +288,21 @@ OPERATIONS: tuple[Operation, ...] = (
                 **dict.fromkeys(("filename", "file_name", "title"), "name"),
                 **dict.fromkeys(("preview", "dryRun"), "dry_run"),
             },
+            default=False,
+        ),
+    ),
+    Operation(
+        "POST", "/folders/sync", "syncFolder", "Keep the memory in step with a folder of text files.", _GROUP,
+        run=_sync_folder, request=SyncFolderRequest, response=FolderSynced, writes=True,
+        description="The folder is on the machine of the server, which names those that it may read in the setting "
+        "`ingest.folders`. One sync is one change, which can be undone.",
+        tool=Tool(
+            name="sync_folder",
+            title="Keep a folder in step",
+            description="Remember the text files of a folder on this machine, or bring the memory in line with them: "
+            "changed files replace their former text, deleted ones are archived, renamed ones keep their history.",
+            destructive=True,
+            aliases={**dict.fromkeys(("folder", "directory"), "path"), "glob": "patterns", "dryRun": "dry_run"},
             default=False,
         ),
     ),

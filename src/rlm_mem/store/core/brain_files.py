@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE, check_namespace, format_time
-from rlm_mem.errors import InputError
+from rlm_mem.errors import InputError, StorageError
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeNotes, ChangeRecord, Edit, WriteTransaction
 from rlm_mem.store.core.files import Signature
 
@@ -73,6 +73,7 @@ class Folder:
 FOLDERS = {
     "workspace": Folder("namespace", undone=False),
     "system": Folder("namespace"),
+    "system/folders": Folder("namespace", by_hand=False, portable=False),
     "memory/short_term": Folder("namespace"),
     "memory/long_term": Folder("namespace"),
     "personalities": Folder("brain"),
@@ -249,10 +250,27 @@ def _record_of(files: BrainFiles, notes: ChangeNotes) -> ChangeRecord | None:
     ]
     if not edits:
         return None
+    if notes.continues:
+        edits = _joined(files.read(f"{UNDO}/{notes.id}.json"), edits)
     return ChangeRecord(
         id=notes.id, at=format_time(files.clock()), op="edit", reason="", entry=edits[0].file, edits=edits,
         actor=files.actor,
     )  # fmt: skip
+
+
+def _joined(earlier: bytes | None, edits: list[Edit]) -> list[Edit]:
+    """The edits of a change whose earlier transactions are recorded: from the first former content to the last."""
+    if earlier is None:
+        return edits
+    try:
+        joined = {one.file: one for one in msgspec.json.decode(earlier, type=ChangeRecord).edits}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise StorageError(f"the record of a change that goes on cannot be read: {error}") from error
+    for edit in edits:
+        first = joined.get(edit.file)
+        former = edit if first is None else first
+        joined[edit.file] = Edit.of_file(edit.file, former.data(former.before), edit.data(edit.after))
+    return list(joined.values())
 
 
 def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecord) -> None:

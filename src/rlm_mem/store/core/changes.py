@@ -110,12 +110,14 @@ class ChangeNotes:
         undoes: id of the change that it undoes.
         former: files that it changes, by namespace and name, with their contents before; None: not recorded.
         record: the change record, where the caller makes it.
+        continues: earlier transactions of the same id belong to the same change.
     """
 
     id: str
     undoes: str | None = None
     former: dict[tuple[str, str], bytes | None] | None = None
     record: ChangeRecord | None = None
+    continues: bool = False
 
 
 def utc_now() -> datetime:

@@ -1,0 +1,215 @@
+"""The text files of a folder, read and analysed: what a sync stores of each. No store is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, TypedDict
+
+from rlm_mem.chunk import check_tags, content_hash
+from rlm_mem.config import Config, SecretAction
+from rlm_mem.ingest.remember import AnalysedText, analyse, provenance_of
+from rlm_mem.interchange.folder_record import digest_of
+from rlm_mem.interchange.formats.notes import read_note
+from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
+from rlm_mem.interchange.reading import SourceFile, clean
+from rlm_mem.interchange.records import ImportProblem, Note, conversation_of
+from rlm_mem.store.core.writer import given_fields
+from rlm_mem.text.secrets import screen_data
+
+__all__ = ["DocumentReader", "DocumentText", "FolderOptions", "NotText", "SyncOptions", "piece_digest"]
+
+_HEAD = 4096
+
+
+class FolderOptions(TypedDict, total=False):
+    """Which files of a folder are kept in step, and how; see ``folders.sync_folder``."""
+
+    patterns: Sequence[str] | str
+    conversation_id: str | None
+    tags: Sequence[str] | str | None
+    confidence: float
+    chunk_type: str | None
+    occurred_at: str | None
+    secrets: SecretAction | None
+    again: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True)
+class SyncOptions:
+    """How the text of files is stored; what is given holds for new chunks only.
+
+    Attributes:
+        conversation_id: of all files; None: each is a conversation of its own.
+        tags: beside those of a file's front matter.
+        confidence, chunk_type, secrets: as of ``remember``.
+        occurred_at: when it was said; None: the date in the front matter, or the time of the file.
+        again: compare files that did not change, too.
+    """
+
+    conversation_id: str | None = None
+    tags: tuple[str, ...] = ()
+    confidence: float = 0.7
+    chunk_type: str | None = None
+    occurred_at: str | None = None
+    secrets: SecretAction | None = None
+    again: bool = False
+
+
+@dataclass
+class DocumentText:
+    """What a file says, ready to be stored.
+
+    Attributes:
+        pieces: digest and number of each piece; of equal ones the first.
+        fields, extra: of its chunks, from ``given_fields``.
+        tags, title: of its front matter. ``notice``: what is wrong with that.
+    """
+
+    analysed: AnalysedText
+    pieces: list[tuple[str, int]]
+    fields: dict[str, Any]
+    extra: dict[str, Any]
+    tags: tuple[str, ...]
+    title: str
+    notice: str = ""
+
+    def origin(self, number: int) -> dict[str, Any]:
+        """The provenance of a piece."""
+        analysed = self.analysed
+        return provenance_of(
+            analysed.pieces[number],
+            len(analysed.pieces),
+            analysed.headings[number],
+            self.fields["provenance"],
+        )
+
+
+class NotText(Unreadable):
+    """A file holds nothing that can be remembered."""
+
+
+class _Held:
+    """The bytes of one file, read already, as a place."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.path = path
+        self._data = data
+
+    def entries(self) -> Iterator[Entry | ImportProblem]:
+        """Not listed."""
+        return iter(())
+
+    def open(self, entry: Entry) -> BinaryIO:  # noqa: ARG002 - there is one file
+        return BytesIO(self._data)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def name(self, entry: Entry) -> str:
+        return entry.name
+
+
+def piece_digest(content: str) -> str:
+    """What tells the text of a piece from any other."""
+    return content_hash(content)[:16]
+
+
+class DocumentReader:
+    """Reads the files of a folder.
+
+    Args:
+        folder: the files.
+        root: its absolute path.
+        options: how they are stored.
+        config: settings of the store.
+    """
+
+    def __init__(self, folder: FolderPlace, root: str, options: SyncOptions, config: Config) -> None:
+        self._folder = folder
+        self._root = root
+        self._options = options
+        self._config = config
+        self._largest = config.ingest.max_content_bytes
+
+    def conversation(self, name: str) -> str:
+        """The conversation of a file's chunks."""
+        return self._options.conversation_id or conversation_of(f"{self._root}/{name}")
+
+    def digest(self, entry: Entry) -> str:
+        """The digest of a file of text; raises Unreadable."""
+        data = self._data(entry)
+        if b"\0" in data[:_HEAD] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+            raise NotText("not text in UTF-8")
+        if not data.strip():
+            raise NotText("empty")
+        if data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+            try:
+                data.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise NotText("not text in UTF-8") from None
+        return digest_of(data)
+
+    def _data(self, entry: Entry) -> bytes:
+        if entry.size > self._largest:
+            raise NotText(f"larger than {self._largest:,} bytes")
+        handle = self._folder.open(entry)
+        try:
+            data = handle.read(self._largest + 1)
+        except OSError as error:
+            raise Unreadable(error.strerror or "cannot be read") from None
+        finally:
+            handle.close()
+        if len(data) > self._largest:
+            raise NotText(f"larger than {self._largest:,} bytes")
+        return data
+
+    def text(self, entry: Entry, digest: str) -> DocumentText | None:
+        """The text of a file, ready to be stored; None where the file has another digest by now.
+
+        Raises:
+            Unreadable, InputError: there is nothing that can be remembered.
+        """
+        data = self._data(entry)
+        return self._text(*self._note(entry, data)) if digest_of(data) == digest else None
+
+    def _note(self, entry: Entry, data: bytes) -> tuple[Note, str]:
+        held = _Held(self._folder.path, data)
+        source = SourceFile(held, entry, self.conversation(entry.name), max_text=self._largest)
+        problem = ""
+        for found in read_note(source):
+            if isinstance(found, Note):
+                return found, problem
+            if isinstance(found, ImportProblem):
+                problem = found.reason
+        raise Unreadable(problem or "nothing to remember in it")
+
+    def _text(self, note: Note, notice: str) -> DocumentText:
+        """Analyse a note; raises InputError."""
+        options, config = self._options, self._config
+        analysed = analyse(note.text, config.ingest, config.secrets, options.secrets)
+        tags = check_tags([*options.tags, *note.tags])
+        origin = {"path": clean(note.where)}
+        (more, origin, tags), _ = screen_data(
+            (note.extra, origin, tags), config.secrets, options.secrets, where="what is stored with the text"
+        )
+        fields, extra = given_fields(
+            more,
+            (
+                ("type", options.chunk_type),
+                ("conversation_id", note.conversation_id),
+                ("tags", tags),
+                ("confidence", options.confidence),
+                ("source", "import"),
+                ("occurred_at", options.occurred_at or note.at),
+                ("provenance", origin),
+            ),
+        )
+        seen: dict[str, int] = {}
+        for piece in analysed.pieces:
+            seen.setdefault(piece_digest(piece.content), piece.index)
+        title = str(extra.get("title", ""))
+        return DocumentText(analysed, list(seen.items()), fields, extra, tuple(tags), title, notice)

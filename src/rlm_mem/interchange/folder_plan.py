@@ -1,0 +1,234 @@
+"""What became of each file of a folder since it was remembered, decided by path and content; no store is asked."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from rlm_mem.interchange.folder_record import FileEntry
+
+__all__ = ["FileChange", "Replacement", "alike", "align", "groups", "plan"]
+
+_ALIKE = 0.5
+"""The share of its pieces that a file under a new name must have in common with one that is gone."""
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One step that brings the memory in line with a file.
+
+    Attributes:
+        path: where the file is now; None: it is gone.
+        former: what it was remembered as, under this path or another one; None: it is new.
+        digest: of its bytes now; empty where it is gone.
+    """
+
+    path: str | None
+    former: FileEntry | None
+    digest: str = ""
+
+    @property
+    def kind(self) -> str:
+        """``added``, ``changed``, ``renamed``, ``restored`` or ``archived``."""
+        if self.path is None:
+            return "archived"
+        if self.former is None:
+            return "added"
+        if self.former.archived:
+            return "restored"
+        return "changed" if self.former.path == self.path else "renamed"
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that it concerns."""
+        names = [self.path, self.former.path if self.former else None]
+        return [name for name in dict.fromkeys(names) if name is not None]
+
+
+def plan(
+    live: Mapping[str, FileEntry],
+    archived: Iterable[FileEntry],
+    present: Mapping[str, str],
+    lost: Collection[str],
+) -> list[FileChange]:
+    """The steps for all files, in the order of their paths.
+
+    A content keeps its chunks wherever it goes: under its own path, then under another one that has it now (renamed,
+    also in a circle or onto another file), then from the archive. Only then a file under a known path is a changed
+    one, and one under a new path is new.
+
+    Args:
+        live: files as they were, by path.
+        archived: files that went, the last of each path last.
+        present: digests of the files that are there, by path.
+        lost: paths of ``live`` where no file is any more.
+    """
+    free: dict[str, list[FileEntry]] = defaultdict(
+        list
+    )  # known contents that their paths do not have any more
+    for path, entry in live.items():
+        if path in lost or (path in present and present[path] != entry.digest):
+            free[entry.digest].append(entry)
+    away: dict[str, list[FileEntry]] = defaultdict(list)
+    last: dict[str, FileEntry] = {}
+    for entry in archived:
+        away[entry.digest].append(entry)
+        last[entry.path] = entry
+    open_paths = [path for path in sorted(present) if path not in live or live[path].digest != present[path]]
+    chosen: dict[str, FileEntry] = {}
+    used: set[int] = set()
+    for known in (free, away):
+        for path in open_paths:
+            digest = present[path]
+            if path in chosen or digest not in known:
+                continue
+            if known is away and path in live and id(live[path]) not in used:
+                continue  # the file was there all the time: it is a changed one
+            found = _nearest(path, [one for one in known[digest] if id(one) not in used], lost)
+            if found is not None:
+                chosen[path] = found
+                used.add(id(found))
+    changes: list[FileChange] = []
+    for path in open_paths:
+        former = chosen.get(path)
+        if former is None:
+            own = live.get(path)
+            if own is None:
+                own = last.get(path)
+            if own is not None and id(own) not in used:
+                former = own
+                used.add(id(own))
+        changes.append(FileChange(path, former, present[path]))
+    gone = [entry for entries in free.values() for entry in entries if id(entry) not in used]
+    changes += [FileChange(None, entry) for entry in sorted(gone, key=lambda entry: entry.path)]
+    return changes
+
+
+def _nearest(path: str, candidates: list[FileEntry], lost: Collection[str]) -> FileEntry | None:
+    """Of files with the same content the one whose name fits best, rather one that is gone."""
+    name = PurePosixPath(path).name
+
+    def fit(entry: FileEntry) -> tuple[bool, bool, bool]:
+        return entry.path == path, PurePosixPath(entry.path).name == name, entry.path in lost
+
+    return max(candidates, key=fit, default=None)
+
+
+def alike(added: Mapping[str, Sequence[str]], gone: Iterable[FileEntry]) -> list[tuple[str, FileEntry]]:
+    """New paths whose files are edited ones of those that are gone: most of their pieces are the same.
+
+    Args:
+        added: digests of pieces, by path.
+        gone: files of which nothing else is left.
+    """
+    owners: dict[str, list[int]] = defaultdict(list)
+    entries = list(gone)
+    for number, entry in enumerate(entries):
+        for digest in {piece.digest for piece in entry.pieces}:
+            owners[digest].append(number)
+    scored: list[tuple[float, str, int]] = []
+    for path, digests in added.items():
+        own = set(digests)
+        shared = Counter(number for digest in own for number in owners.get(digest, ())[:50])
+        for number, count in shared.most_common(3):
+            share = count / max(len(own), len(entries[number].pieces))
+            if share >= _ALIKE:
+                scored.append((-share, path, number))
+    pairs: dict[str, FileEntry] = {}
+    taken: set[int] = set()
+    for _, path, number in sorted(scored):
+        if path not in pairs and number not in taken:
+            pairs[path] = entries[number]
+            taken.add(number)
+    return list(pairs.items())
+
+
+def groups(changes: Sequence[FileChange]) -> list[list[FileChange]]:
+    """Changes that share a path and must be made together: a circle of names, a file moved onto another."""
+    leader = list(range(len(changes)))
+
+    def first(number: int) -> int:
+        while leader[number] != number:
+            leader[number] = leader[leader[number]]
+            number = leader[number]
+        return number
+
+    owner: dict[str, int] = {}
+    for number, change in enumerate(changes):
+        for path in change.paths:
+            one, other = sorted((first(number), first(owner.setdefault(path, number))))
+            leader[other] = one
+    found: dict[int, list[FileChange]] = defaultdict(list)
+    for number, change in enumerate(changes):
+        found[first(number)].append(change)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """How the pieces of a file go on.
+
+    Attributes:
+        kept: place of the former piece by the place of the new one with the same text.
+        replaced: places of former pieces by the place of the new one that stands where they stood.
+        removed: former pieces with nothing in their place.
+    """
+
+    kept: dict[int, int]
+    replaced: dict[int, list[int]]
+    removed: list[int]
+
+
+def align(former: Sequence[str], present: Sequence[str]) -> Replacement:
+    """Compare the pieces of two states of a file by their digests, each of which occurs once in a state.
+
+    Pieces with the same text go on, wherever they stand now. Between those that kept their order lie gaps; what a gap
+    had is replaced, in order, by what it has. Time is n log n.
+    """
+    places = {digest: place for place, digest in enumerate(former)}
+    kept = {place: places[digest] for place, digest in enumerate(present) if digest in places}
+    anchors = _rising([(place, kept[place]) for place in kept])
+    new_anchors, old_anchors = [new for new, _ in anchors], [old for _, old in anchors]
+    still = set(kept.values())
+    new_by_gap: dict[int, list[int]] = defaultdict(list)
+    for place in range(len(present)):
+        if place not in kept:
+            new_by_gap[bisect_right(new_anchors, place)].append(place)
+    old_by_gap: dict[int, list[int]] = defaultdict(list)
+    for place in range(len(former)):
+        if place not in still:
+            old_by_gap[bisect_right(old_anchors, place)].append(place)
+    replaced: dict[int, list[int]] = defaultdict(list)
+    removed: list[int] = []
+    for gap, olds in old_by_gap.items():
+        news = new_by_gap.get(gap)
+        if not news:
+            removed += olds
+            continue
+        for number, old in enumerate(olds):
+            replaced[news[number * len(news) // len(olds)]].append(old)
+    return Replacement(kept, dict(replaced), removed)
+
+
+def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest run of pairs, sorted by their first members, in which the second rise, too."""
+    tails: list[int] = []  # the least second member with which a run of each length ends, and its pair
+    ends: list[int] = []
+    before: list[int] = []
+    for number, (_, second) in enumerate(pairs):
+        length = bisect_left(tails, second)
+        before.append(ends[length - 1] if length else -1)
+        if length == len(tails):
+            tails.append(second)
+            ends.append(number)
+        else:
+            tails[length], ends[length] = second, number
+    run: list[tuple[int, int]] = []
+    place = ends[-1] if ends else -1
+    while place >= 0:
+        run.append(pairs[place])
+        place = before[place]
+    return run[::-1]

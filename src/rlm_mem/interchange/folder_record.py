@@ -1,0 +1,203 @@
+"""The record of a folder that is kept in step: which files were remembered, in which state, and as which chunks.
+
+It is kept in brain files, changed in the transactions that change the chunks, and undone with them. Each file has its
+place in one of a fixed number of parts, so that a change of few files rewrites little.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rlm_mem.chunk import check_chunk_id
+from rlm_mem.errors import InputError, StorageError
+from rlm_mem.store.core.brain_files import BrainFiles
+
+__all__ = ["FileEntry", "FolderRecord", "StoredPiece", "digest_of"]
+
+_PLACE = "system/folders"
+_PARTS = 64
+
+
+def digest_of(data: bytes | str) -> str:
+    """What tells a content from any other: 32 hexadecimal digits."""
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()
+
+
+class StoredPiece(NamedTuple):
+    """A piece of a file: the chunk that it is stored as, and the digest of its text in the file."""
+
+    id: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """One file as it was remembered last.
+
+    Attributes:
+        path: in the folder, with ``/``.
+        digest: of its bytes.
+        pieces: in the order of the text.
+        former: what earlier states of the file had: superseded, or archived by itself.
+        archived: the file is gone. ``with_it``: the chunks that went to the archive with it.
+        tags, title: of its front matter.
+    """
+
+    path: str
+    digest: str
+    pieces: tuple[StoredPiece, ...] = ()
+    former: tuple[StoredPiece, ...] = ()
+    archived: bool = False
+    with_it: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    title: str = ""
+
+
+@dataclass
+class _Part:
+    live: dict[str, FileEntry] = field(default_factory=dict)
+    archived: dict[str, list[FileEntry]] = field(default_factory=dict)
+
+
+class FolderRecord:
+    """The files of one folder in one namespace.
+
+    Args:
+        files: of the namespace.
+        folder: its absolute path.
+
+    Raises:
+        StorageError: the record cannot be read.
+    """
+
+    def __init__(self, files: BrainFiles, folder: str) -> None:
+        self._files = files
+        self._folder = folder
+        self._place = f"{_PLACE}/{digest_of(folder)}"
+        self._parts: dict[int, _Part] = {}
+        numbers = {self._name(number): number for number in range(_PARTS)}
+        for name, data in files.contents([name for name in files.names(self._place) if name in numbers]):
+            self._parts[numbers[name]] = self._decoded(name, data)
+
+    def live(self) -> dict[str, FileEntry]:
+        """Files that were there, by their paths."""
+        return {path: entry for part in self._parts.values() for path, entry in part.live.items()}
+
+    def archived(self) -> Iterator[FileEntry]:
+        """Files that are gone, the last one of each path last."""
+        for part in self._parts.values():
+            for entries in part.archived.values():
+                yield from entries
+
+    def ids(self) -> set[str]:
+        """Every chunk that is recorded."""
+        entries = (*self.live().values(), *self.archived())
+        return {piece.id for entry in entries for piece in (*entry.pieces, *entry.former)}
+
+    def refresh(self, paths: Iterable[str]) -> None:
+        """Read the parts of these paths anew, as they are in the present transaction."""
+        for number in {_number(path) for path in paths}:
+            name = self._name(number)
+            data = self._files.read(name)
+            self._parts[number] = _Part() if data is None else self._decoded(name, data)
+
+    def entry(self, path: str) -> FileEntry | None:
+        """The file that was there under this path."""
+        part = self._parts.get(_number(path))
+        return part.live.get(path) if part else None
+
+    def holds(self, entry: FileEntry) -> bool:
+        """Whether the entry is there, live or archived, exactly as it is."""
+        part = self._parts.get(_number(entry.path))
+        if part is None:
+            return False
+        if entry.archived:
+            return entry in part.archived.get(entry.path, ())
+        return part.live.get(entry.path) == entry
+
+    def remove(self, entry: FileEntry) -> int:
+        """Take an entry out; the number of its part, for ``write``."""
+        number = _number(entry.path)
+        part = self._parts.setdefault(number, _Part())
+        if entry.archived:
+            part.archived[entry.path].remove(entry)
+            if not part.archived[entry.path]:
+                del part.archived[entry.path]
+        else:
+            del part.live[entry.path]
+        return number
+
+    def put(self, entry: FileEntry) -> int:
+        """Add an entry; the number of its part, for ``write``."""
+        number = _number(entry.path)
+        part = self._parts.setdefault(number, _Part())
+        if entry.archived:
+            part.archived.setdefault(entry.path, []).append(entry)
+        else:
+            part.live[entry.path] = entry
+        return number
+
+    def write(self, numbers: Iterable[int]) -> None:
+        """Write these parts, inside a transaction."""
+        for number in sorted(set(numbers)):
+            part, name = self._parts[number], self._name(number)
+            entries = [*part.live.values(), *(one for many in part.archived.values() for one in many)]
+            if entries:
+                self._files.write(name, self._encoded(entries))
+            else:
+                self._files.remove(name)
+
+    def _name(self, number: int) -> str:
+        return f"{self._place}/{number:02x}.json"
+
+    def _encoded(self, entries: list[FileEntry]) -> bytes:
+        entries.sort(key=lambda entry: (entry.path, entry.archived))
+        lines = [json.dumps(_plain(entry)) for entry in entries]  # ASCII: a name may be no valid Unicode
+        listed = ",\n".join(lines)
+        return f'{{"folder": {json.dumps(self._folder)}, "files": [\n{listed}\n]}}\n'.encode()
+
+    def _decoded(self, name: str, data: bytes) -> _Part:
+        part = _Part()
+        try:
+            for raw in json.loads(data)["files"]:
+                entry = _entry(raw)
+                if entry.archived:
+                    part.archived.setdefault(entry.path, []).append(entry)
+                else:
+                    part.live[entry.path] = entry
+        except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
+            raise StorageError(
+                f"{self._files.where(name)}, the record of a remembered folder, cannot be read: {error}",
+                hint="remove this file: its chunks are found again by the paths of their files",
+            ) from None
+        return part
+
+
+def _number(path: str) -> int:
+    return zlib.crc32(path.encode("utf-8", "surrogatepass")) % _PARTS
+
+
+def _plain(entry: FileEntry) -> dict[str, Any]:
+    raw: dict[str, Any] = {"path": entry.path, "digest": entry.digest, "pieces": entry.pieces}
+    for name in ("former", "archived", "with_it", "tags", "title"):
+        value = getattr(entry, name)
+        if value:
+            raw[name] = value
+    return raw
+
+
+def _entry(raw: Mapping[str, Any]) -> FileEntry:
+    def pieces(name: str) -> tuple[StoredPiece, ...]:
+        return tuple(StoredPiece(check_chunk_id(one), str(digest)) for one, digest in raw.get(name, ()))
+
+    return FileEntry(
+        str(raw["path"]), str(raw["digest"]), pieces("pieces"), pieces("former"), bool(raw.get("archived")),
+        tuple(check_chunk_id(one) for one in raw.get("with_it", ())),
+        tuple(str(tag) for tag in raw.get("tags", ())), str(raw.get("title", "")),
+    )  # fmt: skip

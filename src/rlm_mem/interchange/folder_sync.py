@@ -1,0 +1,580 @@
+"""Keep a folder of documents in step with the memory: changed files supersede, files that go are archived.
+
+A sync reads what changed, without a lock; then it makes the changes in transactions of bounded size, which look again
+at each file and at the record before they write. What changed in between, in the folder or by another process, is left
+for the next round. All transactions of a sync are one change, which can be undone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rlm_mem.chunk import (
+    SUPERSEDES,
+    Chunk,
+    ChunkLinks,
+    format_time,
+    new_change_id,
+)
+from rlm_mem.errors import InputError
+from rlm_mem.ingest.remember import AutoLinker, store_piece
+from rlm_mem.interchange.documents import DocumentReader, DocumentText, NotText, SyncOptions, piece_digest
+from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, plan
+from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
+from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
+from rlm_mem.interchange.reading import clean
+from rlm_mem.interchange.records import ImportProblem, conversation_of
+from rlm_mem.interchange.report import FolderReport, Ledger
+from rlm_mem.results import Progress
+from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["FolderSync"]
+
+_PIECES_PER_COMMIT = 300
+_ROUNDS = 20
+_LISTED = 10_000
+
+
+_PLACE = frozenset({"path", "span", "overlap", "headings", "part", "parts"})
+
+
+@dataclass
+class _Document:
+    """A change with the text that it brings; ``text`` is None where the file has the content that it had."""
+
+    change: FileChange
+    entry: Entry | None = None
+    text: DocumentText | None = None
+    refused: str | None = None
+
+    @property
+    def weight(self) -> int:
+        """Chunks that it may write."""
+        former = self.change.former
+        return max(len(self.text.pieces) if self.text else 0, len(former.pieces) if former else 0) + 1
+
+    @property
+    def same_bytes(self) -> bool:
+        """Whether the file has the content that it had, and so the same pieces."""
+        return self.change.former is not None and self.change.former.digest == self.change.digest
+
+
+class FolderSync:
+    """One sync of one folder.
+
+    Args:
+        store: the target.
+        folder: its files.
+        options: how they are stored.
+        dry_run: write nothing, report what would be done.
+        progress: called with (files done, files in all) as changed files are stored.
+        ledger: of imports; None reads it.
+    """
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        folder: FolderPlace,
+        options: SyncOptions,
+        *,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self._store = store
+        self.folder = self._folder = folder
+        self.created: list[str] = []
+        self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
+        self._options = options
+        self._progress = progress
+        self._dry_run = dry_run
+        self._reader = DocumentReader(folder, self._root, options, store.config)
+        self._linker = AutoLinker(store)
+        self._change_id = new_change_id()
+        self._written = 0
+        self._conversations: set[str] | None = None
+        self._read: dict[str, Entry] = {}
+        self._recorded: set[str] = set()
+        self._known: dict[str, FileEntry] | None = None
+        self._ledger = ledger or Ledger(store.backend.files(store.namespace), write=not dry_run)
+        self.report = FolderReport(clean(self._root), dry_run)
+
+    def run(self, listed: Callable[[], Iterable[Entry | ImportProblem]]) -> FolderReport:
+        """Bring the memory in line with the files that ``listed`` gives, called anew for each round.
+
+        Files that were remembered and are not listed are left alone, unless they are gone.
+
+        Raises:
+            StorageError: the store cannot be written; the files done so far are.
+        """
+        problems: list[ImportProblem] = []
+        for number in range(_ROUNDS):
+            record = FolderRecord(self._store.files, self._root)
+            problems = []
+            changes = self._changes(record, list(listed()), problems, first=number == 0)
+            postponed = self._make(record, changes, problems)
+            if not postponed:
+                break
+        else:
+            problems += [ImportProblem(path, "it changes while it is read") for path in sorted(postponed)]
+        self._ledger.flush()
+        self.report.refused = [ImportProblem(clean(one.where), one.reason) for one in problems]
+        if self._written and not self._dry_run:
+            self.report.change = self._change_id
+        self._list(record if self._dry_run else FolderRecord(self._store.files, self._root))
+        return self.report
+
+    def _list(self, record: FolderRecord) -> None:
+        """Add the files and chunks that are remembered now."""
+        report = self.report
+        if self._dry_run:
+            arrived = {
+                *report.added,
+                *report.changed,
+                *report.restored,
+                *(name for _, name in report.renamed),
+            }
+            report.files = report.unchanged + len(arrived)
+        else:
+            there = [entry for path, entry in sorted(record.live().items()) if path in self._read]
+            report.files = len(there)
+            ids = dict.fromkeys(piece.id for entry in there for piece in entry.pieces)
+            report.chunk_ids = list(ids)[:_LISTED]
+
+    def knows(self, entry: Entry) -> bool:
+        """Whether a file is as it was when it was remembered last, as its name, size and times tell."""
+        if self._known is None:
+            self._known = FolderRecord(self._store.files, self._root).live()
+        known = self._known.get(entry.name)
+        return known is not None and self._ledger.mark(self._unit(entry)) == f"{entry.mark}={known.digest}"
+
+    def _unit(self, entry: Entry) -> str:
+        return f"document:{self._root}!{entry.name}"
+
+    # --- what changed ----------------------------------------------------------------------------------
+
+    def _changes(
+        self,
+        record: FolderRecord,
+        listed: Sequence[Entry | ImportProblem],
+        problems: list[ImportProblem],
+        *,
+        first: bool,
+    ) -> list[FileChange]:
+        live = record.live()
+        self._recorded = record.ids()
+        present: dict[str, str] = {}
+        self._read = {}
+        lost: set[str] = set()
+        for entry in listed:
+            if isinstance(entry, ImportProblem):
+                problems.append(entry)
+                continue
+            self._read[entry.name] = entry
+            unit = self._unit(entry)
+            mark, _, digest = (self._ledger.mark(unit) or "").partition("=")
+            if mark != entry.mark or not digest or entry.name not in live:
+                try:
+                    digest = self._reader.digest(entry)
+                except NotText as error:
+                    problems.append(ImportProblem(entry.name, str(error)))
+                    lost.add(entry.name)  # whatever it was, it is not there any more
+                    continue
+                except Unreadable as error:
+                    problems.append(ImportProblem(entry.name, str(error)))
+                    continue
+                if entry.settled:
+                    self._ledger.note(unit, f"{entry.mark}={digest}")
+            present[entry.name] = digest
+        lost = {path for path in live if path not in present and (path in lost or self._is_gone(path))}
+        changes = plan(live, record.archived(), present, lost)
+        changed = {change.path for change in changes}
+        unchanged = [path for path in present if path not in changed]
+        if self._options.again and first:
+            changes += [FileChange(path, live[path], present[path]) for path in unchanged]
+        elif first:
+            self.report.unchanged = len(unchanged)
+        return changes
+
+    def _is_gone(self, path: str) -> bool:
+        """Whether there is no such file; one that cannot be looked at is not gone."""
+        try:
+            return self._folder.entry(path) is None
+        except (OSError, ValueError):
+            return False
+
+    # --- what is done about it -------------------------------------------------------------------------
+
+    def _make(
+        self, record: FolderRecord, changes: list[FileChange], problems: list[ImportProblem]
+    ) -> set[str]:
+        """Make the changes; the paths of those that have to be looked at anew."""
+        postponed: set[str] = set()
+        done = 0
+        lot: list[list[_Document]] = []
+        weight = 0
+        gathered = groups(self._continued(changes))
+        for group in gathered:
+            documents = [self._prepared(change) for change in group]
+            lot.append(documents)
+            weight += sum(document.weight for document in documents)
+            if weight >= _PIECES_PER_COMMIT:
+                postponed |= self._commit(record, lot, problems)
+                done += len(lot)
+                lot, weight = [], 0
+                if self._progress:
+                    self._progress(done, len(gathered))
+        if lot:
+            postponed |= self._commit(record, lot, problems)
+            if self._progress:
+                self._progress(len(gathered), len(gathered))
+        return postponed
+
+    def _continued(self, changes: list[FileChange]) -> list[FileChange]:
+        """The changes, with those new files that continue one that is gone, edited and renamed, joined to it."""
+        gone = [one.former for one in changes if one.path is None and one.former is not None]
+        added = [one for one in changes if one.kind == "added"]
+        if not gone or not added:
+            return changes
+        digests: dict[str, list[str]] = {}
+        for change in added:
+            text = self._prepared(change).text
+            if change.path is not None and text is not None:
+                digests[change.path] = [digest for digest, _ in text.pieces]
+        former = dict(alike(digests, gone))
+        joined = {id(entry) for entry in former.values()}
+        return [
+            replace(one, former=former[one.path]) if one.former is None and one.path in former else one
+            for one in changes
+            if not (one.path is None and id(one.former) in joined)
+        ]
+
+    def _prepared(self, change: FileChange) -> _Document:
+        """Read and analyse the file of a change, where that is needed."""
+        document = _Document(change)
+        if change.path is None:
+            return document
+        document.entry = entry = self._read[change.path]
+        if document.same_bytes and not (self._options.again and change.kind == "changed"):
+            return document
+        try:
+            document.text = self._reader.text(entry, change.digest)
+        except (Unreadable, InputError) as error:
+            document.refused = str(error)
+            return document
+        if document.text is None:
+            document.entry = replace(entry, mark="")  # it changed since it was listed: for the next round
+        return document
+
+    def _commit(
+        self, record: FolderRecord, lot: list[list[_Document]], problems: list[ImportProblem]
+    ) -> set[str]:
+        """Make some groups of changes in one transaction; the paths of those that have to be looked at anew."""
+        if self._dry_run:
+            for document in (one for group in lot for one in group):
+                self._count(document, problems)
+            return set()
+        whole, self.report = self.report, FolderReport(self.report.folder)
+        try:
+            postponed = self._transaction(record, lot)
+            problems += self.report.refused
+            whole.add(self.report)
+            return postponed
+        except InputError as error:
+            if len(lot) == 1:
+                paths = dict.fromkeys(path for document in lot[0] for path in document.change.paths)
+                problems += [ImportProblem(path, error.message) for path in paths]
+                whole.failed += map(clean, paths)
+                return set()
+        finally:
+            self.report = whole
+        # One of them is refused by the store: each is made by itself.
+        return set().union(*(self._commit(record, [group], problems) for group in lot))
+
+    def _transaction(self, record: FolderRecord, lot: list[list[_Document]]) -> set[str]:
+        postponed: set[str] = set()
+        within = self._store.backend.in_transaction
+        with self._store.files.transaction() as transaction:
+            if within:
+                self._change_id = transaction.change.id
+            else:
+                transaction.change.id = self._change_id
+                transaction.change.continues = self._written > 0
+            record.refresh(path for group in lot for one in group for path in one.change.paths)
+            parts: set[int] = set()
+            for group in lot:
+                if not all(self._is_current(record, document, group) for document in group):
+                    postponed.update(path for document in group for path in document.change.paths)
+                    continue
+                for document in group:
+                    if document.change.former is not None:
+                        parts.add(record.remove(document.change.former))
+                for document in group:
+                    made = self._apply(document)
+                    if made is not None:
+                        parts.add(record.put(made))
+            record.write(parts)
+        self._written += len(parts)
+        return postponed
+
+    def _is_current(self, record: FolderRecord, document: _Document, group: Sequence[_Document]) -> bool:
+        """Whether the file and its record are, under the lock, what the change was decided on."""
+        change, former = document.change, document.change.former
+        if former is not None and not record.holds(former):
+            return False
+        left = former is not None and not former.archived and former.path != change.path
+        if former is not None and left and not any(one.change.path == former.path for one in group):
+            # No file of this group has its former path: there is none any more, or one that is no text.
+            entry = self._read.get(former.path)
+            if not (self._is_gone(former.path) or (entry is not None and self._is_as_read(entry, None))):
+                return False
+        if change.path is None:
+            return True
+        taken = record.entry(change.path)
+        if taken is not None and all(one.change.former != taken for one in group):
+            return False  # another process recorded this file meanwhile
+        return document.entry is not None and self._is_as_read(document.entry, change.digest)
+
+    def _is_as_read(self, entry: Entry, digest: str | None) -> bool:
+        """Whether a file is as it was when it was read; one that changed just then is read again."""
+        try:
+            now = self._folder.entry(entry.name)
+            if now is None or now.mark != entry.mark:
+                return False
+            return digest is None or entry.settled or self._reader.digest(now) == digest
+        except (Unreadable, OSError, ValueError):
+            return False
+
+    # --- one file --------------------------------------------------------------------------------------
+
+    def _apply(self, document: _Document) -> FileEntry | None:
+        """Make a change; what is recorded of the file then."""
+        change, former = document.change, document.change.former
+        if change.path is None:
+            return self._archived(former) if former is not None else None
+        if document.refused is not None:
+            self.report.refused.append(ImportProblem(change.path, document.refused))
+            self.report.failed.append(clean(change.path))
+            return former if former is None or former.archived else self._archived(former)
+        if former is not None and former.archived:
+            self._restore(former)
+        if document.text is None:
+            assert former is not None
+            if former.path != change.path:
+                for piece in (*former.pieces, *former.former):
+                    self._rename_chunk(piece.id, change.path)
+            self._tell(change, touched=True)
+            return replace(former, path=change.path, archived=False, with_it=())
+        known = former or self._adopted(change.path)
+        made, touched = self._merged(document.text, change, known)
+        self._tell(change, touched=touched, adopted=former is None and known is not None)
+        return made
+
+    def _tell(self, change: FileChange, *, touched: bool, adopted: bool = False) -> None:
+        assert change.path is not None
+        path, former, kind = clean(change.path), change.former, change.kind
+        edited = former is not None and former.digest != change.digest
+        if adopted or kind == "changed":
+            if touched:
+                self.report.changed.append(path)
+            else:
+                self.report.unchanged += 1
+            return
+        if kind == "added":
+            self.report.added.append(path)
+        elif kind == "restored":
+            self.report.restored.append(path)
+        else:
+            assert former is not None
+            self.report.renamed.append((clean(former.path), path))
+        if edited:
+            self.report.changed.append(path)
+
+    def _archived(self, entry: FileEntry) -> FileEntry:
+        """Archive the chunks of a file that is gone."""
+        ids = dict.fromkeys(piece.id for piece in (*entry.pieces, *entry.former))
+        gone = tuple(one for one in ids if self._store.delete_chunk(one))
+        self.report.chunks_archived += len(gone)
+        self.report.archived.append(clean(entry.path))
+        return replace(entry, archived=True, with_it=gone)
+
+    def _restore(self, entry: FileEntry) -> None:
+        """Bring back the chunks that went with a file."""
+        for chunk_id in entry.with_it:
+            self.report.chunks_restored += self._store.restore_chunk(chunk_id) is not None
+
+    def _rename_chunk(self, chunk_id: str, path: str) -> None:
+        chunk = self._store.get_chunk(chunk_id, track=False)
+        if chunk is not None:
+            origin = {**chunk.metadata.provenance, "path": clean(path)}
+            self._update(
+                chunk, {"provenance": origin, "conversation_id": self._reader.conversation(path)}, chunk.tags
+            )
+
+    def _update(self, chunk: Chunk, metadata: Mapping[str, Any], tags: Sequence[str]) -> bool:
+        changed = self._store.update_chunk(
+            chunk.id, metadata=metadata, tags=tags, secrets=self._options.secrets
+        )
+        if changed is None or changed.revision == chunk.revision:
+            return False
+        self.report.chunks_updated += 1
+        return True
+
+    def _adopted(self, path: str) -> FileEntry | None:
+        """A file that was remembered without a record: its chunks are found by their conversation."""
+        if self._conversations is None:
+            self._conversations = {one.id for one in self._store.conversations()}
+        as_given = str(self._folder.path / path)
+        for conversation in dict.fromkeys((self._reader.conversation(path), conversation_of(as_given))):
+            if conversation not in self._conversations:
+                continue
+            pieces: dict[str, StoredPiece] = {}
+            for chunk in self._store.iter_chunks(conversation_id=conversation):
+                about = chunk.metadata
+                named = about.provenance.get("path")
+                ours = named in (clean(path), as_given, f"{self._root}/{path}")
+                if chunk.id in self._recorded:
+                    continue  # of a file that was, or is about to be, called otherwise
+                if about.source == "import" and about.superseded_by is None and ours:
+                    digest = piece_digest(chunk.content)
+                    pieces.setdefault(digest, StoredPiece(chunk.id, digest))
+            if pieces:
+                return FileEntry(path, "", tuple(pieces.values()))
+        return None
+
+    def _merged(
+        self, text: DocumentText, change: FileChange, former: FileEntry | None
+    ) -> tuple[FileEntry, bool]:
+        """Store a text in place of its former state; what is recorded of it, and whether anything was changed."""
+        assert change.path is not None
+        old = former.pieces if former else ()
+        earlier = {piece.digest: piece.id for piece in former.former} if former else {}
+        chunks = self._store.get_many([piece.id for piece in old]) if old else {}
+        steps = align([piece.digest for piece in old], [digest for digest, _ in text.pieces])
+        before = dict(vars(self.report))
+        pieces: list[StoredPiece] = []
+        left: list[StoredPiece] = []
+        for place, (digest, number) in enumerate(text.pieces):
+            if place in steps.kept:
+                piece = old[steps.kept[place]]
+                if piece.id in chunks:  # one that was deleted in the memory stays so
+                    self._update_place(chunks[piece.id], text, number, former)
+                pieces.append(piece)
+                continue
+            replaced = [old[one] for one in steps.replaced.get(place, ())]
+            there = [chunks[one.id] for one in replaced if one.id in chunks]
+            olds = [chunk.id for chunk in there if chunk.metadata.superseded_by is None]
+            pieces.append(StoredPiece(self._stored(text, number, earlier.get(digest), olds, former), digest))
+            left += replaced
+            self.report.chunks_superseded += len(olds)
+        for place in steps.removed:
+            self.report.chunks_archived += self._store.delete_chunk(old[place].id)
+            left.append(old[place])
+        used = {piece.id for piece in pieces}
+        kept = [piece for piece in (*(former.former if former else ()), *left) if piece.id not in used]
+        self.report.found(text.analysed.screened)
+        if text.notice:
+            self.report.notices.append(ImportProblem(clean(change.path), text.notice))
+        made = FileEntry(
+            change.path,
+            change.digest,
+            tuple(pieces),
+            tuple(dict.fromkeys(kept)),
+            tags=text.tags,
+            title=text.title,
+        )
+        counts = (
+            "chunks_created",
+            "chunks_updated",
+            "chunks_superseded",
+            "chunks_archived",
+            "chunks_restored",
+        )
+        return made, any(before[name] != getattr(self.report, name) for name in counts)
+
+    def _update_place(self, chunk: Chunk, text: DocumentText, number: int, former: FileEntry | None) -> None:
+        """Let a chunk whose text is as it was say where that stands now."""
+        about = chunk.metadata
+        others = {name: value for name, value in about.provenance.items() if name not in _PLACE}
+        origin = {**others, **text.origin(number)}
+        wanted: dict[str, Any] = {"provenance": origin, "conversation_id": text.fields["conversation_id"]}
+        wanted |= text.extra
+        if former is not None and former.title and not text.title:
+            wanted["title"] = None
+        dropped = set(former.tags if former else ()).difference(text.tags)
+        tags = list(dict.fromkeys([*(tag for tag in chunk.tags if tag not in dropped), *text.tags]))
+        same = about.provenance == origin and about.conversation_id == wanted["conversation_id"]
+        extra = {
+            name: value for name, value in wanted.items() if name not in ("provenance", "conversation_id")
+        }
+        if (
+            same
+            and tags == chunk.tags
+            and all(about.extra.get(name) == value for name, value in extra.items())
+        ):
+            return
+        self._update(chunk, wanted, tags)
+
+    def _stored(
+        self,
+        text: DocumentText,
+        number: int,
+        earlier: str | None,
+        olds: Sequence[str],
+        former: FileEntry | None,
+    ) -> str:
+        """Store a piece that replaces others; the id of its chunk. A text that came back has its chunk restored."""
+        reason = f"{text.fields['provenance']['path']} was changed"
+        if earlier is not None and self._store.get_archived(earlier) is not None:
+            restored = self._store.restore_chunk(earlier)
+            if restored is not None:
+                self.report.chunks_restored += 1
+                self._update_place(restored, text, number, former)
+                for old in olds:
+                    self._store.supersede(old, restored.id, reason)
+                return restored.id
+        now = format_time(self._store.clock())
+        chunk = store_piece(
+            self._store, self._linker, text.analysed.pieces[number], text.origin(number), text.fields, text.extra,
+            [ChunkLinks(old, SUPERSEDES, 1.0, now, reason) for old in olds],
+        )  # fmt: skip
+        self.report.chunks_created += 1
+        self.report.tokens += chunk.tokens
+        if len(self.created) < _LISTED:
+            self.created.append(chunk.id)
+        return chunk.id
+
+    def _count(self, document: _Document, problems: list[ImportProblem]) -> None:
+        """What a change would do."""
+        change, former = document.change, document.change.former
+        if document.refused is not None:
+            problems.append(ImportProblem(change.path or "", document.refused))
+            self.report.failed.append(clean(change.path or ""))
+        if change.path is None or document.refused is not None:
+            if former is not None and not former.archived:
+                self.report.archived.append(clean(former.path))
+                self.report.chunks_archived += len(former.pieces)
+            return
+        if former is not None and former.archived:
+            self.report.chunks_restored += len(former.with_it)
+        if document.text is None:
+            self._tell(change, touched=True)
+            return
+        known = former or self._adopted(change.path)
+        text = document.text
+        steps = align(
+            [piece.digest for piece in known.pieces] if known else [], [one for one, _ in text.pieces]
+        )
+        fresh = [number for place, (_, number) in enumerate(text.pieces) if place not in steps.kept]
+        self.report.chunks_created += len(fresh)
+        self.report.tokens += sum(text.analysed.pieces[number].tokens for number in fresh)
+        self.report.chunks_superseded += sum(len(olds) for olds in steps.replaced.values())
+        self.report.chunks_archived += len(steps.removed)
+        self.report.found(text.analysed.screened)
+        if text.notice:
+            self.report.notices.append(ImportProblem(clean(change.path), text.notice))
+        touched = bool(fresh or steps.removed) or (former is not None and former.digest != change.digest)
+        self._tell(change, touched=touched, adopted=former is None and known is not None)

@@ -1,0 +1,414 @@
+"""Folders that are kept in step: what changed, moved, went and came back, with history, undo and several writers."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rlm_mem.config import Config
+from rlm_mem.errors import InputError, InvalidConfig, NotFoundError
+from rlm_mem.interchange import folder_sync
+from rlm_mem.interchange.documents import DocumentReader
+from rlm_mem.interchange.folders import sync_folder, watch_folder
+from rlm_mem.interchange.places import FolderPlace
+from rlm_mem.interchange.report import FolderReport
+from rlm_mem.memory import Memory
+from rlm_mem.operations.moving import SyncFolderRequest
+from rlm_mem.operations.registry import operation_named
+from rlm_mem.store.core.chunk_store import ChunkStore
+
+from .conftest import Open
+
+GATE, BOAT, KEY = "The gate is green.", "The boat is blue.", "The key is brass."
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "notes"
+    write(made, {"gate.md": GATE, "sub/boat.txt": BOAT})
+    return made
+
+
+def write(folder: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def current(store: ChunkStore) -> dict[tuple[str, int], Any]:
+    """What holds now, by file and place there."""
+    found: dict[tuple[str, int], Any] = {}
+    for chunk in store.iter_chunks():
+        about = chunk.metadata
+        if about.superseded_by is None:
+            key = (about.provenance["path"], about.provenance["span"][0])
+            assert key not in found, "one text of a file is there once"
+            found[key] = (
+                chunk.content,
+                about.conversation_id,
+                about.provenance,
+                chunk.type,
+                sorted(chunk.tags),
+            )
+    return found
+
+
+def ids(store: ChunkStore) -> dict[str, str]:
+    """The chunk of each file of one chunk."""
+    return {path: one.id for one in store.iter_chunks() for path in [one.metadata.provenance["path"]]}
+
+
+def test_each_kind_of_change_is_told_and_made(store: ChunkStore, folder: Path) -> None:
+    first = sync_folder(store, folder)
+    assert (first.added, first.unchanged, first.chunks_created) == (["gate.md", "sub/boat.txt"], 0, 2)
+    before = ids(store)
+    write(folder, {"gate.md": "The gate is red.", "key.md": KEY, "empty.md": " \n"})
+    (folder / "picture.md").write_bytes(b"\x89PNG\0")
+    (folder / "sub/boat.txt").rename(folder / "ship.txt")
+    second = sync_folder(store, folder)
+    assert (second.added, second.changed, second.renamed) == (
+        ["key.md"],
+        ["gate.md"],
+        [("sub/boat.txt", "ship.txt")],
+    )
+    assert {one.where: one.reason for one in second.refused} == {
+        "empty.md": "empty",
+        "picture.md": "not text in UTF-8",
+    }
+    old = store.get_chunk(before["gate.md"])
+    new = store.get_chunk(str(old and old.metadata.superseded_by))
+    assert new is not None
+    assert (new.content, new.revision, new.links[-1].reasoning) == (
+        "The gate is red.",
+        1,
+        "gate.md was changed",
+    )
+    ship = store.get_chunk(before["sub/boat.txt"])
+    assert ship is not None, "a renamed file keeps its chunks"
+    assert (ship.metadata.provenance["path"], ship.metadata.conversation_id) == (
+        "ship.txt",
+        f"file:{folder / 'ship.txt'}",
+    )
+    (folder / "gate.md").unlink()
+    third = sync_folder(store, folder)
+    assert (third.archived, third.unchanged) == (["gate.md"], 2)
+    assert [store.get_chunk(one) for one in (before["gate.md"], new.id)] == [None, None], (
+        "former states go with it"
+    )
+    write(folder, {"moved/gate.md": "The gate is red."})
+    fourth = sync_folder(store, folder)
+    assert (fourth.restored, fourth.chunks_created, fourth.chunks_restored) == (["moved/gate.md"], 0, 2)
+    assert store.get_chunk(new.id) is not None
+    again = sync_folder(store, folder)
+    assert (again.touched, again.change, again.unchanged, again.files) == (False, None, 3, 3)
+
+
+def test_only_what_changed_in_a_long_file_is_replaced(store: ChunkStore, folder: Path) -> None:
+    parts = [f"# Part {number}\n\n" + f"Sentence of part {number} about gates. " * 30 for number in range(5)]
+    write(folder, {"long.md": "\n\n".join(parts)})
+    sync_folder(store, folder, patterns="long.md")
+    before = {one.content: one.id for one in store.iter_chunks()}
+    assert len(before) == 5
+    parts[1] = "# Part 1\n\n" + "Something else about boats and their keys. " * 30
+    del parts[3]
+    write(folder, {"long.md": "Words at the top.\n\n" + "\n\n".join(parts)})
+    report = sync_folder(store, folder, patterns="long.md")
+    after = {one.content: one for one in store.iter_chunks() if one.metadata.superseded_by is None}
+    kept = {content: one for content, one in after.items() if content in before}
+    assert {content: one.id for content, one in kept.items()} == {
+        content: before[content] for content in kept
+    }
+    assert len(kept) >= 2
+    assert report.chunks_superseded + report.chunks_archived == 5 - len(kept)
+    text = (folder / "long.md").read_text()
+    for one in after.values():
+        start, end = one.metadata.provenance["span"]
+        assert text[start:end] == one.content, "kept chunks say where they stand now"
+    assert [one.metadata.provenance["part"] for one in after.values()] == sorted(
+        one.metadata.provenance["part"] for one in after.values()
+    ) or len(after) > 1
+
+
+def test_front_matter_and_headings_are_in_the_chunks(store: ChunkStore, folder: Path) -> None:
+    body = (
+        "# Harbour\n\n"
+        + "The crane lifts at noon. " * 60
+        + "\n\n## Night\n\n"
+        + "The lamp is lit at nine. " * 60
+    )
+    write(folder, {"gate.md": f"---\ntitle: Plan\ntags: [port]\ndate: 2026-01-05\n---\n{body}"})
+    sync_folder(store, folder, patterns=["*.md"], tags=["own"])
+    last = list(store.iter_chunks(tags=["own", "port"]))[-1]
+    assert last.metadata.provenance["headings"][0] == "Harbour"
+    assert last.metadata.extra["title"] == "Plan"
+    assert str(last.metadata.occurred_at).startswith("2026-01-05")
+    store.update_chunk(last.id, tags=[*last.tags, "by hand"])
+    write(folder, {"gate.md": f"---\ntags: [quay]\ndate: 2026-01-05\n---\n{body}"})
+    assert sync_folder(store, folder, patterns=["*.md"], tags=["own"]).chunks_created == 0
+    kept = store.get_chunk(last.id)
+    assert kept is not None
+    assert (sorted(kept.tags), kept.metadata.extra.get("title")) == (["by hand", "own", "quay"], None)
+
+
+def test_names_that_change_places_keep_their_chunks(store: ChunkStore, folder: Path) -> None:
+    write(
+        folder,
+        {
+            "a.md": GATE,
+            "b.md": BOAT,
+            "c.md": KEY,
+            "draft.md": "The draft of the plan.",
+            "plan.md": "Old plan.",
+        },
+    )
+    (folder / "gate.md").unlink()
+    (folder / "sub/boat.txt").unlink()
+    sync_folder(store, folder)
+    before = ids(store)
+    texts = {name: (folder / name).read_text() for name in ("a.md", "b.md", "c.md")}
+    write(folder, {"a.md": texts["c.md"], "b.md": texts["a.md"], "c.md": texts["b.md"]})
+    (folder / "draft.md").rename(folder / "plan.md")
+    report = sync_folder(store, folder)
+    assert sorted(report.renamed) == [
+        ("a.md", "b.md"),
+        ("b.md", "c.md"),
+        ("c.md", "a.md"),
+        ("draft.md", "plan.md"),
+    ]
+    after = ids(store)
+    assert (after["b.md"], after["c.md"], after["a.md"], after["plan.md"]) == (
+        before["a.md"], before["b.md"], before["c.md"], before["draft.md"],
+    )  # fmt: skip
+    assert store.get_archived(before["plan.md"]) is not None
+
+
+def test_a_whole_sync_is_one_change_that_can_be_undone(
+    open_store: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_sync, "_PIECES_PER_COMMIT", 1)
+    memory = Memory(open_store())
+    sync_folder(memory.store, folder)
+    before = current(memory.store)
+    write(folder, {"gate.md": "The gate is red.", "key.md": KEY})
+    (folder / "sub/boat.txt").unlink()
+    report = memory.sync_folder(folder)
+    after = current(memory.store)
+    undone = memory.undo()
+    assert undone is not None
+    assert (undone.change, current(memory.store)) == (report.change, before)
+    again = memory.sync_folder(folder)
+    assert (again.added, again.changed, again.archived) == (report.added, report.changed, report.archived)
+    assert current(memory.store) == after
+    memory.undo(change=again.change)
+    assert current(memory.store) == before
+
+
+def test_what_was_deleted_or_edited_in_the_memory_stays_so_until_its_text_changes(
+    store: ChunkStore, folder: Path
+) -> None:
+    sync_folder(store, folder)
+    before = ids(store)
+    store.delete_chunk(before["gate.md"])
+    store.update_chunk(before["sub/boat.txt"], content="The boat was sold.")
+    write(folder, {"gate.md": f"{GATE}\n"})
+    sync_folder(store, folder)
+    assert [one.content for one in store.iter_chunks()] == ["The boat was sold."]
+    write(folder, {"sub/boat.txt": "The boat is white."})
+    sync_folder(store, folder)
+    assert [one.metadata.superseded_by is None for one in store.iter_chunks()].count(True) == 1
+    assert {one.content for one in store.iter_chunks()} == {"The boat was sold.", "The boat is white."}
+
+
+def test_an_edited_file_under_a_new_name_is_the_same_file(store: ChunkStore, folder: Path) -> None:
+    parts = [
+        f"Paragraph {number}. " + f"It tells of gate number {number} and its lamp. " * 20
+        for number in range(4)
+    ]
+    write(folder, {"long.md": "\n\n".join(parts)})
+    sync_folder(store, folder)
+    (folder / "long.md").unlink()
+    write(folder, {"sub/other.md": "\n\n".join([*parts, "And one more paragraph at its end."])})
+    report = sync_folder(store, folder)
+    assert (report.renamed, report.changed, report.archived) == (
+        [("long.md", "sub/other.md")], ["sub/other.md"], [],
+    )  # fmt: skip
+
+
+def test_a_dry_run_tells_the_same_and_writes_nothing(store: ChunkStore, folder: Path) -> None:
+    planned = sync_folder(store, folder, dry_run=True)
+    assert (planned.added, planned.chunks_created, store.list_chunks()) == (
+        ["gate.md", "sub/boat.txt"],
+        2,
+        [],
+    )
+    sync_folder(store, folder)
+    write(folder, {"gate.md": "The gate is red."})
+    (folder / "sub/boat.txt").rename(folder / "ship.txt")
+    planned, before = sync_folder(store, folder, dry_run=True), current(store)
+    done = sync_folder(store, folder)
+    for name in ("added", "changed", "renamed", "archived", "chunks_created", "chunks_superseded"):
+        assert getattr(planned, name) == getattr(done, name)
+    assert before != current(store)
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    store: ChunkStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = DocumentReader.text
+    later = ["The gate is red.", "The gate is black."]  # of one length, within one tick of the clock
+
+    def text(self: DocumentReader, entry: Any, digest: str) -> Any:
+        read = original(self, entry, digest)
+        if entry.name == "gate.md" and later:
+            write(folder, {"gate.md": later.pop(0)})
+        return read
+
+    monkeypatch.setattr(DocumentReader, "text", text)
+    sync_folder(store, folder)
+    assert {content for content, *_ in current(store).values()} == {"The gate is black.", BOAT}
+
+
+def test_what_cannot_be_looked_at_is_not_gone(
+    store: ChunkStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync_folder(store, folder)
+    entry, entries = FolderPlace.entry, FolderPlace.entries
+
+    def denied(self: FolderPlace, name: str) -> Any:
+        if name.startswith("sub/"):
+            raise PermissionError(13, "Permission denied")
+        return entry(self, name)
+
+    monkeypatch.setattr(FolderPlace, "entry", denied)
+    monkeypatch.setattr(
+        FolderPlace,
+        "entries",
+        lambda self: (one for one in entries(self) if not getattr(one, "name", "").startswith("sub/")),
+    )
+    assert sync_folder(store, folder).archived == []
+    with pytest.raises(NotFoundError, match="no folder"):
+        sync_folder(store, folder / "away")
+    with pytest.raises(InputError, match="not a folder"):
+        sync_folder(store, folder / "gate.md")
+
+
+@pytest.mark.local_only("look at files")
+def test_the_brain_itself_is_no_document(store: ChunkStore, folder: Path) -> None:
+    report = sync_folder(store, folder.parent)
+    assert sync_folder(store, folder.parent).added == []
+    assert report.added == ["notes/gate.md", "notes/sub/boat.txt"]
+
+
+def test_a_watched_folder_is_kept_in_step(store: ChunkStore, folder: Path) -> None:
+    steps: list[Callable[[], object]] = [
+        lambda: write(folder, {"gate.md": "The gate is red."}),
+        lambda: (folder / "sub/boat.txt").unlink(),
+        lambda: None,
+    ]
+    reports: list[FolderReport] = []
+    watch_folder(
+        store,
+        folder,
+        on_report=reports.append,
+        stop=lambda: not steps,
+        sleep=lambda _: steps.pop(0)(),
+        settled=0,
+    )
+    assert [(one.added, one.changed, one.archived) for one in reports] == [
+        (["gate.md", "sub/boat.txt"], [], []),
+        ([], ["gate.md"], []),
+        ([], [], ["sub/boat.txt"]),
+    ]
+
+
+def test_a_server_reads_only_folders_that_its_environment_names(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "brain").mkdir()
+    (tmp_path / "brain/config.toml").write_text(f'[ingest]\nfolders = ["{folder}"]\n')
+    with pytest.raises(InvalidConfig, match="file of a brain may not allow"):
+        Config.load(tmp_path / "brain", environ={})
+    (tmp_path / "brain/config.toml").unlink()
+    config = Config.load(tmp_path / "brain", environ={"RLM_MEM_INGEST_FOLDERS": f"{folder}, /srv/notes"})
+    with Memory.open(tmp_path / "brain", config=config) as memory:
+        sync = operation_named("syncFolder").run
+        assert sync is not None
+        context: Any = SimpleNamespace(memory=memory, progress=lambda *_: None)
+        for elsewhere in (str(tmp_path), f"{folder}/..", "/etc", f"{folder}x", "a" * 900):
+            with pytest.raises(InputError, match=r"may read|no path"):
+                sync(context, SyncFolderRequest(path=elsewhere))
+        assert memory.list_chunks() == []
+        made = sync(context, SyncFolderRequest(path=str(folder / "sub"), tags=["port"]))
+        assert (made.added, made.counts["added"], made.chunks_created) == (["boat.txt"], 1, 1)
+        assert memory.undo(change=made.change) is not None
+
+
+def random_steps(folder: Path, dice: random.Random, count: int) -> None:
+    """Edit, rename, delete and restore files at random."""
+    kept = folder.parent / "deleted"
+    for _ in range(count):
+        files = sorted(path for path in folder.rglob("*.md"))
+        file = dice.choice(files) if files else None
+        act = dice.choice(("edit", "edit", "rename", "onto", "swap", "delete", "restore", "add"))
+        fresh = folder / f"d{dice.randrange(3)}" / f"n{dice.randrange(1 << 30)}.md"
+        if act == "add" or file is None:
+            write(folder, {str(fresh.relative_to(folder)): paragraphs(dice)})
+        elif act == "edit":
+            parts = file.read_text().split("\n\n")
+            place = dice.randrange(len(parts))
+            parts[place : place + dice.randrange(2)] = [paragraphs(dice)][
+                : dice.randrange(2) or len(parts) == 1
+            ]
+            file.write_text("\n\n".join(parts) or "Nothing left.")
+        elif act in ("rename", "onto"):
+            target = fresh if act == "rename" else dice.choice(files)
+            target.parent.mkdir(exist_ok=True)
+            file.rename(target)
+        elif act == "swap":
+            other = dice.choice(files)
+            one, two = file.read_text(), other.read_text()
+            file.write_text(two)
+            other.write_text(one)
+        elif act == "delete":
+            kept.mkdir(exist_ok=True)
+            file.rename(kept / file.name)
+        elif kept.is_dir() and (gone := sorted(kept.iterdir())):
+            back = dice.choice(gone)
+            back.rename(folder / back.name)
+
+
+def paragraphs(dice: random.Random) -> str:
+    words = ("gate", "boat", "key", "lamp", "river", "stone", "harbour", "crane", "clock", "garden")
+    return "\n\n".join(
+        " ".join(dice.choice(words) for _ in range(dice.randint(20, 90))).capitalize() + "."
+        for _ in range(dice.randint(1, 3))
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_after_any_changes_the_store_equals_a_fresh_import(
+    open_store: Open, tmp_path: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    folder = tmp_path / "docs"
+    write(folder, {f"d{number % 3}/n{number}.md": paragraphs(dice) for number in range(12)})
+    stores = [open_store() for _ in range(2)]
+    for number in range(6):
+        threads = [threading.Thread(target=sync_folder, args=(one, folder)) for one in stores]
+        for thread in threads:
+            thread.start()
+        random_steps(folder, dice, 4)
+        for thread in threads:
+            thread.join()
+        store = stores[number % 2]
+        sync_folder(store, folder)
+        fresh = open_store("fresh", namespace=f"round-{number}")
+        sync_folder(fresh, folder)
+        assert current(store) == current(fresh)
+        assert not sync_folder(stores[1 - number % 2], folder).touched
+    history = [event["op"] for event in stores[0].events()]
+    assert "erase" not in history, "nothing is lost"
