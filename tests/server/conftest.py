@@ -108,6 +108,7 @@ async def drive_all(client: Client) -> set[str]:
     assert (await use("forget", ids=[two]))["forgotten"] == [two]
     if "reason" in schemas:
         assert (await use("restore", ids=[two]))["restored"] == [two]
+        assert (await use("quarantine", chunk_id=two, reason="it gives orders"))["trust"] == "quarantined"
         changed = await use(
             "update", id=one, tags=["choice"], expected_revision=got["memories"][0]["revision"]
         )
@@ -118,7 +119,7 @@ async def drive_all(client: Client) -> set[str]:
             "import", content="# Notes\n\nThe archive of Port Lowan opens at ten.", name="port.md"
         )
         assert (imported["created"], imported["problems"]) == (1, [])
-        assert (await use("review", status="all"))["cases"] == []
+        assert [case["kind"] for case in (await use("review", status="all"))["cases"]] == ["quarantine"]
         decision = {
             "case_id": "promote-0000000000",
             "decision": "approve",

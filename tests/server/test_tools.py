@@ -62,13 +62,14 @@ def test_annotations_are_honest(served: McpServer) -> None:
     assert [n for n, note in notes.items() if note.destructive_hint] == [
         "forget",
         "update",
+        "quarantine",
         "review_decide",
         "undo",
     ]
     writing = [n for n, note in notes.items() if not note.read_only_hint]
     assert writing == [
-        "remember", "forget", "link", "update", "restore", "consolidate", "review_decide", "persona", "undo",
-        "import",
+        "remember", "forget", "link", "update", "restore", "quarantine", "consolidate", "review_decide", "persona",
+        "undo", "import",
     ]  # fmt: skip
     assert [n for n, note in notes.items() if note.open_world_hint] == ["recall", "reason"]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from rlm_mem.chunk.trust import is_untrusted
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.tokens import count_many, truncate_tokens
@@ -39,6 +40,8 @@ def session_context(
 ) -> ToldContext:
     """What a session should know from the start: what the project decided and found, and what its user wants anywhere.
 
+    Text that is not trusted is left out here, and marked where it bears on a prompt.
+
     Args:
         project: the memory of the project; None where the session belongs to none.
         shared: that of the person.
@@ -48,12 +51,12 @@ def session_context(
     """
     found: list[Hit] = []
     if project is not None:
-        found += project.search("", limit=limit, filters=Filters(chunk_type=_TYPES[:2]))
-        found += project.search("", limit=limit, filters=Filters(chunk_type=_TYPES[2:]))
+        found += project.search("", limit=limit, filters=Filters(chunk_type=_TYPES[:2], trust="ordinary"))
+        found += project.search("", limit=limit, filters=Filters(chunk_type=_TYPES[2:], trust="ordinary"))
     if name:
         found += _fitting(shared, name, limit)
     kinds = _TYPES[1:2] if project is not None else _TYPES[:2]
-    found += shared.search("", limit=limit, filters=Filters(chunk_type=kinds))
+    found += shared.search("", limit=limit, filters=Filters(chunk_type=kinds, trust="ordinary"))
     return _told(found, budget)
 
 
@@ -105,4 +108,5 @@ def _told(hits: Iterable[Hit], budget: int) -> ToldContext:
 def _lines(hits: Iterable[Hit]) -> Iterator[tuple[str, str]]:
     for hit in hits:
         text = truncate_tokens(" ".join(hit.snippet.split()), _LINE_TOKENS)
-        yield hit.chunk_id, f"- [{hit.at[:10]}] {text} ({hit.chunk_id})"
+        untrusted = f"untrusted, from {hit.origin}: " if is_untrusted(hit.trust) else ""
+        yield hit.chunk_id, f"- [{hit.at[:10]}] {untrusted}{text} ({hit.chunk_id})"

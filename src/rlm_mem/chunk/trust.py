@@ -24,6 +24,7 @@ __all__ = [
     "hidden",
     "is_untrusted",
     "lower",
+    "outside",
     "rank",
     "words_of",
 ]
@@ -105,6 +106,11 @@ def is_untrusted(level: str) -> bool:
 def hidden(trust: str, expires_at: str | None, now: str) -> bool:
     """Whether a chunk is left out of everything that reads: it is in quarantine, or has expired (times as stored)."""
     return trust == "quarantined" or (expires_at is not None and expires_at <= now)
+
+
+def outside(origin: str, level: str) -> dict[str, str]:
+    """What marks text that is not trusted in what programs and agents get: ``{"untrusted": origin}``, else nothing."""
+    return {"untrusted": origin} if is_untrusted(level) else {}
 
 
 def duration(ttl: object) -> timedelta:

@@ -94,6 +94,8 @@ _COMMANDS = (
     ("chunk update", "edit:update", "Change content, tags, type or confidence."),
     ("chunk restore", "edit:restore_chunks", "Bring deleted chunks back."),
     ("chunk supersede", "edit:supersede", "Let one chunk replace another, which is kept."),
+    ("chunk quarantine", "edit:quarantine", "Hide a chunk from everything that reads until it is released."),
+    ("chunk release", "edit:release", "Let a chunk out of quarantine."),
     ("chunk history", "read:history", "Show the versions of a chunk."),
     ("link add", "edit:link", "Link two chunks: rlm-mem link add FROM TO supports."),
     ("link remove", "edit:unlink", "Remove the links from one chunk to another."),
@@ -165,7 +167,7 @@ _COMMANDS = (
 _GROUPS = (
     GroupRow("hook", "Commands for the hooks of coding agents."),
     GroupRow("project", "Memories of one repository, apart from those of others."),
-    GroupRow("chunk", "One chunk: update, supersede, restore, history."),
+    GroupRow("chunk", "One chunk: update, supersede, quarantine, restore, history."),
     GroupRow("link", "Links between chunks: add, remove, list.", default="add"),
     GroupRow("store", "The whole memory: figures, audit log, check, backup, copies."),
     GroupRow("tier", "Memories that rise or fall by what they prove: list, prune."),

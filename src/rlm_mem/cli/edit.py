@@ -89,6 +89,39 @@ def supersede(
         screen().print(text(f"{new_id} replaces {old_id}, which held until {changed.metadata.valid_to}"))
 
 
+def quarantine(
+    call: Call,
+    chunk_id: Annotated[str, typer.Argument(metavar="ID", help="The chunk to hide.", show_default=False)],
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why it is hidden.")] = None,
+) -> None:
+    """Hide a chunk from everything that reads; rlm-mem review list shows it, rlm-mem undo takes it back."""
+    with call.open() as memory:
+        changed = memory.quarantine(full_ids(memory, [chunk_id])[0], reason)
+    if call.json:
+        print_json(changed.to_dict())
+    else:
+        screen().print(text(f"{changed.id} is in quarantine; rlm-mem chunk release {changed.id} lets it out"))
+
+
+def release(
+    call: Call,
+    chunk_id: Annotated[
+        str, typer.Argument(metavar="ID", help="The chunk to let out, by its whole id.", show_default=False)
+    ],
+    trust: Annotated[
+        str | None,
+        typer.Option("--trust", metavar="LEVEL", help="From now on untrusted, ordinary or trusted."),
+    ] = None,
+) -> None:
+    """Let a chunk out of quarantine, trusted as before or as --trust says."""
+    with call.open() as memory:
+        changed = memory.release(chunk_id, trust)
+    if call.json:
+        print_json(changed.to_dict())
+    else:
+        screen().print(text(f"{changed.id} is released: {changed.metadata.trust}"))
+
+
 def unlink(
     call: Call,
     source_id: Annotated[

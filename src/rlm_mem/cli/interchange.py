@@ -121,6 +121,12 @@ def import_(
         ),
     ] = False,
     secrets: options.Secrets = None,
+    trust: Annotated[
+        str | None,
+        typer.Option(
+            "--trust", metavar="LEVEL", help="Trust chunks no further than this, whatever they say."
+        ),
+    ] = None,
     watch: Annotated[
         bool, options.flag("--watch", help="Stay, and import what is new or changed in a folder.")
     ] = False,
@@ -129,9 +135,9 @@ def import_(
     ] = 2.0,
 ) -> None:
     """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""
-    if watch and (dry_run or replace or again or format or history or secrets):
+    if watch and (dry_run or replace or again or format or history or secrets or trust):
         raise InputError(
-            "--watch goes with none of --dry-run, --format, --replace, --again, --history, --secrets"
+            "--watch goes with none of --dry-run, --format, --replace, --again, --history, --secrets, --trust"
         )
     with call.open(create=not dry_run) as memory:
         if watch:
@@ -149,6 +155,7 @@ def import_(
                 again=again,
                 history=history,
                 secrets=secrets,
+                trust=trust,
                 progress=lambda done, total: tell(done // 1024, max(1, total // 1024)),
             )
     _printer(call.json)(report)

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.chunk.trust import is_untrusted
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Edit
 from rlm_mem.continuum.files import InvalidEntry, TieredMemory, new_text
@@ -310,6 +311,8 @@ class MemoryConsolidationAgent:
             checks = chunk_to_low(meta, chunk.metadata.access_count)
             if chunk.type not in ("pattern", "fact"):
                 checks.append(Check("type", False, f"{chunk.type}: only patterns and facts are promoted"))
+            if is_untrusted(chunk.metadata.trust):
+                checks.append(Check("trust", False, f"untrusted, from {chunk.metadata.origin}"))
             if not all_met(checks):
                 report.held.append({"key": chunk.id, "reason": unmet(checks)})
                 continue

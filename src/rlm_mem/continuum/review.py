@@ -50,17 +50,17 @@ class Case(msgspec.Struct, kw_only=True):
     """One question to a reviewer.
 
     Attributes:
-        kind: ``promote`` (low to ultra-low), ``retain`` (does this low memory still hold?) or ``capture`` (shall what
-            this session left be kept?).
-        entry: the memory; of a capture the conversation.
-        chunk_ids: of a capture, the chunks in question.
+        kind: ``promote`` (low to ultra-low), ``retain`` (does this low memory still hold?), ``capture`` (shall what
+            this session left be kept?) or ``quarantine`` (shall this chunk be released?).
+        entry: the memory; of a capture the conversation, of a quarantine the chunk.
+        chunk_ids: of a capture or a quarantine, the chunks in question.
         evidence, counter_evidence: for and against the memory.
         defer_until: not to be shown as open before.
         usage_at: uses of the memory when it was last decided.
     """
 
     id: str
-    kind: Literal["promote", "retain", "capture"]
+    kind: Literal["promote", "retain", "capture", "quarantine"]
     entry: str
     title: str
     status: Literal["open", "approved", "deferred", "rejected"]
@@ -93,6 +93,7 @@ class ReviewQueue:
         stored = self._files.stored
         names = [name for name in stored.names(FOLDER) if name.endswith(".json")]
         found = [_decode(data, name) for name, data in stored.contents(names)]
+        found += [_quarantine_case(chunk) for chunk in self._store.quarantined()]
         for case in found:
             if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
                 case.status = "open"
@@ -216,7 +217,8 @@ class ReviewQueue:
     # --- deciding ----------------------------------------------------------------------------------------------------
 
     def approve(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Promote to the core (``promote``), or confirm that the memories hold (``retain``, ``capture``).
+        """Promote to the core (``promote``), confirm that the memories hold (``retain``, ``capture``), or release
+        (``quarantine``).
 
         Raises:
             InvalidMemory: no reviewer, no reason, or the memory does not meet the rule any more.
@@ -234,7 +236,9 @@ class ReviewQueue:
         return self._decide(case_id, "approved", reviewer, reason, act)
 
     def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Leave the memory where it is (``promote``), move it to mid (``retain``), or archive (``capture``)."""
+        """Leave the memory where it is (``promote``), move it to mid (``retain``), or archive (``capture``,
+        ``quarantine``).
+        """
 
         def act(case: Case, entry: TieredMemory) -> tuple[list[Edit], dict[str, Any]]:
             return (
@@ -246,7 +250,7 @@ class ReviewQueue:
         return self._decide(case_id, "rejected", reviewer, reason, act)
 
     def defer(self, case_id: str, *, reviewer: str, reason: str, days: int = 30) -> Change:
-        """Decide later: the case is open again after so many days."""
+        """Decide later: the case is open again after so many days; a chunk in quarantine stays there, and is listed."""
         until = stamp(self._store.clock() + timedelta(days=days))
         return self._decide(case_id, "deferred", reviewer, reason, lambda _case, _entry: ([], {}), until)
 
@@ -276,6 +280,8 @@ class ReviewQueue:
             text = self._files.read(file)
             at = stamp(self._store.clock())
             case.decisions.append(Decision(reviewer=reviewer, decision=decision, reason=reason, at=at))
+            if case.kind == "quarantine":
+                return self._quarantined(case, decision, until)
             if case.kind == "capture":
                 return self._captured(case, decision, until, Edit(file=file, before=text, after=""))
             entry = self._files.get(case.entry)
@@ -295,6 +301,21 @@ class ReviewQueue:
         if change is None:  # cannot be: build returns a change or raises
             raise NotFoundError(case_id)
         return change
+
+    def _quarantined(
+        self, case: Case, decision: Literal["approved", "deferred", "rejected"], until: str | None
+    ) -> Change:
+        """The change that releases or archives a chunk in quarantine."""
+        made, chunk_id = case.decisions[-1], case.entry
+        case.status, case.defer_until = decision, until
+        if decision == "approved":
+            self._store.release(chunk_id)
+        elif decision == "rejected":
+            self._store.delete_chunk(chunk_id)
+        return self._changes.draft(
+            decision, chunk_id, f"{decision} by {made.reviewer}: {made.reason}", [],
+            details={"case": case.id, "reviewer": made.reviewer},
+        )  # fmt: skip
 
     def _captured(
         self, case: Case, decision: Literal["approved", "deferred", "rejected"], until: str | None, edit: Edit
@@ -370,6 +391,23 @@ class ReviewQueue:
 
 def _case_id(kind: str, key: str) -> str:
     return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
+
+
+def _quarantine_case(chunk: Chunk) -> Case:
+    """The case of a chunk in quarantine, which is open as long as it is there."""
+    about = chunk.metadata
+    kept = about.extra.get("quarantine")
+    known: dict[str, Any] = kept if isinstance(kept, dict) else {}
+    reason = str(known.get("reason") or "no reason was given")
+    return Case(
+        id=_case_id("quarantine", chunk.id), kind="quarantine", entry=chunk.id,
+        title=" ".join(chunk.content[:300].split())[:100], status="open",
+        opened_at=str(known.get("at") or about.modified_at),
+        question="Shall this be released from quarantine? Rejecting moves it to the archive.",
+        figures={"origin": about.origin, "trust before": str(known.get("trust") or "not known")},
+        evidence=[f"{chunk.id}: {chunk.content[:400]}"], counter_evidence=[reason[:1000]], history=[],
+        chunk_ids=[chunk.id],
+    )  # fmt: skip
 
 
 def _encode(case: Case) -> str:

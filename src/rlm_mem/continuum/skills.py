@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlm_mem.chunk.trust import is_untrusted
 from rlm_mem.errors import InputError, InvalidMemory, StorageError
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _MOST_BYTES = 1_000_000
 _MOST_NAME = 64
 _MOST_DESCRIPTION = 1_000  # characters; the form allows 1,024
 _DEEPEST = 8  # memories made of memories
-_UNTRUSTED_SOURCES = frozenset(("import", "web", "tool"))
 _UNFIT = re.compile(r"[^a-z0-9]+")
 _FRONT = re.compile(r"---\n(.{0,20000}?)\n---\n", re.DOTALL)
 
@@ -146,11 +146,9 @@ def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> 
             chunk = store.get_chunk(source, track=False) if source.startswith("chunk-") else None
             if chunk is not None:
                 found[source] = None
-                extra = chunk.metadata.extra
                 trusted = trusted and not (
-                    chunk.metadata.source in _UNTRUSTED_SOURCES
-                    or extra.get("trust") == "untrusted"
-                    or ("captured" in chunk.tags and not extra.get("reviewed_by"))
+                    is_untrusted(chunk.metadata.trust)
+                    or ("captured" in chunk.tags and not chunk.metadata.extra.get("reviewed_by"))
                 )
                 continue
             try:

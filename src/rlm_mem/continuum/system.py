@@ -104,7 +104,11 @@ class Continuum:
         llm: LLM | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ConsolidationReport:
-        """Promote the memories whose recorded uses meet the rules."""
+        """Promote the memories whose recorded uses meet the rules, and archive or erase what has expired
+        (``ChunkStore.sweep``).
+        """
+        if not dry_run:
+            self.store.sweep()
         return self.agent(llm).run(dry_run=dry_run, progress=progress)
 
     @observed("prune", count_pruning)

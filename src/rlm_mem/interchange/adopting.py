@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, format_time
+from rlm_mem.chunk.trust import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id
 from rlm_mem.interchange.report import ImportOptions, ImportReport
@@ -43,6 +44,16 @@ class Adopter:
             self._report.problem(memory.where, str(error))
             return None
 
+    def _bound_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
+        """Trust a chunk no further than the import allows; one that is stored with this text is trusted as it is."""
+        most, about = self._options.trust, chunk.metadata
+        if most is None or rank(about.trust) <= rank(most):
+            return
+        if stored is not None and stored.metadata.content_hash == about.content_hash:
+            about.origin, about.trust = stored.metadata.origin, lower(about.trust, stored.metadata.trust)
+        else:
+            about.origin, about.trust = "import", most
+
     def _adopt(self, memory: ImportedChunk) -> str | None:
         chunk = memory.chunk
         if not self._keep or not memory.names_namespace:
@@ -58,6 +69,7 @@ class Adopter:
             chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
             self._report.renamed(original, chunk.id)
             found = self._stored(chunk)
+        self._bound_trust(chunk, None if found is None else found[0])
         if found is None:
             return self._write(memory, new=True)
         stored, stored_archived = found

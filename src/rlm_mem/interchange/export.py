@@ -28,6 +28,7 @@ from rlm_mem.interchange.history import FOLDER, exported_events, exported_versio
 from rlm_mem.interchange.markdown import chunk_to_markdown
 from rlm_mem.store.core.chunk_store import open_store
 from rlm_mem.store.core.contents import NamespaceReader
+from rlm_mem.store.core.records import ListFilter
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -183,7 +184,8 @@ def _namespaces(store: ChunkStore, namespaces: Sequence[str] | None) -> list[str
 def _listed(store: ChunkStore, namespaces: Sequence[str], archive: bool) -> list[tuple[str, str, bool]]:
     listed: list[tuple[str, str, bool]] = []
     for name in namespaces:
-        listed += [(name, chunk_id, False) for chunk_id in store.list_chunks(namespace=name)]
+        # Also what is in quarantine or has expired.
+        listed += [(name, one, False) for one in store.backend.queries.list_ids(name, ListFilter())]
         if archive:
             listed += [
                 (name, chunk_id, True) for chunk_id in store.list_chunks(namespace=name, archived=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk
+from rlm_mem.chunk.trust import check_trust
 from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.adopting import Adopter
@@ -65,6 +66,7 @@ def import_source(
     history: bool = False,
     label: str | None = None,
     secrets: SecretAction | None = None,
+    trust: str | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Import a file, a folder or a zip archive, in any format of docs/spec/interchange.md, Formats.
@@ -82,6 +84,8 @@ def import_source(
         history: import former versions of chunks and the audit log, where an export has them.
         label: name of the source where its path means nothing, as for an upload.
         secrets: ``redact``, ``keep`` or ``refuse`` keys and passwords; None: ``config.secrets.action``.
+        trust: the most that whole chunks are trusted, whatever they say of themselves; None: they are believed. Notes
+            and chats are trusted as the settings say of imports.
         progress: called as the source is read.
 
     Returns:
@@ -92,10 +96,12 @@ def import_source(
         StorageError: the store cannot be written.
     """
     given = format_named(format) if format else None
+    if trust is not None:
+        trust = check_trust(trust)
     place = open_place(path)
     if label is not None:
         place = Labelled(place, label)
-    options = ImportOptions(dry_run, keep_namespaces, replace, again, history, secrets)
+    options = ImportOptions(dry_run, keep_namespaces, replace, again, history, secrets, trust)
     run = _Import(store, place, options, progress)
     on_secret = store.on_secret
     store.on_secret = _ignore_secret

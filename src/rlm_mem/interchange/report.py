@@ -30,6 +30,8 @@ class ImportOptions:
         again: read what was imported before and has not changed since, too.
         history: import former versions of chunks and the audit log.
         secrets: how to handle secrets; None: as configured.
+        trust: the most that whole chunks are trusted, whatever they say; None: they are believed. Notes and chats are
+            trusted as the settings say of imports.
     """
 
     dry_run: bool = False
@@ -38,6 +40,7 @@ class ImportOptions:
     again: bool = False
     history: bool = False
     secrets: SecretAction | None = None
+    trust: str | None = None
 
 
 @dataclass

@@ -87,6 +87,8 @@ def import_file(
 ) -> Imported:
     """Import a file that a client sent, into the namespace of the memory whatever the file names.
 
+    Nothing in it is trusted further than the settings say of imports.
+
     Raises:
         InputError: it is no sound archive, or the format is unknown.
     """
@@ -100,6 +102,7 @@ def import_file(
         again=True,
         # By name and content: the same file again is known, another one of that name replaces nothing.
         label=f"{path.name}~{_digest(path)}",
+        trust=memory.config.trust.level("import", memory.store.namespace),
         progress=progress,
     )
     given = report.as_dict()

@@ -46,7 +46,9 @@ class DecisionOut(Struct):
 
 
 class CaseOut(MayBeCut):
-    """One question to a reviewer: shall a memory become part of the core (promote), does it still hold (retain)?"""
+    """One question to a reviewer: shall a memory become part of the core (promote), does it still hold (retain), shall
+    what a session left be kept (capture), shall a memory be released from quarantine (quarantine)?
+    """
 
     id: str
     kind: str
@@ -239,12 +241,13 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/review/{case_id}/approve", "approveCase",
-        "Make a memory part of the core, or confirm that it holds.", _GROUP,
+        "Make a memory part of the core, confirm that it holds, or release it from quarantine.", _GROUP,
         run=_approve, request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/reject", "rejectCase",
-        "Leave a memory where it is, or move it back to the mid tier.", _GROUP,
+        "Leave a memory where it is, move it back to the mid tier, or archive what was captured or in quarantine.",
+        _GROUP,
         run=_reject, request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(

@@ -17,7 +17,7 @@ from rlm_mem.errors import ModelUnavailable, SessionBusy, SessionComplete
 from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages
 from rlm_mem.recall.loop import LoopResult, LoopStep, error_hint, first_ids, make_step, run_programs
 from rlm_mem.recall.programs import ShownData
-from rlm_mem.recall.prompts import feedback, instructions
+from rlm_mem.recall.prompts import feedback, instructions, untrusted_among
 from rlm_mem.recall.recall import (
     HostFunctions,
     RecallResult,
@@ -212,7 +212,13 @@ class RecallSession:
             if final is not None:
                 self._end(final.answer, final.chunk_ids, final.confidence, concluded=True)
             return Execution(
-                text=feedback(step.output, error=step.error, hint=hint, turns_left=left),
+                text=feedback(
+                    step.output,
+                    error=step.error,
+                    hint=hint,
+                    turns_left=left,
+                    untrusted=untrusted_among(self._runner.store, step.chunks_read),
+                ),
                 output=step.output,
                 error=step.error,
                 hint=hint,

@@ -411,6 +411,7 @@ class Loop:
         first_turn: number of the first turn, for the record.
         on_step: called after each turn, in the thread of the run.
         on_text: called with each piece of the model's reply as it arrives.
+        untrusted: names those of some chunks that are not trusted, for the message after a program that read them.
     """
 
     def __init__(
@@ -427,8 +428,10 @@ class Loop:
         first_turn: int = 1,
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: Callable[[str], None] | None = None,
+        untrusted: Callable[[Sequence[str]], Sequence[str]] = lambda _: (),
     ) -> None:
         self._session = session
+        self._untrusted = untrusted
         self._llm = llm
         self._opening = opening
         self._budget = budget
@@ -537,7 +540,13 @@ class Loop:
             hint = error_hint(error, step.error_kind or "") if error is not None else None
             if error is not None and cut_off:
                 hint = "The reply was cut off at its longest length: write a shorter program."
-            answer = feedback(step.output, error=step.error, hint=hint, turns_left=left)
+            answer = feedback(
+                step.output,
+                error=step.error,
+                hint=hint,
+                turns_left=left,
+                untrusted=self._untrusted(step.chunks_read),
+            )
             summary = _summary(step)
         self._conversation.add(Turn(completion.text, answer, summary))
 

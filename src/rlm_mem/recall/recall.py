@@ -30,7 +30,7 @@ from rlm_mem.recall.loop import (
 )
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
 from rlm_mem.recall.outcome import Method, OutcomeWord, confidence_words, outcome_word
-from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
+from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures, untrusted_among
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import (
     RecordedLLM,
@@ -243,6 +243,7 @@ class Runner:
                     depth=depth,
                     first_turn=len(taken) + 1,
                     on_step=partial(record, taken),
+                    untrusted=partial(untrusted_among, self.view),
                     **more,
                 ).run()
 
@@ -485,15 +486,20 @@ class Source:
         line: its first words on one line.
         excerpt: the stretch of it that bears most on the question, on one line of at most 1,000 characters; of a
             result's sources the first ten have one, of others it is ``line``.
+        origin: how it came: person, agent, tool, import, web.
+        trust: how far it is trusted: untrusted, ordinary, trusted.
     """
 
     chunk_id: str
     at: str
     line: str
     excerpt: str = ""
+    origin: str = "person"
+    trust: str = "trusted"
 
     def __str__(self) -> str:
-        return f"{self.chunk_id}  {self.at[:10]}  {self.line}"
+        untrusted = f"  [untrusted: {self.origin}]" if self.trust == "untrusted" else ""
+        return f"{self.chunk_id}  {self.at[:10]}  {self.line}{untrusted}"
 
 
 @dataclass(frozen=True)
@@ -658,7 +664,8 @@ def source_of(chunk: Chunk, excerpt: str | None = None) -> Source:
     """A chunk as the source of an answer."""
     line = " ".join(chunk.content[: _LINE * 4].split())
     line = line if len(line) <= _LINE else line[: _LINE - 1] + "…"
-    return Source(chunk.id, chunk.metadata.at, line, excerpt or line)
+    about = chunk.metadata
+    return Source(chunk.id, about.at, line, excerpt or line, about.origin, about.trust)
 
 
 def described(

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import parse_time
+from rlm_mem.chunk.trust import outside
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import (
     MAX_OFFSET,
     LineFunctions,
+    beside,
     chunk_id_of,
     count,
     day,
@@ -190,6 +192,7 @@ class StoreFunctions(LineFunctions):
                 "tags": list(hit.tags),
                 "author": hit.author,
                 "conversation_id": hit.conversation_id,
+                **outside(hit.origin, hit.trust),
             }
             for hit in hits
         ]
@@ -257,7 +260,7 @@ class StoreFunctions(LineFunctions):
         if not before and context:
             earlier, _ = self._store.neighbours(chunk.id, before=1, after=0)
             near = self._get(earlier[-1]) if earlier else None
-            before = near.content.strip() if near is not None else ""
+            before = beside(near, near.content.strip()) if near is not None else ""
         metadata = chunk.metadata
         return {
             "chunk_id": chunk.id,
@@ -269,6 +272,7 @@ class StoreFunctions(LineFunctions):
             "before": before.split("\n")[-1][-BEFORE_CHARS:],
             "heading": (headings[-1]["title"] or headings[-1]["bold"]).strip() if headings else "",
             "replaced": bool(metadata.superseded_by),
+            **outside(metadata.origin, metadata.trust),
         }
 
     def neighbors(self, chunk_id: Any, before: Any = 1, after: Any = 1) -> dict[str, list[dict[str, Any]]]:
@@ -360,6 +364,7 @@ class StoreFunctions(LineFunctions):
             "conversation_id": metadata.conversation_id,
             "superseded_by": metadata.superseded_by,
             "valid_to": metadata.valid_to,
+            **outside(metadata.origin, metadata.trust),
         }
 
     def _exists(self, chunk_id: str) -> bool:
@@ -397,7 +402,10 @@ class StoreFunctions(LineFunctions):
                 "conversation_id": metadata.conversation_id,
                 "confidence": metadata.confidence,
                 "source": metadata.source,
+                "origin": metadata.origin,
+                "trust": metadata.trust,
             },
+            **outside(metadata.origin, metadata.trust),
         }
         if len(chunk.content) > MAX_CONTENT_CHARS:
             shown["content_truncated"] = len(chunk.content)

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import parse_time
+from rlm_mem.chunk.trust import is_untrusted, outside
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
 from rlm_mem.sandbox.engine import HostCallFailed
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Line",
     "LineFunctions",
+    "beside",
     "Lines",
     "MAX_QUERY_CHARS",
     "chunk_id_of",
@@ -206,7 +208,7 @@ class Lines:
             for other in islice(self.lines(chunk), 5):
                 if other.speaker != line.speaker:
                     turn = other.said[other.number]
-                    return one_line(chunk.content[turn.start : turn.end], LONGEST_REPLY)
+                    return beside(chunk, one_line(chunk.content[turn.start : turn.end], LONGEST_REPLY))
         return ""
 
     def shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
@@ -222,7 +224,14 @@ class Lines:
             "chunk_id": line.chunk.id,
             "conversation_id": line.chunk.metadata.conversation_id,
             "superseded_by": line.chunk.metadata.superseded_by,
+            **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
         }
+
+
+def beside(chunk: Chunk, text: str) -> str:
+    """Text of a chunk that is handed out as a plain text with another one, marked where it is not trusted."""
+    about = chunk.metadata
+    return f"[untrusted: {about.origin}] {text}" if is_untrusted(about.trust) else text
 
 
 def is_speaker(speaker: str | None, wanted: str) -> bool:
@@ -352,7 +361,7 @@ class LineFunctions:
         found: dict[str, dict[str, Any]] = {}
         users = users_of(self._store)
         for chunk in self._lines.chunks(newest_first=True):
-            if chunk.metadata.superseded_by:
+            if chunk.metadata.superseded_by or is_untrusted(chunk.metadata.trust):
                 continue
             for line in reversed(list(self._lines.lines(chunk))):
                 # The parts of an assistant's long answer after the first name no speaker.
@@ -433,11 +442,13 @@ class LineFunctions:
                     "chunk_id": link.chunk_id,
                     "type": link.type,
                     "text": one_line(others[link.chunk_id].content, _LINKED_CHARS),
+                    **outside(others[link.chunk_id].metadata.origin, others[link.chunk_id].metadata.trust),
                 }
                 for link in links
                 if link.chunk_id in others
             ],
             "superseded_by": chunk.metadata.superseded_by,
+            **outside(chunk.metadata.origin, chunk.metadata.trust),
         }
 
     def _around(self, line: Line, near: int) -> tuple[list[str], list[str]]:
@@ -544,7 +555,7 @@ def _holds(text: str, texts: list[str]) -> bool:
 
 
 def _texts(chunk: Chunk) -> list[str]:
-    return [chunk.content[one.start : one.end] for one in said_in(chunk.content)]
+    return [beside(chunk, chunk.content[one.start : one.end]) for one in said_in(chunk.content)]
 
 
 def users_of(store: ChunkStore) -> frozenset[str]:

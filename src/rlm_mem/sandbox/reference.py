@@ -35,7 +35,7 @@ class Page:
 
 _LINE = (
     "A line has date, at, speaker, text, reply (what somebody else says next), chunk_id, conversation_id, "
-    "superseded_by."
+    "superseded_by; untrusted (web, tool, import) where it came from outside."
 )
 
 _ALL = (
@@ -45,7 +45,8 @@ _ALL = (
         'speaker=None, by="chunk")',
         "hits, best first: {chunk_id, score, snippet, date, speaker}",
         "A hit has chunk_id, id, score, snippet, date, speaker (of the snippet), start and end (of the "
-        "snippet, in characters), at, type, tags, author (the speaker by another name), conversation_id. "
+        "snippet, in characters), at, type, tags, author (the speaker by another name), conversation_id; untrusted "
+        "(web, tool, import) where it came from outside. "
         "by='segment' ranks single turns or sentences, of which one chunk may have several. limit is "
         "1–100. Dates are '2026-05-01' or ISO times; the end day is included.",
         'for hit in search("Ana guitar lessons", limit=5):\n    print(hit["date"], hit["speaker"], '
@@ -96,7 +97,8 @@ _ALL = (
         "standing wishes of the user: {date, text, rule, chunk_id}",
         "Sentences such as 'Always … when …', 'never …', 'please remember to …', 'from now on …', found "
         "by rules (English, German, French, Spanish, Italian, Portuguese); rule is the words that made "
-        "it one. What an assistant says is left out, a repeated wish comes once. limit is 1–200.",
+        "it one. What an assistant says and what came from outside is left out, a repeated wish comes once. "
+        "limit is 1–200.",
         'for wish in instructions():\n    print(wish["date"], wish["text"])',
         first=True,
     ),

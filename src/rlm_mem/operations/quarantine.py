@@ -1,0 +1,92 @@
+"""Quarantine over HTTP: chunks that nothing that reads gives, until somebody releases them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from rlm_mem.operations.fitting import MayBeCut
+from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.shapes import ChunkOut, chunk_out
+from rlm_mem.operations.types import ChunkId, Limit, Line, Request
+
+__all__ = ["OPERATIONS"]
+
+_GROUP = "review"
+
+
+class QuarantineRequest(Request):
+    """Why the chunk is hidden."""
+
+    reason: Annotated[Line, Meta(description="Why, for whoever decides on it.")] | None = None
+
+
+class QuarantineArguments(QuarantineRequest, kw_only=True):
+    """As an agent gives it."""
+
+    chunk_id: ChunkId
+
+
+class ReleaseRequest(Request):
+    """How far the chunk is trusted from now on."""
+
+    trust: (
+        Annotated[
+            Literal["untrusted", "ordinary", "trusted"],
+            Meta(description="Left out: as far as before it was put there."),
+        ]
+        | None
+    ) = None
+
+
+class QuarantineQuery(Request):
+    """How many."""
+
+    limit: Limit = 50
+
+
+class Quarantined(MayBeCut):
+    """Chunks in quarantine, the oldest first; ``extra.quarantine`` has the reason."""
+
+    items: list[ChunkOut]
+
+
+def _put(context: Context, request: QuarantineRequest) -> ChunkOut:
+    return chunk_out(context.memory.quarantine(context.path["chunk_id"], request.reason))
+
+
+def _release(context: Context, request: ReleaseRequest) -> ChunkOut:
+    return chunk_out(context.memory.release(context.path["chunk_id"], request.trust))
+
+
+def _list(context: Context, request: QuarantineQuery) -> Quarantined:
+    return Quarantined([chunk_out(one) for one in context.memory.store.quarantined(request.limit)])
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "GET", "/quarantine", "listQuarantine", "Chunks that wait in quarantine.", _GROUP,
+        run=_list, request=QuarantineQuery, response=Quarantined,
+    ),
+    Operation(
+        "POST", "/chunks/{chunk_id}/quarantine", "quarantineChunk",
+        "Hide a chunk from everything that reads until it is released.", _GROUP,
+        run=_put, request=QuarantineRequest, response=ChunkOut, writes=True,
+        tool=Tool(
+            name="quarantine",
+            title="Put a memory into quarantine",
+            description="Hide a memory that looks harmful or false: nothing gives it any more, until a person releases "
+            "it. Give the reason. You cannot release it yourself.",
+            request=QuarantineArguments,
+            destructive=True,
+            idempotent=False,
+            aliases={**dict.fromkeys(("id", "memory_id"), "chunk_id"), "why": "reason"},
+            default=False,
+        ),
+    ),
+    Operation(
+        "POST", "/chunks/{chunk_id}/release", "releaseChunk", "Let a chunk out of quarantine.", _GROUP,
+        run=_release, request=ReleaseRequest, response=ChunkOut, writes=True,
+    ),
+)  # fmt: skip
