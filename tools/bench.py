@@ -87,6 +87,7 @@ ALL = (
 NO_BENCHMARKS = {
     "ranking_fit": "fits the weights of ranking",
     "offline_fit": "fits the tables of the built-in writer",
+    "paired": "compares two checkouts, of which the other one has to be named",
     "peer_worker": "is started by peers.py",
 }
 

@@ -8,6 +8,8 @@ from datetime import date, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from rlm_mem.chunk import format_time
 from rlm_mem.chunk.trust import is_untrusted
 from rlm_mem.errors import InvalidQuery
@@ -362,7 +364,7 @@ def _hits(
                 now = present.get(chunk.id, chunk)
                 # Found by its present words, shown with those that it had then.
                 same = now is chunk or now.content == chunk.content
-                place = result if same else replace(result, start=0, end=len(chunk.content))
+                place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                 yield _hit(chunk, place, question, analyser, explain)
 
 

@@ -7,12 +7,13 @@ arrays, so the ranker does no I/O.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters
 from rlm_mem.store.core.records import DecodedSegments, time_range
@@ -41,8 +42,7 @@ NEIGHBOURED_CHUNKS = 30
 TOLD_LATER = timedelta(days=7)
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateSet:
+class CandidateSet(Struct, frozen=True):
     """Segments of candidate chunks and of their neighbours, with the figures that scoring needs.
 
     Sizes: ``M`` chunks, ``S`` segments, ``Q`` query terms (in the order of ``Query.terms``), ``C`` conversations.

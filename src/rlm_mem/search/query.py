@@ -22,6 +22,8 @@ from datetime import datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, structs
+
 from rlm_mem.store.core.records import AUTHOR_PREFIX
 from rlm_mem.text.analysis import Analyser, fold, is_han, says_i, words
 from rlm_mem.text.dates import DateMention, find_dates
@@ -321,8 +323,7 @@ _ANCHOR = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """An event that a question uses as a date: what is wanted lies `before` it, or else after it.
 
     `terms` are those of the question's terms that name the event.
@@ -477,7 +478,7 @@ def rarest(query: Query, term_counts: Callable[[list[str]], Mapping[str, int]]) 
     terms = tuple(query.terms[i] for i in kept)
     if anchor is not None:
         named = tuple(term for term in anchor.terms if term in terms)
-        anchor = replace(anchor, terms=named) if named else None
+        anchor = structs.replace(anchor, terms=named) if named else None
     return replace(
         query,
         terms=terms,

@@ -8,10 +8,10 @@ Superseded chunks rank below what replaced them, however well their words match.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, structs
 
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Floats, Scene, values
@@ -58,7 +58,7 @@ def in_succession(candidates: CandidateSet, scores: Scores) -> Scores:
     for name, part in (("supersedes", raised), ("succeeded", lowered)):
         if part.any():
             parts[name] = part
-    return replace(scores, total=scores.total + raised + lowered, parts=parts, relevant=relevant)
+    return structs.replace(scores, total=scores.total + raised + lowered, parts=parts, relevant=relevant)
 
 
 def _pairs(candidates: CandidateSet) -> list[tuple[int, int]]:
@@ -92,7 +92,7 @@ def _put_in_order(
     if not relevant[best] or total[best] < top + _STEP:
         raised[best] += max(0.0, top + _STEP - float(total[best]))
         relevant[best] = changed = True
-    now = replace(scores, total=scores.total + raised + lowered)
+    now = structs.replace(scores, total=scores.total + raised + lowered)
     owner = candidates.chunk_index
     whole = score_chunks(now, owner, relevant)
     excess = float(whole[pair[0]] - whole[pair[1]]) + _STEP
@@ -105,8 +105,7 @@ def _put_in_order(
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """A result by number: which chunk and which of its segments, its score and what added to it."""
 
     chunk_id: str
@@ -299,8 +298,7 @@ _EVIDENCE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Struct, frozen=True):
     """Scores of the segments of a candidate set.
 
     `total[i]` is the sum of `parts[...][i]`; parts that are 0 for all are left out. `relevant[i]` tells that a word

@@ -16,12 +16,12 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from threading import Lock
 from typing import Literal, NamedTuple
 
 import Stemmer  # type: ignore[import-not-found]  # it has no annotations
+from msgspec import Struct
 
 from rlm_mem.chunk import normalise_unicode
 from rlm_mem.errors import InvalidConfig
@@ -206,8 +206,7 @@ _MOST_KNOWN = 100_000
 _CUE_WINDOW = 4000
 
 
-@dataclass(slots=True)
-class AnalysedSegment:
+class AnalysedSegment(Struct):
     """One segment as the index stores it.
 
     `start` and `end` are character offsets into the chunk's content; `author` is who said it, if the text tells;
@@ -220,7 +219,7 @@ class AnalysedSegment:
     author: str | None
     flags: int
     length: int
-    terms: dict[str, int] = field(default_factory=dict)
+    terms: dict[str, int] = {}
 
 
 def time_words(flags: int) -> int:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from msgspec import Struct
+
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.text.secret_rules import KEY, KEY_RULES, PII, PII_RULES, PRIVATE_KEY_EDGE, SecretRule
@@ -34,8 +36,7 @@ _CASELESS = frozenset(rule.name for rule in (*KEY_RULES, *PII_RULES) if rule.fla
 _logger = logging.getLogger("rlm_mem.secrets")
 
 
-@dataclass(frozen=True)
-class FoundSecret:
+class FoundSecret(Struct, frozen=True):
     """A secret at characters ``start`` to ``end``; ``rule`` names its format, ``kind`` is ``key`` or ``pii``."""
 
     rule: str
@@ -120,12 +121,11 @@ def hide(
     return "".join((*parts, text[done:]))
 
 
-@dataclass(frozen=True)
-class Screened:
+class Screened(Struct, frozen=True):
     """A text after the settings were applied to it; ``found`` refers to characters of the text as it came."""
 
     text: str
-    found: list[FoundSecret] = field(default_factory=list)
+    found: list[FoundSecret] = []
     hidden: bool = False
 
     def original(self, position: int) -> int:

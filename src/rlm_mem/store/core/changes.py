@@ -8,7 +8,6 @@ with their former and new contents, in the same transaction (docs/spec/store-lay
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -101,8 +100,7 @@ class ChangeRecord(msgspec.Struct, kw_only=True):
         return f"{TRANSITIONS if self.keep else UNDO}/{self.id}.json"
 
 
-@dataclass
-class ChangeNotes:
+class ChangeNotes(msgspec.Struct):
     """What is noted about a transaction while it is open.
 
     Attributes:

@@ -11,9 +11,10 @@ import os
 import secrets
 import sys
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec import Struct
 
 from rlm_mem.errors import StorageError, StoreFull, StoreReadOnly
 
@@ -43,8 +44,7 @@ _NO_HARD_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.E
 _MANY = 4
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """What tells a changed file from an unchanged one without reading it; a rename always brings a new inode."""
 
     size: int

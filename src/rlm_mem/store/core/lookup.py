@@ -12,6 +12,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from rlm_mem.chunk.trust import ORIGINS, at_least, check_trust, words_of
 from rlm_mem.errors import InvalidChunk, InvalidQuery
 
@@ -75,8 +77,7 @@ class Filters:
     shown_at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusStatistics:
+class CorpusStatistics(Struct, frozen=True):
     """Figures of one namespace for BM25 at three levels; arrays follow the order of the terms asked for.
 
     A chunk without a conversation counts as a conversation of its own.
@@ -91,8 +92,7 @@ class CorpusStatistics:
     conversation_df: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbourhood:
+class Neighbourhood(Struct, frozen=True):
     """Chunks around the asked ones, in conversation order.
 
     Attributes:
@@ -112,8 +112,7 @@ class Neighbourhood:
 FAR = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRows:
+class ChunkRows(Struct, frozen=True):
     """What ranking wants to know of some chunks, from the index alone: one list per column.
 
     `conversation` is -1 for none; `at` is in epoch seconds; the others are as in the chunk.

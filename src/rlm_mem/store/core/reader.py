@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
+
+from msgspec import structs
 
 from rlm_mem import telemetry
 from rlm_mem.chunk import (
@@ -248,10 +249,10 @@ class ChunkReader:
 
     def _filter(self, wanted: ListFilter) -> ListFilter:
         if not wanted.archived:
-            wanted = replace(wanted, shown_at=self._present())
+            wanted = structs.replace(wanted, shown_at=self._present())
         if self.as_of is None:
             return wanted
-        return replace(wanted, held_at=(self.as_of.timestamp(), format_time(self.as_of)))
+        return structs.replace(wanted, held_at=(self.as_of.timestamp(), format_time(self.as_of)))
 
     def _count_read(self, chunk: Chunk) -> None:
         when = format_time(self.clock())
@@ -361,7 +362,7 @@ class ChunkReader:
 
         A place stays good whatever is written meanwhile: chunks that stay where they are come once each.
         """
-        wanted = replace(
+        wanted = structs.replace(
             _list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit") + 1, offset=0), after=after
         )
         if wanted.archived and (wanted.tags or wanted.any_tags):

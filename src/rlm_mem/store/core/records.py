@@ -26,6 +26,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
 from rlm_mem.chunk import Chunk, format_time, normalised_hash, parse_time
 from rlm_mem.chunk.trust import hidden
@@ -96,8 +97,7 @@ ACTIVE = 0
 ARCHIVED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
+class ChunkRow(Struct, frozen=True):
     """What the store needs to know of a chunk before it reads it; the last four only where chunks are files."""
 
     doc: int
@@ -306,8 +306,7 @@ class ConversationInfo:
     last_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkState:
+class ChunkState(Struct, frozen=True):
     """Enough to compare the state of a chunk in two stores without reading it; ``doc`` orders insertions."""
 
     doc: int
@@ -318,8 +317,7 @@ class ChunkState:
     content_hash: str
 
 
-@dataclass(frozen=True)
-class ListFilter:
+class ListFilter(Struct, frozen=True):
     """What list_chunks and iter_chunks take, checked; times in epoch seconds, ``end`` exclusive.
 
     ``after`` is the place (time, insertion) of a chunk, active or not: only what comes after it in this order.
@@ -377,8 +375,7 @@ class SyncReport:
         return bool(self.added or self.changed or self.removed or self.unreadable)
 
 
-@dataclass(frozen=True)
-class StoreStatus:
+class StoreStatus(Struct, frozen=True):
     """Counts that are 0 in a sound store at rest (see ``Backend.status``).
 
     Attributes:
@@ -509,8 +506,7 @@ _PER_SEGMENT = 6
 _WORD_LIMIT = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedSegments:
+class DecodedSegments(Struct, frozen=True):
     """Segments of one or several chunks as arrays.
 
     Attributes:
@@ -533,8 +529,7 @@ class DecodedSegments:
     terms: npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentTerms:
+class DocumentTerms(Struct, frozen=True):
     """Terms and authors of whole chunks, ordered by chunk and then by term number.
 
     Attributes:

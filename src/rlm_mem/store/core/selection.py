@@ -13,11 +13,11 @@ and searching it; hence the set operations here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, Neighbourhood
 
@@ -83,8 +83,7 @@ class TermPostings(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusLengths:
+class CorpusLengths(Struct, frozen=True):
     """What BM25 wants to know of all chunks: the length of each slot's, their number and lengths added up."""
 
     length: npt.NDArray[np.int32]
@@ -95,8 +94,7 @@ class CorpusLengths:
 _Postings = TypeVar("_Postings", bound=TermPostings)
 
 
-@dataclass(frozen=True, slots=True)
-class Scorer(Generic[_Postings]):
+class Scorer(Struct, Generic[_Postings], frozen=True):
     """A term with its weight (idf included) and the most that it can add to any chunk."""
 
     postings: _Postings

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from rlm_mem.store.core.lookup import (
     ChunkRows,
@@ -66,8 +66,7 @@ _OUT = np.float32(-1e30)
 _NOTHING = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalTermPostings:
+class LocalTermPostings(Struct, frozen=True):
     """One term's postings: its list in the snapshot (sorted ordinals) and in the delta (numbers of its chunks)."""
 
     ordinal: npt.NDArray[np.int32]

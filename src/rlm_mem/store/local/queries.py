@@ -13,11 +13,12 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from rlm_mem.chunk import Chunk, format_time
 from rlm_mem.store.core.files import Signature
@@ -59,8 +60,7 @@ _FEW = 1_000
 _SHARE = 50
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentSnapshot:
+class CurrentSnapshot(Struct, frozen=True):
     """The current snapshot of a namespace: the name of its folder and the last change that it covers."""
 
     generation: str

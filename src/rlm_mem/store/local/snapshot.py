@@ -20,12 +20,13 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from rlm_mem.store.core.records import DocumentTerms, decode_many, document_terms, encode_segments, epoch
 from rlm_mem.store.core.selection import contained, distinct, union
@@ -140,8 +141,7 @@ class ArrayWriter:
         return FileArray(self.path.open("rb", buffering=0), self._dtype, self._count, self._offset)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """Columns over ordinals (first block), over terms (second), and the postings themselves (third).
 
     `superseded`, `valid_from` and `valid_to` serve filters; times are epoch seconds, open ends infinite. Lists of a
@@ -353,8 +353,7 @@ _SOME = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """Per chunk: the same columns as a snapshot has, `type_name` in words."""
 
     doc: npt.NDArray[np.int64]
@@ -369,16 +368,17 @@ class Columns:
 
     def taken(self, keep: npt.NDArray[Any]) -> Columns:
         """The chunks that `keep` (mask or numbers) selects."""
-        return Columns(*(getattr(self, f.name)[keep] for f in fields(self)))
+        return Columns(*(getattr(self, name)[keep] for name in self.__struct_fields__))
 
     @staticmethod
     def joined(parts: Sequence[Columns]) -> Columns:
         """Several, one after the other."""
-        return Columns(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Columns)))
+        return Columns(
+            *(np.concatenate([getattr(p, name) for p in parts]) for name in Columns.__struct_fields__)
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """Chunks (`columns`) and their postings: term, number of the chunk here, frequency, segments that hold it.
 
     `author_terms` are the numbers of those terms that are authors.

@@ -8,12 +8,12 @@ made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from rlm_mem.store.core.records import DocumentTerms
 from rlm_mem.store.core.selection import contained, distinct
@@ -28,8 +28,7 @@ _TERM_SPAN = 1 << 20  # term numbers that one slab may span (bits of the sort ke
 _MAX_CHUNKS = 1 << 27
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """Postings of some new chunks, ordered by term; `chunk` numbers the new chunks from 0."""
 
     term: npt.NDArray[np.uint32]
@@ -37,8 +36,7 @@ class _Run:
     payload: npt.NDArray[np.uint16]  # frequency << 8 | segments
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbering:
+class _Numbering(Struct, frozen=True):
     """Old ordinals and new chunks → ordinals of the snapshot being made (-1: gone)."""
 
     old: npt.NDArray[np.int64]

@@ -14,10 +14,11 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from rlm_mem.chunk import Chunk, encode_chunk, new_change_id
 from rlm_mem.errors import CorruptStore, StorageError
@@ -38,8 +39,7 @@ _logger = logging.getLogger("rlm_mem.store")
 RACY_NS = 20_000_000
 
 
-@dataclass
-class _Publish:
+class _Publish(Struct):
     temp: Path
     target: Path
     version: Path | None  # where the file that stands at the target is kept first
