@@ -160,7 +160,7 @@ def test_a_merge_that_is_cut_off_leaves_the_former_snapshot_in_use(
     def fail(*_: object) -> bool:
         raise sqlite3.OperationalError("the power went out")
 
-    monkeypatch.setattr(postings_module, "publish", fail)
+    monkeypatch.setattr(postings_module, "publish_snapshot", fail)
     with pytest.raises(sqlite3.OperationalError):
         merge(store)
     monkeypatch.undo()
