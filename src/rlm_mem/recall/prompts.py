@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem import search as searching
 from rlm_mem.chunk.trust import is_untrusted, outside
 from rlm_mem.models.base import Message, breaking
 from rlm_mem.sandbox.functions import speakers
 from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import described, prompt_lines
-from rlm_mem.search import Hit, search
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
+    from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import Summary
 
@@ -203,11 +204,11 @@ def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:
 
     An assistant says so much more that its words crowd out what "I" said of myself.
     """
-    found = search(store, question, limit=limit, by="segment")
+    found = searching.search(store, question, limit=limit, by="segment")
     users = users_of(store) if _FIRST_PERSON.search(question) else ()
     if not users:
         return found
-    said = search(store, question, limit=limit, by="segment", filters={"speaker": min(users)})
+    said = searching.search(store, question, limit=limit, by="segment", filters={"speaker": min(users)})
     mine = [hit for hit in said if hit.author in users]
     lines: dict[tuple[str, int], Hit] = {}
     for hit in (one for pair in zip_longest(mine, found) for one in pair):

@@ -14,6 +14,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem import search as searching
 from rlm_mem.chunk import format_time
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, Usage
@@ -42,7 +43,6 @@ from rlm_mem.recall.trajectory import (
 )
 from rlm_mem.sandbox.engine import stop_of_context
 from rlm_mem.sandbox.session import SandboxSession
-from rlm_mem.search import excerpts
 from rlm_mem.store.core.records import standing
 from rlm_mem.telemetry import observed
 
@@ -656,7 +656,7 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
 
 
 def _sources(store: ChunkStore, question: str, chunks: list[Chunk]) -> list[Source]:
-    stretches = excerpts(store, question, chunks[:_EXCERPTS])
+    stretches = searching.excerpts(store, question, chunks[:_EXCERPTS])
     return [source_of(chunk, stretches.get(chunk.id)) for chunk in chunks]
 
 

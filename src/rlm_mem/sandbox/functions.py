@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem import search as searching
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.trust import outside
 from rlm_mem.errors import InputError, RlmMemError
@@ -26,7 +27,6 @@ from rlm_mem.sandbox.line_functions import (
     query_words,
 )
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
-from rlm_mem.search import keyword_ids, search
 from rlm_mem.store.core.records import standing
 from rlm_mem.text.blocks import said_in
 from rlm_mem.text.dates import find_dates
@@ -114,7 +114,11 @@ class StoreFunctions(LineFunctions):
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
         """Ids of the chunks that hold a word of ``query``, in any form of it, best first."""
         words = query_words("search_chunks", query)
-        return keyword_ids(self._store, words, limit=count("limit", limit, 1, MAX_RESULTS)) if words else []
+        return (
+            searching.keyword_ids(self._store, words, limit=count("limit", limit, 1, MAX_RESULTS))
+            if words
+            else []
+        )
 
     def list_chunks_by_tag(self, tag: Any) -> list[str]:
         """Ids of the chunks with this tag, or with all of these tags."""
@@ -176,7 +180,9 @@ class StoreFunctions(LineFunctions):
         ):
             if value is not None:
                 wanted[name] = tuple(value) if isinstance(value, list | set) else value
-        hits = search(self._store, words, limit=most, filters=wanted or None, by=by) if words else ()
+        hits = (
+            searching.search(self._store, words, limit=most, filters=wanted or None, by=by) if words else ()
+        )
         return [
             {
                 "chunk_id": hit.chunk_id,

@@ -11,12 +11,12 @@ from datetime import date, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem import search as searching
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.trust import is_untrusted, outside
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.search import search
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import Said, said_in, sentences
 from rlm_mem.text.dates import find_dates
@@ -416,7 +416,7 @@ class LineFunctions:
         return self._shown(line, text) | {"match": words[start : min(end, start + _MATCH_CHARS)]}
 
     def _hits(self, query: str, limit: int, by: str = "segment") -> Iterator[tuple[Hit, Chunk]]:
-        hits = search(self._store, query, limit=limit, by=by) if query else []
+        hits = searching.search(self._store, query, limit=limit, by=by) if query else []
         chunks = self._store.get_many(list(dict.fromkeys(hit.chunk_id for hit in hits)), track=False)
         return ((hit, chunks[hit.chunk_id]) for hit in hits if hit.chunk_id in chunks)
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
-
-from msgspec import Struct
 
 _MONTH_NAMES = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -108,7 +107,8 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     )
 
 
-class DateMention(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class DateMention:
     """A date in a text: the days `first` to `last` (both included).
 
         `precision` is "day", "week", "month", "season", "year" or "span"; `relative` tells that it was counted from the
