@@ -62,7 +62,7 @@ def test_files_are_not_written_to_an_address(
     with ChunkStore(tmp_path / "brain" / "memory") as store:
         store.create_chunk("kept")
         monkeypatch.chdir(tmp_path)
-        with pytest.raises(InputError, match="no file or folder"):
+        with pytest.raises(InputError, match="not a file or folder"):
             export_store(store, named)
     assert main(("--brain", str(tmp_path / "brain"), "backup", named)) == 2
     assert main(("--brain", str(tmp_path / "brain"), "copy", "mysql://db/brain")) == 2

@@ -64,7 +64,7 @@ class StoreConfig:
     keep_versions: int = _ranged(20, 0, 1_000_000)  # former versions kept per chunk
     views_limit: int = _ranged(10_000, 0, 100_000_000)  # close() writes the JSON views up to this many chunks
     audit_reads: bool = False  # write an event line for every read too
-    processes: int = _ranged(0, 0, 64)  # that read files when many are indexed; 0: one per core, 1: this one
+    processes: int = _ranged(0, 0, 64)  # that read files when many are indexed; 0: one per core, 1: only this
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ class Config:
             where: its name for messages.
 
         Raises:
-            InvalidConfig: no TOML, an unknown setting, a wrong type or value, or more than a brain may ask for.
+            InvalidConfig: not TOML, an unknown setting, a wrong type or value, or a value that a brain may not set.
         """
         try:
             layer = tomllib.loads(text)
@@ -320,7 +320,7 @@ def parse_setting(setting: str, text: str) -> Any:
         text: as in the environment: ``true``, ``6``, ``a, b``.
 
     Raises:
-        InvalidConfig: there is no such setting, it cannot be said in one line, or the text is of another type.
+        InvalidConfig: there is no such setting, it has no single value, or the text is of another type.
     """
     section, _, name = setting.partition(".")
     sections = {one.name for one in fields(Config)}

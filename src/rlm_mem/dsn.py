@@ -44,25 +44,25 @@ def is_dsn(place: object) -> bool:
 
 
 def scheme_of(place: str) -> str:
-    """What stands before ``://``, in lower case; empty where there is no such thing."""
+    """The scheme before ``://`` in lower case; empty without one."""
     scheme, mark, _ = place.strip().partition("://")
     return scheme.lower() if mark else ""
 
 
 def checked_place(place: Path | str) -> Path | str:
-    """A brain or a store as it was named: a DSN as text, a folder as a path.
+    """The place of a brain or a store: a DSN as text, a folder as a path.
 
     A DSN is that of PostgreSQL, or has a scheme for which a package with a backend is installed. Another text that
     looks like the address of something else would otherwise become a folder of that name.
 
     Raises:
-        InvalidConfig: it is empty, or the address of something that cannot hold a memory.
+        InvalidConfig: it is empty, or an address that no installed backend serves.
     """
     if is_dsn(place):
         return str(place).strip()
     text = str(place)
     if not text.strip() or "\0" in text:
-        raise InvalidConfig(f"{text!r:.80} names no place", hint=_ACCEPTED)
+        raise InvalidConfig(f"{text!r:.80} does not name a place", hint=_ACCEPTED)
     if _is_address(text.strip()):
         scheme = scheme_of(text)
         if isinstance(place, str) and scheme and extension(BACKENDS, scheme, InvalidConfig):
@@ -75,7 +75,7 @@ def checked_place(place: Path | str) -> Path | str:
 
 
 def checked_path(target: Path | str) -> Path:
-    """The path of a file or folder to write, where no database serves.
+    """The path of a file or folder to write, which cannot be a database.
 
     Raises:
         InputError: it is empty, or an address.
@@ -83,7 +83,8 @@ def checked_path(target: Path | str) -> Path:
     text = str(target)
     if not text.strip() or "\0" in text or _is_address(text.strip()):
         raise InputError(
-            f"{shown_dsn(text)!r:.120} is no file or folder", hint="name a path, such as backups/brain.tar.gz"
+            f"{shown_dsn(text)!r:.120} is not a file or folder",
+            hint="name a path, such as backups/brain.tar.gz",
         )
     return Path(target)
 

@@ -1,4 +1,4 @@
-"""Every exception that RLM-MEM raises, in one tree that tells the caller what they can do.
+"""Every exception that RLM-MEM raises, in one tree ordered by what the caller can do about it.
 
 ::
 

@@ -50,7 +50,7 @@ __all__ = ["Memory"]
 
 
 class Memory:
-    """Long-term memory of an agent: one namespace of one brain folder.
+    """Long-term memory of an agent: one namespace of a brain.
 
     Example::
 
@@ -180,12 +180,13 @@ class Memory:
         expires: str | datetime | None = None,
         ttl: Ttl | None = None,
     ) -> RememberResult:
-        """Store text of any length: chunked, typed, linked, deduplicated, in one commit.
+        """Store text of any length: chunked, typed, linked, deduplicated, in one transaction.
 
         The arguments are those of :func:`rlm_mem.ingest.remember.remember`; a single text given as ``tags`` is one tag,
         ``secrets`` is ``redact``, ``keep`` or ``refuse`` (None: as configured, by default ``redact``). ``replaces``
-        names chunks that the text replaces, in the same commit (:meth:`supersede`). ``origin`` and ``trust`` say how it
-        came and how far it is trusted; with ``expires`` (a time) or ``ttl`` (``30d``, seconds) it is gone from then on.
+        names chunks that the text replaces, in the same transaction (:meth:`supersede`). ``origin`` and ``trust``
+        record where it came from and how far it is trusted; it expires at ``expires`` (a time) or after ``ttl``
+        (``30d``, seconds).
 
         Raises:
             InvalidChunk: there is nothing to remember, or an argument is wrong; nothing was changed.
@@ -252,7 +253,7 @@ class Memory:
             limits: budgets of this recall; None: the configured ones.
             engine: ``monty`` or ``cpython``; None: the configured one.
             functions: further read-only functions for the program, by name.
-            on_step: called after each turn. ``on_text``: called with the model's words as they arrive.
+            on_step: called after each turn. ``on_text``: called with the text of the model as it arrives.
             max_tokens: of the excerpts in ``sources`` together; ``limits`` bounds what the run itself may spend.
             as_of: answer from what held at this time (a day or a time), not from what holds now.
 
@@ -296,7 +297,7 @@ class Memory:
         ).reason(question, limits=limits, on_step=on_step)
 
     def limits(self, **given: float | None) -> Limits:
-        """The configured limits of a run, but for those given; None leaves one as configured.
+        """The configured limits of a run with those given changed; None leaves a limit as configured.
 
         Args:
             given: fields of ``Limits``.
@@ -344,7 +345,7 @@ class Memory:
         key: str | Path | None = None,
         password: str | None = None,
     ) -> Receipt:
-        """Write an answer down as a receipt, which anybody can verify later (docs/spec/receipt.md).
+        """Make a receipt of an answer, which anybody can verify later (docs/spec/receipt.md).
 
         Args:
             run: a result of recall or reason, or the id of a recorded run; ``"last"`` names the newest.
@@ -372,11 +373,11 @@ class Memory:
 
         Args:
             receipt: the receipt, the content of its file, or the path.
-            bundle: what was written with it; its programs then run on that, else on this memory.
+            bundle: the bundle written with it, to replay its programs on; None: on this memory.
             key: the public key that must have signed it: a line ``ssh-ed25519 …``, or a file.
 
         Raises:
-            InputError: a file cannot be read, or the key is none.
+            InputError: a file cannot be read, or the key is not valid.
         """
         from rlm_mem.receipts import verify
 
@@ -397,14 +398,13 @@ class Memory:
         """Rank memories against words, deterministically and without a model.
 
         Args:
-            limit: most hits wanted.
+            limit: number of hits, at most.
             filters: tags, type, conversation, period, speaker.
             by: ``chunk``, ``segment`` (the sentence or turn) or ``conversation``.
             as_of: rank by what was in force at that time.
-            explain: give each hit the parts of its score.
-            max_tokens: of all snippets and neighbours together: the best hits that fit, of the last of them its
-                beginning.
-            neighbours: turns or sentences on each side that each hit carries along (`Hit.neighbours`), 0 to 10.
+            explain: return the parts of each score.
+            max_tokens: of all snippets and neighbours together: the best hits that fit, the last of them cut.
+            neighbours: turns or sentences on each side returned with each hit (`Hit.neighbours`), 0 to 10.
         """
         found = searching.search(
             self.store,
@@ -434,9 +434,9 @@ class Memory:
     def supersede(
         self, old_id: str, new_id: str, reason: str | None = None, *, confidence: float = 1.0
     ) -> Chunk:
-        """Let one chunk replace another, from the time of the newer one on; ``undo`` takes it back.
+        """Record that one chunk replaces another from the time of the newer one on; ``undo`` reverts it.
 
-        Search, recall and programs then give the newer one first, and what held earlier with ``as_of``.
+        Search, recall and programs then rank the newer one first; ``as_of`` an earlier time they return the older one.
 
         Returns:
             The older chunk, which names its successor (``metadata.superseded_by``).
@@ -523,7 +523,7 @@ class Memory:
         """The last changes of the namespace, newest first: what ``undo`` can undo by id.
 
         Args:
-            limit: at most so many; None: all that the audit log tells of.
+            limit: at most so many; None: all in the audit log.
         """
         return list(islice(self.continuum.recorded_changes(), limit))
 
@@ -582,11 +582,11 @@ class Memory:
 
     @contextmanager
     def batch(self) -> Iterator[Memory]:
-        """Group writes into one commit: all or nothing."""
+        """Group writes into one transaction: all or nothing."""
         with self.store.batch():
             yield self
 
-    # --- maintenance------------------------------------------------------------------------------------
+    # --- maintenance -----------------------------------------------------------------------------------
 
     def stats(self) -> Stats:
         """Figures of this namespace; ``ChunkStore.get_stats`` has them as a dictionary."""

@@ -1,4 +1,4 @@
-"""Moving memories from one namespace into another: always somebody's own act, never that of a rule or an agent."""
+"""Moving memories from one namespace into another: only on a person's request, never by a rule or an agent."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class MovedChunk:
 
 
 def move_chunks(source: Memory, target: Memory, chunk_ids: Sequence[str]) -> list[MovedChunk]:
-    """Move memories, all or none of those that are named: written in the target first, then archived where they were.
+    """Move memories, all of those named or none: each is written to the target first, then archived in the source.
 
-    What is killed in between leaves a memory in both places, never in none, and the same call ends what it began. Links
-    stay behind: they lead to chunks that the target does not have. ``provenance.moved_from`` names the origin, and
-    restoring the archived chunk brings the former one back.
+    A process killed in between leaves a memory in both places, never in neither; the same call then completes the move.
+    Links are not moved, since they lead to chunks that the target does not have. ``provenance.moved_from`` names the
+    origin. Restoring the archived chunk undoes the move in the source.
 
     Args:
-        source, target: of one place, each of its namespace.
+        source, target: two namespaces of the same place.
 
     Returns:
         what was moved, in the order of the ids.
@@ -41,7 +41,8 @@ def move_chunks(source: Memory, target: Memory, chunk_ids: Sequence[str]) -> lis
     """
     if source.store.namespace == target.store.namespace:
         raise InputError(
-            f"{source.store.namespace} is where they are already", hint="Name another namespace."
+            f"{source.store.namespace} is already the namespace of these memories",
+            hint="name another namespace",
         )
     ids = list(dict.fromkeys(chunk_ids))
     found = source.store.get_many(ids, track=False)

@@ -1,6 +1,6 @@
-"""The namespace of a project: from the remote of its repository, else from where it lies on this machine.
+"""The namespace of a project: from the remote of its repository, else from its path on this machine.
 
-Only files are read, and none is run: `git` need not be there, and nothing that a repository configures takes effect.
+Only files are read and nothing is run: `git` need not be installed, and no configuration of a repository has effect.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 __all__ = ["PROJECTS", "Project", "project_of"]
 
-#: What the namespaces of projects begin with.
+#: Prefix of the namespaces of projects.
 PROJECTS = "project/"
 
-_MOST_CONFIG = 1_000_000  # bytes of .git/config that are read
-_MOST_PART = 60  # characters of one part of a namespace
-_MOST_PARTS = 6
+_MAX_CONFIG = 1_000_000  # bytes of .git/config that are read
+_MAX_PART = 60  # characters of one part of a namespace
+_MAX_PARTS = 6
 _SECTION = re.compile(r'\[\s*remote\s+"([^"\n]{1,200})"\s*\]')
 _URL = re.compile(r"\s*url\s*=\s*(\S.{0,1000})")
 _SCP = re.compile(r"(?:[^@/\s:]{1,100}@)?([^/\s:]{1,200}):(?!//)(.{1,800})")
@@ -32,7 +32,7 @@ class Project:
     Attributes:
         root: the folder of the repository, or the folder of the session where there is none.
         namespace: where its memories are kept.
-        name: its last part, for people.
+        name: the last part of the namespace, for display.
     """
 
     root: Path
@@ -43,12 +43,12 @@ class Project:
 def project_of(folder: Path, home: Path | None = None) -> Project | None:
     """The project that a folder belongs to.
 
-    A repository with a remote has the same namespace on every machine and in every clone; work trees share that of
-    their repository.
+    A repository with a remote has the same namespace on every machine and in every clone; work trees share the
+    namespace of their repository.
 
     Args:
         folder: where the session works.
-        home: the user's home folder, which by itself is no project; None: that of this user.
+        home: the user's home folder, which is not itself a project; None: that of the current user.
 
     Returns:
         the project; None for the home folder, the root of the disk, and folders that cannot be read.
@@ -77,12 +77,12 @@ def _of_repository(root: Path, git: Path) -> Project:
     if parts:
         namespace = PROJECTS + "/".join(parts)
         return Project(root, namespace, parts[-1])
-    # A work tree without a remote belongs with the repository that it was made from.
+    # A work tree without a remote belongs to the repository that it was created from.
     return _local(common.parent if common.name == ".git" else root, root)
 
 
 def _common(root: Path, git: Path) -> Path:
-    """The folder with the repository's settings, which for a work tree lies elsewhere."""
+    """The folder with the repository's settings; that of a work tree is elsewhere."""
     if git.is_dir():
         return git
     line = git.read_text(encoding="utf-8", errors="replace")[:4_096].strip()
@@ -100,7 +100,7 @@ def _remote(config: Path) -> str:
     if not config.is_file():
         return ""
     with config.open("rb") as file:
-        text = file.read(_MOST_CONFIG).decode("utf-8", "replace")
+        text = file.read(_MAX_CONFIG).decode("utf-8", "replace")
     found: dict[str, str] = {}
     section = None
     for line in text.splitlines():
@@ -132,9 +132,9 @@ def _parts(url: str) -> list[str]:
         return []
     given = [host.lower(), *names]
     made = [_part(name) for name in given]
-    if made != given or len(made) > _MOST_PARTS:
-        # What had to be changed could meet another project: a digest keeps them apart.
-        made = [*made[: _MOST_PARTS - 1], f"{made[-1][:40]}-{_digest('/'.join(given))}"]
+    if made != given or len(made) > _MAX_PARTS:
+        # Two names could become the same after replacing characters: a digest distinguishes them.
+        made = [*made[: _MAX_PARTS - 1], f"{made[-1][:40]}-{_digest('/'.join(given))}"]
     return made
 
 
@@ -144,7 +144,7 @@ def _local(folder: Path, root: Path | None = None) -> Project:
 
 
 def _part(name: str) -> str:
-    return _UNFIT.sub("-", name).lstrip("._@-")[:_MOST_PART].rstrip("-") or "x"
+    return _UNFIT.sub("-", name).lstrip("._@-")[:_MAX_PART].rstrip("-") or "x"
 
 
 def _digest(text: str) -> str:

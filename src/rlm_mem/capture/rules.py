@@ -1,6 +1,6 @@
-"""The rules of capture: a file in TOML says which sentences of a session are kept (`rules.toml`, docs/capture.md).
+"""The rules of capture: which sentences of a session are kept, read from TOML (`rules.toml`, docs/capture.md).
 
-Patterns are RE2, so that neither a rule that somebody wrote nor a text that it reads can take more than linear time.
+Patterns are RE2: matching takes linear time whatever the pattern and the text.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from rlm_mem.text.blocks import blocks, units
 
 __all__ = ["RULES_FILE", "SHIPPED", "Kept", "CaptureLimits", "Rules", "load_rules"]
 
-#: Name of the file in the folder of a brain that takes the place of the shipped rules.
+#: Name of the file in a brain folder that replaces the shipped rules.
 RULES_FILE = "capture.toml"
-#: The rules of the package.
+#: The shipped rules.
 SHIPPED = Path(__file__).with_name("rules.toml")
 
-_MOST_BYTES = 200_000
-_MOST_RULES = 100
-_MOST_PATTERNS = 100
-_MOST_PATTERN = 1_000  # characters
+_MAX_BYTES = 200_000
+_MAX_RULES = 100
+_MAX_PATTERNS = 100
+_MAX_PATTERN = 1_000  # characters
 _PATTERN_BYTES = 8_000_000  # memory of one compiled pattern
 _LEFT_OUT = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW)
 
@@ -39,7 +39,7 @@ Search = Callable[[str], object]
 
 
 class CaptureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The section ``[limits]``: sizes are of one sentence; tokens are of what is told to an agent."""
+    """The section ``[limits]``: sizes refer to one sentence; tokens to the context given to an agent."""
 
     per_session: int = 12
     per_message: int = 3
@@ -100,7 +100,7 @@ class Rules:
     leave_out: tuple[Search, ...]
 
     def kept(self, message: SessionMessage) -> list[Kept]:
-        """The sentences of a message that are to be remembered, at most ``per_message``."""
+        """The sentences of a message to remember, at most ``per_message``."""
         found: list[Kept] = []
         for sentence in self._sentences(message.text):
             if len(found) >= self.limits.per_message:
@@ -110,7 +110,7 @@ class Rules:
         return found
 
     def _sentences(self, text: str) -> Iterator[str]:
-        """Those of the right length, in order; code, headings, tables and quoted lines are none."""
+        """Sentences of the right length, in order, without those of code, headings, tables and quoted lines."""
         for block in blocks(text):
             if block.kind in _LEFT_OUT or text[block.start : block.start + 1] == ">":
                 continue
@@ -133,14 +133,14 @@ class Rules:
         )
         if rule is None or any(search(sentence) for search in self.leave_out):
             return None
-        # "Let's use it instead." says nothing to anybody who was not there.
+        # "Let's use it instead." means nothing outside of its conversation.
         if len(set(get_analyser().terms(sentence))) < self.limits.content_words:
             return None
         return Kept(sentence, rule.name, rule.type, rule.confidence)
 
 
 def load_rules(brain: Path | None) -> Rules:
-    """The rules of a brain: its own file, else those of the package.
+    """The rules of a brain: its own file, else the shipped ones.
 
     Args:
         brain: the folder of the brain; None for a database, which has the shipped rules.
@@ -152,7 +152,7 @@ def load_rules(brain: Path | None) -> Rules:
     path = own if own is not None and own.is_file() else SHIPPED
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {error.strerror}") from None
     return _compiled(path, data)
@@ -160,15 +160,15 @@ def load_rules(brain: Path | None) -> Rules:
 
 @cache
 def _compiled(path: Path, data: bytes) -> Rules:
-    if len(data) > _MOST_BYTES:
-        raise InvalidConfig(f"{path} is larger than the {_MOST_BYTES:,} bytes that rules may take")
+    if len(data) > _MAX_BYTES:
+        raise InvalidConfig(f"{path} is larger than the {_MAX_BYTES:,} bytes that rules may take")
     try:
         written = msgspec.convert(_toml(data), RulesText)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
         raise InvalidConfig(f"{path}: {error}", hint=f"{SHIPPED} shows the form") from None
     patterns = [len(rule.patterns) for rule in written.rule] + [len(written.leave_out.patterns)]
-    if len(written.rule) > _MOST_RULES or max(patterns) > _MOST_PATTERNS:
-        raise InvalidConfig(f"{path}: at most {_MOST_RULES} rules of {_MOST_PATTERNS} patterns each")
+    if len(written.rule) > _MAX_RULES or max(patterns) > _MAX_PATTERNS:
+        raise InvalidConfig(f"{path}: at most {_MAX_RULES} rules of {_MAX_PATTERNS} patterns each")
     for name, value in msgspec.to_builtins(written.limits).items():
         if not isinstance(value, bool) and not 0 <= value <= 100_000:
             raise InvalidConfig(f"{path}: limits.{name} must be from 0 to 100000, not {value}")
@@ -191,8 +191,8 @@ def _toml(data: bytes) -> Mapping[str, Any]:
 
 
 def _search(pattern: str, where: str) -> Search:
-    if len(pattern) > _MOST_PATTERN:
-        raise InvalidConfig(f"{where}: a pattern may have {_MOST_PATTERN} characters")
+    if len(pattern) > _MAX_PATTERN:
+        raise InvalidConfig(f"{where}: a pattern may have {_MAX_PATTERN} characters")
     options = re2.Options()
     options.log_errors = False
     options.case_sensitive = False

@@ -1,8 +1,8 @@
-"""What a session leaves in the memory: the sentences that the rules keep, bounded, screened and put before a reviewer.
+"""Capture a session: the sentences that the rules keep, bounded, screened for secrets and queued for review.
 
-Where the last reading of a transcript ended, and how much of the session is kept already, stands in a file of the
-namespace that is written in one transaction with the memories: a hook that is killed, repeated, or run twice at once
-neither loses nor doubles anything.
+A file of the namespace records how far a transcript was read and how many memories of the session were kept. It is
+written in one transaction with the memories, so a hook that is killed, repeated or run twice at once neither loses nor
+duplicates any.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CAPTURED", "Captured", "Session", "capture_messages", "capture_transcript", "state_name"]
 
-#: The tag of what came into the memory this way.
+#: Tag of captured memories.
 CAPTURED = "captured"
 
 _log = logging.getLogger(__name__)
@@ -37,10 +37,10 @@ _SHORTEST_WHOLE = 25  # characters of a message that is kept whole
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Whose session it is.
+    """One session of a client.
 
     Attributes:
-        id: as the client names it; the conversation of what is kept.
+        id: as the client names it; used as the conversation of the memories.
         client: for example ``claude-code``.
     """
 
@@ -50,11 +50,11 @@ class Session:
 
 @dataclass
 class Captured:
-    """What one reading kept.
+    """What one call captured.
 
     Attributes:
         chunk_ids: new memories.
-        left_out: sentences beyond the bound of the session.
+        left_out: sentences beyond the limit of the session.
     """
 
     chunk_ids: list[str] = field(default_factory=list)
@@ -62,19 +62,19 @@ class Captured:
 
 
 class _State(msgspec.Struct):
-    """How far a session was read."""
+    """Progress of reading a session."""
 
     offset: int = 0
     kept: int = 0
 
 
 def state_name(session_id: str) -> str:
-    """The file that says how far a session was read."""
+    """Name of the file with the progress of reading a session."""
     return f"system/capture/{hashlib.sha256(session_id.encode('utf-8', 'replace')).hexdigest()[:20]}.json"
 
 
 def capture_transcript(memory: Memory, path: Path, session: Session, rules: Rules) -> Captured:
-    """Keep what the rules keep of what was added to a transcript since it was last read.
+    """Apply the rules to what was added to a transcript since it was last read.
 
     Args:
         memory: of the project.
@@ -85,7 +85,7 @@ def capture_transcript(memory: Memory, path: Path, session: Session, rules: Rule
     files = memory.store.backend.files(memory.store.namespace)
     name = state_name(session.id)
     captured = Captured()
-    # Read before the lock is taken: others do not wait while a long transcript is read.
+    # Read before taking the lock: other writers need not wait for a long transcript.
     state = _state(files.read(name))
     part = read_part(path, state.offset)
     if part.offset == state.offset:
@@ -93,7 +93,7 @@ def capture_transcript(memory: Memory, path: Path, session: Session, rules: Rule
     with files.transaction():
         now = _state(files.read(name))
         if now.offset != state.offset:
-            return captured  # another hook of this session has read it meanwhile
+            return captured  # another hook of this session has read it in the meantime
         captured = _keep(memory, part.messages, session, rules, now)
         now.offset = part.offset
         files.write(name, msgspec.json.encode(now))
@@ -103,7 +103,7 @@ def capture_transcript(memory: Memory, path: Path, session: Session, rules: Rule
 def capture_messages(
     memory: Memory, messages: Iterable[SessionMessage], session: Session, rules: Rules
 ) -> Captured:
-    """The same for messages at hand, where a client hands over what was said instead of a file."""
+    """As ``capture_transcript``, for a client that passes messages instead of a file."""
     files = memory.store.backend.files(memory.store.namespace)
     name = state_name(session.id)
     with files.transaction():
@@ -120,7 +120,7 @@ def _state(data: bytes | None) -> _State:
     try:
         return msgspec.json.decode(data, type=_State)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _State()  # damaged: reading anew finds what is there already
+        return _State()  # damaged: reading from the start finds the memories that exist already
 
 
 def _keep(
@@ -128,7 +128,7 @@ def _keep(
 ) -> Captured:
     captured = Captured()
     for message in messages:
-        # The whole message at once: a private key has many lines, and its parts look like nothing.
+        # The whole message at once: the lines of a private key are not recognisable one by one.
         safe = SessionMessage(
             message.speaker, screen(message.text, memory.config.secrets, "redact").text, message.at
         )
@@ -165,7 +165,7 @@ def _remembered(memory: Memory, message: SessionMessage, kept: Kept, session: Se
             tags=tags,
             provenance={"client": session.client, "rule": kept.rule},
         )
-    except InputError as error:  # one bad message must not cost the others
+    except InputError as error:  # one bad message must not prevent the others
         _log.warning("a sentence of session %s was not remembered: %s", session.id, error)
         return []
     return made.chunk_ids if made.created else []

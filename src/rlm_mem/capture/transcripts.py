@@ -1,8 +1,8 @@
-"""What people and agents said in a session, from the files in which coding agents record it.
+"""The messages of a session, read from the transcripts that coding agents write.
 
 Claude Code, Codex and Cursor write JSON lines, Gemini CLI lines or one JSON object. Tool calls, their output, reasoning
-and what the client itself inserts are left out. A transcript is hostile: lines may be huge, broken, half written or
-nested without end, and every one of them is passed over then.
+and what the client itself inserts are left out. A transcript is untrusted: lines that are huge, broken, half written or
+nested without end are skipped.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["SessionMessage", "Part", "read_part"]
 
 Speaker = Literal["user", "agent"]
 
-_MOST_BYTES = 64_000_000  # read in one go; what is beyond is read by the next call
-_MOST_LINE = 2_000_000  # bytes; a longer line is a pasted file or the output of a tool
-_MOST_TEXT = 20_000  # characters of one message
+_MAX_BYTES = 64_000_000  # read by one call; the rest is read by the next one
+_MAX_LINE = 2_000_000  # bytes; a longer line is a pasted file or the output of a tool
+_MAX_TEXT = 20_000  # characters of one message
 _SPEAKERS: dict[str, Speaker] = {
     "user": "user", "human": "user", "user_message": "user",
     "assistant": "agent", "gemini": "agent", "model": "agent", "agent_message": "agent",
@@ -32,10 +32,10 @@ _INSERTED = ("<", "# AGENTS.md", "Caveat: The messages below", "[Request interru
 
 @dataclass(frozen=True, slots=True)
 class SessionMessage:
-    """What one side said in one message.
+    """One message of the user or the agent.
 
     Attributes:
-        at: when, as the client wrote it (ISO 8601); None where it does not say.
+        at: its time as the client wrote it (ISO 8601); None without one.
     """
 
     speaker: Speaker
@@ -48,7 +48,7 @@ class Part:
     """What was added to a transcript since it was last read.
 
     Attributes:
-        offset: the byte from which to read on; it never stands within a line.
+        offset: the byte from which to read on, always at the start of a line.
     """
 
     messages: list[SessionMessage]
@@ -58,11 +58,11 @@ class Part:
 def read_part(path: Path, offset: int = 0) -> Part:
     """Read a transcript from a byte on.
 
-    A file that is shorter than the offset was written anew, and is read from its beginning. The last line counts when
-    it ends, or when it is whole JSON.
+    A file shorter than the offset was replaced and is read from its beginning. The last line counts if it ends with a
+    line break or is complete JSON.
 
     Raises:
-        StorageError: the file cannot be read, or it is none.
+        StorageError: the path cannot be read, or is not a file.
     """
     try:
         if not path.is_file():
@@ -72,7 +72,7 @@ def read_part(path: Path, offset: int = 0) -> Part:
             size = file.seek(0, 2)
             start = offset if 0 <= offset <= size else 0
             file.seek(start)
-            data = file.read(_MOST_BYTES)
+            data = file.read(_MAX_BYTES)
     except (OSError, ValueError) as error:
         raise StorageError(f"the transcript {path} cannot be read: {error}") from None
     if first in b"{[" and (whole := _whole(path, size)) is not None:
@@ -81,34 +81,36 @@ def read_part(path: Path, offset: int = 0) -> Part:
     for line in data.splitlines(keepends=True):
         ended = line.endswith(b"\n")
         entry = _decoded(line)
-        if entry is None and not ended and len(data) < _MOST_BYTES:
+        if entry is None and not ended and len(data) < _MAX_BYTES:
             break  # half written: the next call reads it
         start += len(line)
         if entry is not None:
-            messages += _said(entry)
+            messages += _messages_of(entry)
     return Part(_without_echo(messages), start)
 
 
 def _whole(path: Path, size: int) -> list[SessionMessage] | None:
     """The messages of a transcript that is one JSON object or list; None for any other."""
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         return None
     try:
         with path.open("rb") as file:
-            if _decoded(file.readline(_MOST_LINE)) is not None:
+            if _decoded(file.readline(_MAX_LINE)) is not None:
                 return None  # lines
             file.seek(0)
-            content = json.loads(file.read(_MOST_BYTES))
+            content = json.loads(file.read(_MAX_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
     listed = content.get("messages") if isinstance(content, dict) else content
     if not isinstance(listed, list):
         return None
-    return _without_echo([message for entry in listed if isinstance(entry, dict) for message in _said(entry)])
+    return _without_echo(
+        [message for entry in listed if isinstance(entry, dict) for message in _messages_of(entry)]
+    )
 
 
 def _decoded(line: bytes) -> dict[str, Any] | None:
-    if len(line) > _MOST_LINE:
+    if len(line) > _MAX_LINE:
         return None
     try:
         entry = json.loads(line)
@@ -117,8 +119,8 @@ def _decoded(line: bytes) -> dict[str, Any] | None:
     return entry if isinstance(entry, dict) else None
 
 
-def _said(entry: dict[str, Any]) -> Iterator[SessionMessage]:
-    """The message of one entry, in whichever of the shapes."""
+def _messages_of(entry: dict[str, Any]) -> Iterator[SessionMessage]:
+    """The messages of one entry, in any of the clients' shapes."""
     if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
         return
     at = entry.get("timestamp")
@@ -141,7 +143,7 @@ def _said(entry: dict[str, Any]) -> Iterator[SessionMessage]:
         text = text.partition("</hook_context>")[2].strip()
     if text and not text.startswith(_INSERTED):
         safe = (
-            text[:_MOST_TEXT].encode("utf-8", "replace").decode("utf-8")
+            text[:_MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
         )  # JSON may hold half a surrogate pair
         yield SessionMessage(speaker, safe, at if isinstance(at, str) and len(at) <= 40 else None)
 

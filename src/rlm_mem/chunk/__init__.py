@@ -117,7 +117,7 @@ class ChunkMetadata:
 
     @property
     def at(self) -> str:
-        """The time that matters to search and timeline: ``occurred_at``, else ``created_at``."""
+        """The time that search and timeline use: ``occurred_at``, else ``created_at``."""
         return self.occurred_at or self.created_at
 
 
@@ -185,7 +185,7 @@ def decode_chunk(data: bytes) -> Chunk:
     except RecursionError:
         raise InvalidChunk("JSON is nested too deeply") from None
     if not isinstance(raw, dict):
-        raise InvalidChunk(f"a chunk file must hold an object, not {type(raw).__name__}")
+        raise InvalidChunk(f"a chunk file must contain an object, not {type(raw).__name__}")
     return _from_dict(raw)
 
 
@@ -385,7 +385,7 @@ def _complete(metadata: ChunkMetadata, content: str) -> ChunkMetadata:
         try:
             metadata.content_hash = content_hash(content)
         except UnicodeEncodeError:
-            raise InvalidChunk("content holds a lone surrogate") from None
+            raise InvalidChunk("content contains a lone surrogate") from None
     return metadata
 
 
@@ -434,7 +434,7 @@ def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
         check_chunk_id(target),
         check_text(raw.get("type"), "link type", max_length=64),
         check_strength(raw.get("strength", 0.5)),
-        # Most links of a chunk were made with it; its own time was checked already.
+        # Most links have the creation time of their chunk, which was checked already.
         when if when == created_at else check_time(when, "link created_at"),
         reasoning,
         {}
@@ -499,7 +499,7 @@ def check_content(value: object, *, max_bytes: int | None = None) -> str:
         size = len(value.encode("utf-8"))
     except UnicodeEncodeError as error:
         raise InvalidChunk(
-            f"content holds a lone surrogate at character {error.start}: it is not valid Unicode text",
+            f"content contains a lone surrogate at character {error.start}: it is not valid Unicode text",
             hint="decode the source with errors='replace' before remembering it",
         ) from None
     if max_bytes is not None and size > max_bytes:
@@ -518,7 +518,7 @@ def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
         raise InvalidChunk(f"{what} is {len(value)} characters long: at most {max_length}")
     # isprintable() decides the usual case in one call; it is false for some spaces and marks too.
     if not value.isprintable() and any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
-        raise InvalidChunk(f"{what} {shown(value)} holds control characters or lone surrogates")
+        raise InvalidChunk(f"{what} {shown(value)} contains control characters or lone surrogates")
     return value
 
 
@@ -563,7 +563,7 @@ def check_reasoning(value: object) -> str | None:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidLink(f"link reasoning {shown(value)} holds a lone surrogate") from None
+        raise InvalidLink(f"link reasoning {shown(value)} contains a lone surrogate") from None
     return value
 
 

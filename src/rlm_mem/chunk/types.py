@@ -52,11 +52,11 @@ class LinkType:
     """A built-in link type.
 
     Attributes:
-        name: as it stands in a link.
-        outgoing: what the link means at its source, as a phrase in which "it" is the target.
-        incoming: the same at its target, where "it" is the source.
-        stance: whether the source is evidence ``for`` the target or ``against`` it; None: neither, as with links
-            that rules make.
+        name: as written in a link.
+        outgoing: what the link means for its source, as a phrase in which "it" is the target.
+        incoming: the same for its target, with "it" for the source.
+        stance: whether the source is evidence ``for`` the target or ``against`` it; None: neither, as for links
+            made by rules.
         weight: share of a chunk's weight that REASON passes on along the link, 0-1; None: as for registered types.
     """
 

@@ -357,7 +357,7 @@ class Changes:
             )  # fmt: skip
 
         change = self.apply(build, undoes=former.id)
-        if change is None:  # cannot be: build returns a change or raises
+        if change is None:  # unreachable: build returns a change or raises
             raise NotFoundError(f"there is no change {former.id}")
         return change
 

@@ -141,7 +141,7 @@ class Pruner:
             if name in names and any(self._files.exists(file) for file in names if "archive/" in file):
                 return self._changes.undo(transition_id, f"restored {name}")
         raise NotFoundError(
-            f"the archive holds no {name!r:.120}", hint="rlm-mem tier prune --archived lists it"
+            f"there is no {name!r:.120} in the archive", hint="rlm-mem tier prune --archived lists it"
         )
 
     def delete_archived(self, before: datetime, *, dry_run: bool = True) -> list[str]:

@@ -2,8 +2,8 @@
 
 A memory enters the ultra-low tier, and a stable memory that fails is kept, by manual review only. The agent prepares
 cases; a person, or a caller with the name of a reviewer, approves, defers or rejects them, with a reason
-(docs/spec/continuum.md, Review). What a session with a coding agent left by rule waits here too: it is used from the
-start, approving confirms it, and rejecting archives it.
+(docs/spec/continuum.md, Review). Memories captured from sessions with coding agents are reviewed here, too: they are
+in use from the start, approving confirms them, and rejecting archives them.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class ReviewQueue:
         return made[0] if made else None
 
     def add_captured(self, conversation_id: str, client: str, chunks: Sequence[Chunk]) -> Case:
-        """Put what was captured from a session before a reviewer: one case for each session, open until decided.
+        """Add captured memories to the review queue: one case for each session, open until decided.
 
         Called within the transaction that stores the chunks.
         """
@@ -298,7 +298,7 @@ class ReviewQueue:
             )  # fmt: skip
 
         change = self._changes.apply(build)
-        if change is None:  # cannot be: build returns a change or raises
+        if change is None:  # unreachable: build returns a change or raises
             raise NotFoundError(case_id)
         return change
 
@@ -320,7 +320,7 @@ class ReviewQueue:
     def _captured(
         self, case: Case, decision: Literal["approved", "deferred", "rejected"], until: str | None, edit: Edit
     ) -> Change:
-        """The change that confirms or archives what a session left."""
+        """The change that confirms or archives the memories captured from a session."""
         made = case.decisions[-1]
         case.status, case.defer_until = decision, until
         edit.after = _encode(case)

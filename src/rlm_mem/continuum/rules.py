@@ -129,7 +129,7 @@ def _reproducible(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Fr
     good = meta.successes + sum(other.successes for other in siblings)
     tried = meta.usage_count + sum(other.usage_count for other in siblings)
     if not (run.preconditions or all(step.call for step in run.steps)):
-        return Check("reproducible", False, "neither preconditions nor calls say how to do it again")
+        return Check("reproducible", False, "neither preconditions nor calls describe how to repeat it")
     if tried and good / tried <= 0.5:
         return Check("reproducible", False, f"{good} of {tried} tries went well")
     return Check("reproducible", True, f"{good} of {tried} tries went well")

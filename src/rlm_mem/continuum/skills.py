@@ -1,8 +1,9 @@
-"""Skills: what rose to a stable tier, written as the folders that coding agents read (`NAME/SKILL.md`).
+"""Skills: memories of stable tiers, written as folders that coding agents read (`NAME/SKILL.md`).
 
-The form is that of https://agentskills.io/specification: front matter with `name` and `description`, then Markdown.
-Our own fields stand under `metadata`; by them a later run knows its files, raises their version when their memory
-changed, and withdraws them when it fell or went. A file that somebody edited, or that is not ours, is never touched.
+The format is that of https://agentskills.io/specification: front matter with `name` and `description`, then Markdown.
+Our own fields are under `metadata`: a later run recognises its files by them, raises the version when the memory has
+changed, and withdraws the skill when the memory was demoted or removed. Files that were edited by hand, and files of
+others, are never changed.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ __all__ = ["SKILL_TIERS", "WrittenSkill", "write_skills"]
 SKILL_TIERS = ("low", "ultra-low")
 
 _FILE = "SKILL.md"
-_MOST_BYTES = 1_000_000
-_MOST_NAME = 64
-_MOST_DESCRIPTION = 1_000  # characters; the form allows 1,024
-_DEEPEST = 8  # memories made of memories
+_MAX_BYTES = 1_000_000
+_MAX_NAME = 64
+_MAX_DESCRIPTION = 1_000  # characters; the format allows 1,024
+_MAX_DEPTH = 8  # levels of memories made from memories
 _UNFIT = re.compile(r"[^a-z0-9]+")
 _FRONT = re.compile(r"---\n(.{0,20000}?)\n---\n", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenSkill:
-    """What became of one skill.
+    """The result for one skill.
 
     Attributes:
-        state: ``written``, ``updated``, ``unchanged``, ``withdrawn``, ``edited`` (by hand, left as it is) or
-            ``untrusted`` (its evidence is; not written).
+        state: ``written``, ``updated``, ``unchanged``, ``withdrawn``, ``edited`` (by hand; left as it is) or
+            ``untrusted`` (not written, since its evidence is not trusted).
         key: the memory.
         evidence: chunks that it was made from.
     """
@@ -56,7 +57,7 @@ class WrittenSkill:
 
 @dataclass(frozen=True, slots=True)
 class _Present:
-    """A skill of ours in the folder."""
+    """A skill in the folder that an earlier run wrote."""
 
     path: Path
     name: str
@@ -76,13 +77,13 @@ def write_skills(
         tiers: from which memories skills are made.
 
     Returns:
-        one entry for each skill that is there, was withdrawn, or was not written.
+        one entry for each skill that is present, was withdrawn, or was not written.
 
     Raises:
         StorageError: a file cannot be read or written.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is no folder", hint="Name the folder in which agents look for skills.")
+        raise InputError(f"{folder} is not a folder", hint="name the folder in which agents look for skills")
     try:
         return list(_written(store, memories, folder, tiers))
     except OSError as error:
@@ -100,7 +101,7 @@ def _written(
         evidence, trusted = _evidence(store, memories, entry)
         former = present.get(entry.key)
         if not trusted:
-            # What stands in `present` is withdrawn below.
+            # Skills left in `present` are withdrawn below.
             yield WrittenSkill(
                 former.name if former else _name(entry.title), "untrusted", entry.key, 0, evidence
             )
@@ -152,8 +153,8 @@ def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> 
                 )
                 continue
             try:
-                made_from = memories.get(source) if depth < _DEEPEST else None
-            except InvalidMemory:  # what cannot be read cannot be vouched for
+                made_from = memories.get(source) if depth < _MAX_DEPTH else None
+            except InvalidMemory:  # a memory that cannot be read cannot be trusted
                 trusted = False
                 continue
             if made_from is not None:
@@ -179,8 +180,8 @@ def _text(namespace: str, entry: TieredMemory, name: str, version: int, evidence
         "rlm-mem-digest": _digest(body),
         "version": str(version),
     }
-    # A text in JSON is one in YAML, whatever stands in it.
-    lines = [f"name: {name}", f"description: {json.dumps(description[:_MOST_DESCRIPTION])}", "metadata:"]
+    # A JSON string is a valid YAML string, whatever its content.
+    lines = [f"name: {name}", f"description: {json.dumps(description[:_MAX_DESCRIPTION])}", "metadata:"]
     lines += [f"  {field}: {json.dumps(value)}" for field, value in fields.items()]
     return "---\n" + "\n".join(lines) + "\n---\n\n" + body
 
@@ -188,7 +189,7 @@ def _text(namespace: str, entry: TieredMemory, name: str, version: int, evidence
 def _ours(folder: Path, namespace: str) -> Iterator[_Present]:
     """The skills in a folder that an earlier run wrote for this namespace."""
     for path in sorted(folder.glob(f"*/{_FILE}")):
-        if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
+        if path.is_symlink() or path.stat().st_size > _MAX_BYTES:
             continue
         text = path.read_text(encoding="utf-8", errors="replace")
         front = _FRONT.match(text)
@@ -203,7 +204,7 @@ def _ours(folder: Path, namespace: str) -> Iterator[_Present]:
 
 
 def _fields(front: str) -> Iterator[tuple[str, str]]:
-    """Our own fields, as they were written."""
+    """Our own fields, as written."""
     for line in front.splitlines():
         name, _, value = line.strip().partition(": ")
         if not name.startswith("rlm-mem-") and name != "version":
@@ -217,12 +218,12 @@ def _fields(front: str) -> Iterator[tuple[str, str]]:
 
 
 def _name(title: str) -> str:
-    """Small letters, digits and single hyphens, as the form demands."""
-    return _UNFIT.sub("-", title.lower())[:_MOST_NAME].strip("-") or "skill"
+    """The title as lower-case letters, digits and single hyphens, as the format requires."""
+    return _UNFIT.sub("-", title.lower())[:_MAX_NAME].strip("-") or "skill"
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    names = (name if number == 1 else f"{name[: _MOST_NAME - 5]}-{number}" for number in range(1, 10_000))
+    names = (name if number == 1 else f"{name[: _MAX_NAME - 5]}-{number}" for number in range(1, 10_000))
     return next(one for one in names if one not in taken)
 
 

@@ -131,11 +131,11 @@ class Continuum:
         return self.changes.undo(transition_id, reason)
 
     def undo_change(self, change: str | None = None) -> UndoneChange | None:
-        """Undo the last change of the namespace, whatever it was, or the one of this id; None where there is none."""
+        """Undo the last change of the namespace, of any kind, or the one with this id; None where there is none."""
         return undo(self.store, self.changes, change)
 
     def recorded_changes(self) -> Iterator[RecordedChange]:
-        """Every change of the namespace, newest first, as the audit log tells it."""
+        """Every change of the namespace in the audit log, newest first."""
         return recorded_changes(self.store)
 
     # --- programs ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Undo the last change of a brain, whatever it was: chunks, tiered memories, reviews or personas."""
+"""Undo the last change of a brain, of any kind: chunks, tiered memories, reviews or personas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REASON = "undone by hand"
 
 
 def undo(store: ChunkStore, tiers: Changes, change_id: str | None = None) -> UndoneChange | None:
-    """Undo the last change of the namespace, or the one of an id; None where there is none.
+    """Undo the last change of the namespace, or the one with an id; None where there is none.
 
     Raises:
         NotFoundError: there is no change of this id. ConflictError: something was changed since, or the former state
@@ -49,7 +49,7 @@ def undo(store: ChunkStore, tiers: Changes, change_id: str | None = None) -> Und
     if record is None or record.op == "edit":
         return _undone(found, undo_change(store, found))
     change = tiers.undo_recorded(record.id, _REASON)
-    if change is None:  # cannot be: the record was read above
+    if change is None:  # unreachable: the record was read above
         raise ConflictError(f"the record of the change {record.id} is not kept any more: it cannot be undone")
     return _undone(found, change.id, record.op)
 
@@ -64,12 +64,12 @@ def recorded_changes(store: ChunkStore) -> Iterator[RecordedChange]:
         if change.id is None or _only_mirrors(change):
             continue
         mirrors = set(_mirrors(change))
-        told = [one for one in change.events if one.get("chunk_id") not in mirrors]
+        lines = [one for one in change.events if one.get("chunk_id") not in mirrors]
         yield RecordedChange(
-            change.id, change.at, tuple(dict.fromkeys(str(one["op"]) for one in told)),
+            change.id, change.at, tuple(dict.fromkeys(str(one["op"]) for one in lines)),
             tuple(one for one in change.chunk_ids if one not in mirrors), tuple(change.files),
-            next((one["actor"] for one in told if one.get("actor")), None),
-            next((one["reason"] for one in told if one.get("reason")), ""), change.undoes, undone,
+            next((one["actor"] for one in lines if one.get("actor")), None),
+            next((one["reason"] for one in lines if one.get("reason")), ""), change.undoes, undone,
         )  # fmt: skip
 
 

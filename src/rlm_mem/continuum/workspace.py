@@ -1,7 +1,7 @@
 """Working state: plan, context, variables, history and constraints of the current execution.
 
-Volatile by rule: updated after each tool call, cleared on boot or reset, never consolidated, and not mirrored as
-chunks, since it means nothing after the execution.
+Volatile: updated after each tool call, cleared on boot or reset, never consolidated, and not mirrored as chunks, since
+it has no meaning after the execution.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Workspace:
         variables: Mapping[str, Any] | None = None,
         context: str | None = None,
     ) -> None:
-        """Bring the state up to date after one tool call: a line of history, variables merged, context added to."""
+        """Bring the state up to date after one tool call: a line of history, variables merged, context appended."""
         with self._changes.locked():
             line = f"- {stamp(self._store.clock())} `{tool}` {call}".rstrip()
             if result:

@@ -193,7 +193,7 @@ def _hash(content: str) -> str:
     try:
         return content_hash(content)
     except UnicodeEncodeError:
-        raise InvalidChunk("the content holds a lone surrogate") from None
+        raise InvalidChunk("the content contains a lone surrogate") from None
 
 
 def _measure(chunk: Chunk) -> None:

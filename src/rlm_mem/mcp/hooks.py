@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.capture.context import ToldContext, prompt_context, session_context
+from rlm_mem.capture.context import AgentContext, prompt_context, session_context
 from rlm_mem.capture.projects import Project, project_of
 from rlm_mem.capture.rules import CaptureLimits, Rules, load_rules
 from rlm_mem.capture.sessions import Session, capture_messages, capture_transcript
@@ -133,13 +133,13 @@ def _tell(
     own: str | None,
     memory: Callable[[str | None], Memory],
     limits: CaptureLimits,
-) -> ToldContext:
+) -> AgentContext:
     shared = memory(None)
     of_project = memory(own) if own is not None and own != shared.store.namespace else None
     known = _told_before(shared)
     if kind == "session-start":
         if event.get("source") == "resume" and known.get(session.id):
-            return ToldContext("")  # what it was told is still in its context
+            return AgentContext("")  # what it was told is still in its context
         told = session_context(
             of_project, shared, project.name if project is not None else "", budget=limits.context_tokens
         )

@@ -122,7 +122,7 @@ def check_query(query: str) -> str:
         query.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InvalidQuery(
-            f"the question holds a lone surrogate at character {error.start}: it is not valid Unicode text"
+            f"the question contains a lone surrogate at character {error.start}: it is not valid Unicode text"
         ) from None
     return query.strip()
 

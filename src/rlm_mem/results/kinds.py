@@ -73,7 +73,7 @@ class Event:
         op: what was done: create, update, delete, recall, …
         chunk_ids: the chunks concerned.
         actor: who did it, or None. ``namespace``: whose memory.
-        details: everything else that the line holds.
+        details: all other fields of the line.
     """
 
     at: str
@@ -107,7 +107,7 @@ _ENVELOPE = frozenset({"ts", "op", "actor", "ns", "chunk_id", "chunk_ids"})
 
 @dataclass(frozen=True)
 class RecordedChange:
-    """One change as the audit log tells it.
+    """One change in the audit log.
 
     Attributes:
         id: by which it can be undone.
@@ -139,7 +139,7 @@ class UndoneChange:
         undo: the id of the undo, which can be undone by it.
         at: when the change was made (UTC, ISO 8601).
         ops: what it did: create, update, edit, promote, …
-        chunk_ids, files: what it changed, and is as it was before; mirrors of tiered memories left out.
+        chunk_ids, files: what was put back; mirrors of tiered memories left out.
     """
 
     change: str | None

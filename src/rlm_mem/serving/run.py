@@ -33,7 +33,7 @@ __all__ = ["TOKEN_VARIABLE", "serve_all", "serve_http", "serve_stdio", "token_fr
 #: Environment variable with the token, for clients whose configuration must not change with every start.
 TOKEN_VARIABLE = "RLM_MEM_TOKEN"
 
-_SHORTEST_TOKEN = 16
+_MIN_TOKEN_LENGTH = 16
 
 _SWITCH_SECONDS = 0.0005
 """How long a thread may keep the interpreter while others wait. Python's default of 5 ms adds up to a third of a
@@ -126,7 +126,7 @@ def serve_all(
         if dashboard and open_browser:
             import webbrowser
 
-            # The socket listens already: requests of the browser wait until the application is up.
+            # The socket is listening: requests of the browser wait until the application has started.
             webbrowser.open(link)
         _run(app, listening, server, state)
 
@@ -156,7 +156,7 @@ def _token_from_file(path: Path) -> str:
                 os.close(descriptor)
         if os.name == "posix" and path.stat().st_mode & 0o077:
             raise InvalidConfig(
-                f"{path} can be read by others", hint=f"Make it yours alone: chmod 600 {path}"
+                f"{path} can be read by others", hint=f"chmod 600 {path} makes it readable by you alone"
             )
         return _checked_token(path.read_text(encoding="utf-8").strip(), str(path))
     except (OSError, UnicodeDecodeError) as error:
@@ -167,10 +167,10 @@ def _token_from_file(path: Path) -> str:
 
 
 def _checked_token(token: str, where: str) -> str:
-    if len(token) < _SHORTEST_TOKEN:
+    if len(token) < _MIN_TOKEN_LENGTH:
         raise InvalidConfig(
-            f"{where} holds fewer than {_SHORTEST_TOKEN} characters",
-            hint="Use a long random one, or leave it out: then a new one is made for each start.",
+            f"{where} has fewer than {_MIN_TOKEN_LENGTH} characters",
+            hint="use a long random one, or leave it out for a new one at each start",
         )
     return token
 
@@ -188,7 +188,7 @@ def _listening(port: int) -> Iterator[socket.socket]:
         except OSError as error:
             raise StorageError(
                 f"port {port} of {LOOPBACK} cannot be used: {error.strerror}",
-                hint="--port 0 takes a free one.",
+                hint="--port 0 takes a free one",
             ) from None
         yield listening
 

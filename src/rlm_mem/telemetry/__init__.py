@@ -1,6 +1,6 @@
 """Telemetry: OpenTelemetry spans and metrics of the operations of a memory.
 
-Instrumented code calls `operation`, `observed`, `waiting` and `count`; where they write to is decided here, once per
+Instrumented code calls `operation`, `observed`, `waiting` and `count`; their destination is set here, once per
 process, since OpenTelemetry's providers are per process too. While telemetry is off, each call costs one comparison,
 and no library is loaded. Names and meanings: `telemetry.names`.
 """

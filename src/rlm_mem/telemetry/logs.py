@@ -74,7 +74,7 @@ def start_logging(level: str, line_format: str) -> None:
     if level not in LEVELS or line_format not in FORMATS:
         raise InvalidConfig(
             f"there is no log level {level!r:.20} with format {line_format!r:.20}",
-            hint=f"Levels: {', '.join(LEVELS)}; formats: {', '.join(FORMATS)}.",
+            hint=f"levels: {', '.join(LEVELS)}; formats: {', '.join(FORMATS)}",
         )
     root = logging.getLogger()
     for handler in [one for one in root.handlers if isinstance(one, _ToStderr)]:

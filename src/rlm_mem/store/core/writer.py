@@ -99,7 +99,7 @@ def _check_plain(value: Any, where: str, depth: int = 0) -> None:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            raise InvalidChunk(f"{where} holds a lone surrogate") from None
+            raise InvalidChunk(f"{where} contains a lone surrogate") from None
         return
     if isinstance(value, Mapping):
         for key, item in value.items():
