@@ -75,6 +75,7 @@ _COMMANDS = (
     ("list", "read:list_", "List chunks, by tag, type, conversation and time."),
     ("edit", "edit:edit", "Change a chunk in your editor (VISUAL or EDITOR)."),
     ("delete", "edit:delete", "Delete chunks; rlm-mem chunk restore brings them back."),
+    ("erase", "erase:erase_", "Erase a person or a source everywhere, and verify it."),
     ("undo", "edit:undo", "Undo the last change of anything, or of one chunk."),
     ("import", "interchange:import_", "Import memories, chats and notes of this and other tools."),
     ("export", "interchange:export", "Export as Markdown (for Obsidian), JSON lines or zip."),
@@ -184,7 +185,7 @@ _GROUPS = (
 #: apart; it works and is not shown.
 _PANELS = (
     ("Remember and ask", ("remember", "recall", "search", "reason", "verify", "query")),
-    ("Look and change", ("show", "list", "edit", "delete", "undo", "import", "export")),
+    ("Look and change", ("show", "list", "edit", "delete", "erase", "undo", "import", "export")),
     ("Agents", ("install", "serve", "doctor", "mcp", "hook", "project")),
     (
         "More, by subject",

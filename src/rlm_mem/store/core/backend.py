@@ -219,6 +219,20 @@ class Backend(Protocol):
         """Give back room that is taken without need, while others read and write."""
         ...
 
+    def rewrite_events(
+        self, namespace: str, rewrite: Callable[[dict[str, Any]], dict[str, Any] | None], *, dry_run: bool
+    ) -> int:
+        """Put other lines in place of lines of the audit log (None: a line stays); how many."""
+        ...
+
+    def purge(self, namespace: str) -> None:
+        """Leave nothing of chunks that are gone in what is derived, nor in pages and rows that are free."""
+        ...
+
+    def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """The bytes of every file, or of every row of these namespaces, each with the name of its place."""
+        ...
+
     def candidate_source(self, namespace: str) -> CandidateSource:
         """What search asks, at this moment."""
         ...

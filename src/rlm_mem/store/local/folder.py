@@ -212,6 +212,27 @@ class EventLog:
                         continue
                     yield event
 
+    def rewrite(
+        self,
+        namespace: str,
+        rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
+        *,
+        dry_run: bool,
+    ) -> int:
+        """Put other lines in place of those of a namespace for which there are any; how many."""
+        count = 0
+        for path in sorted(self._folder.glob("????-??.jsonl")) if self._folder.is_dir() else []:
+            lines = path.read_bytes().splitlines(keepends=True)
+            changed = False
+            for place, line in enumerate(lines):
+                event = parse_event(line)
+                made = rewrite(event) if event is not None and event.get("ns") == namespace else None
+                if made is not None:
+                    lines[place], changed, count = msgspec.json.encode(made) + b"\n", True, count + 1
+            if changed and not dry_run:
+                files.write_atomic(path, b"".join(lines))
+        return count
+
     def latest(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
         """The newest line of these operations at the end of the last two months; None where there is none."""
         months = sorted(self._folder.glob("????-??.jsonl"), reverse=True)[:2] if self._folder.is_dir() else []

@@ -391,6 +391,32 @@ class LocalBackend(LocalIndex):
             self.fold_reads()
         return back_up_folder(store, self, target, progress=progress, source=source)
 
+    def rewrite_events(
+        self,
+        namespace: str,
+        rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
+        *,
+        dry_run: bool,
+    ) -> int:
+        """Put other lines in place of lines of the audit log; how many."""
+        if dry_run:
+            return self._log.rewrite(namespace, rewrite, dry_run=True)
+        with self.transaction(namespace):  # no other process appends a line of a change meanwhile
+            return self._log.rewrite(namespace, rewrite, dry_run=False)
+
+    def purge(self, namespace: str) -> None:
+        """Build the index anew and pack it, so that neither its terms nor its free pages hold what is gone."""
+        self.rebuild(namespace)
+        self.vacuum(namespace)
+        if any(self.layout.index.glob("*.json")):
+            self.write_views()
+
+    def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
+        """The bytes of every file of the brain folder."""
+        for path in sorted(self.layout.base.parent.rglob("*")):
+            if path.is_file():
+                yield self.layout.relative(path), path.read_bytes()
+
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:  # noqa: ARG002 - one index
         """Merge what waits beside the postings, and pack the SQLite index."""
         from rlm_mem.store.local.vacuum import vacuum_folder

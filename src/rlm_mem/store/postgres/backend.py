@@ -14,7 +14,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, StoreStatus, SyncReport, Vacuumed, Version
-from rlm_mem.store.postgres import audit
+from rlm_mem.store.postgres import audit, erasing
 from rlm_mem.store.postgres.files import PostgresFiles
 from rlm_mem.store.postgres.integrity import check_database, mend_rows
 from rlm_mem.store.postgres.maintenance import rebuild, refresh_statistics, vacuum_tables
@@ -433,6 +433,28 @@ class PostgresBackend:
 
         names = [name for name, _ in self.queries.namespaces() if only in (None, name)]
         return back_up_copies(store, names, target, self.snapshot, progress=progress, source=source)
+
+    def rewrite_events(
+        self,
+        namespace: str,
+        rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
+        *,
+        dry_run: bool,
+    ) -> int:
+        """Put other lines in place of lines of the audit log; how many."""
+        pool = self.pool(namespace)
+        return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
+
+    def purge(self, namespace: str) -> None:
+        """Build anew what is derived, remove names that nothing uses, and free the rows of what is gone."""
+        self.rebuild(namespace)
+        erasing.drop_unused(self.pool(namespace), namespace)
+        vacuum_tables(self.pool(namespace))
+
+    def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """The rows of these namespaces, in every table."""
+        for namespace in namespaces:
+            yield from erasing.stored_rows(self.pool(namespace), namespace)
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
         """VACUUM and ANALYZE of the tables in the database that holds the namespace."""

@@ -1,0 +1,91 @@
+"""`rlm-mem erase`: a person or a source, everywhere; and whether anything of it is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from rlm_mem.cli import options
+from rlm_mem.cli.call import Call
+from rlm_mem.cli.terminal import amount, print_json, progress, screen, text
+from rlm_mem.errors import InputError
+from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify_erasure
+
+
+def erase_(
+    call: Call,
+    person: Annotated[
+        str | None, typer.Option("--person", metavar="NAME", help="Erase what names this person.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source", metavar="SOURCE", help="Erase what came from this file, folder, conversation."
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write the report to this new file.")
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option("--verify", metavar="FILE", help="Look for what is left of what this report tells of."),
+    ] = None,
+    apply: Annotated[
+        bool, options.flag("--apply", help="Erase; else only say what would be erased.")
+    ] = False,
+) -> None:
+    """Erase a person or a source everywhere, in every namespace; it cannot be undone. rlm-mem erase --verify FILE."""
+    if verify is not None:
+        if person or source or report or apply:
+            raise InputError("--verify stands alone", hint="give the report that erase wrote")
+        _verify(call, verify)
+        return
+    if report is not None and report.exists():
+        raise InputError(f"{report} is there already", hint="name a new file")
+    if apply and report is None:
+        raise InputError(
+            "erasing needs a place for its report", hint="give --report FILE, outside of the memory"
+        )
+    with call.open() as memory, progress("looking", unit="chunks", quiet=call.json) as tell:
+        made = erase(memory.store, person=person, source=source, dry_run=not apply, progress=tell)
+    if report is not None:
+        report.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+    _show(made, call.json)
+
+
+def _show(made: ErasureReport, as_json: bool) -> None:
+    if as_json:
+        print_json(msgspec.to_builtins(made))
+        return
+    console = screen()
+    console.print(text(str(made)))
+    for line in (*made.chunk_ids[:20], *made.files[:20]):
+        console.print(text(f"  {line}", "dim"))
+    if made.dry_run:
+        console.print(text("--apply --report FILE erases; it cannot be undone"))
+    else:
+        console.print(text("not reached:"))
+        for line in made.remaining:
+            console.print(text(f"  {line}", "dim"))
+
+
+def _verify(call: Call, path: Path) -> None:
+    try:
+        made = read_report(path.read_bytes())
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror}", hint="give the report that erase wrote"
+        ) from None
+    with call.open() as memory:
+        left = verify_erasure(memory.store, made)
+    if call.json:
+        print_json({"left": left})
+    else:
+        for where in left:
+            screen().print(text(where))
+        screen().print(text(f"left in {amount(len(left), 'place')}" if left else "nothing of it is left"))
+    if left:
+        raise typer.Exit(1)

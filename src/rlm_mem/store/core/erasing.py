@@ -1,0 +1,366 @@
+"""Erasing a person or a source everywhere in a store, with a report by which anybody can verify it.
+
+Order makes it safe to be killed: what was derived goes first (files beside the chunks, audit log, change records), then
+the chunks by which it is found, then the index. Run again, it goes on; a mark in ``system/`` says that the index still
+has to be cleaned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from rlm_mem.chunk import Chunk, encode_chunk, format_time
+from rlm_mem.errors import ConflictError, InputError
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO
+from rlm_mem.store.core.contents import NamespaceReader
+from rlm_mem.store.core.writer import Writer
+
+if TYPE_CHECKING:
+    from rlm_mem.results import Progress
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["ErasureReport", "Fingerprint", "erase", "read_report", "verify_erasure"]
+
+MARK = "system/erasing.json"
+_REMAINING = (
+    "backups and exports that were made before",
+    "copies and clones of the memory, version control included",
+    "receipts and bundles that were written to files",
+    "imported files themselves: they are read again when they are imported again",
+    "what models, logs of servers and other programs were given",
+)
+_LEFT = "[erased]"
+_WINDOW = 32
+_STEP = 64
+_PER_CHUNK = 50
+_LOT = 200
+_LONGEST = 200
+#: Stretches of content that stand the same way in JSON: no quote, backslash or control character.
+_PLAIN = re.compile(rb'[^"\\\x00-\x1f]{%d,}' % _WINDOW)
+_RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports")
+
+
+class Fingerprint(msgspec.Struct, frozen=True, array_like=True):
+    """32 bytes of erased content: sums by which places are found quickly, and a salted BLAKE2b hash that decides."""
+
+    sums: int
+    hash: str
+
+
+class ErasureReport(msgspec.Struct, kw_only=True):
+    """What was erased, or would be, and what it takes to verify it; it names the person or the source.
+
+    Attributes:
+        person, source: what was erased.
+        dry_run: nothing was changed.
+        chunk_ids: chunks that were removed with their versions and links.
+        files: files beside the chunks that were removed or rewritten, with their namespace.
+        events: lines of the audit log that were emptied.
+        remaining: where it may still be: nothing of that can be reached from here.
+        salt, fingerprints: of the content of the chunks.
+    """
+
+    person: str | None = None
+    source: str | None = None
+    at: str = ""
+    dry_run: bool = True
+    chunk_ids: list[str] = []
+    files: list[str] = []
+    events: int = 0
+    remaining: list[str] = msgspec.field(default_factory=lambda: list(_REMAINING))
+    salt: str = ""
+    fingerprints: list[Fingerprint] = []
+
+    def __str__(self) -> str:
+        what = f"{len(self.chunk_ids):,} chunks, {len(self.files):,} files, {self.events:,} lines of the audit log"
+        return f"would erase {what}" if self.dry_run else f"erased {what}"
+
+
+class _Needles:
+    """Finds a person or a source in text and bytes, and content by its fingerprints."""
+
+    def __init__(self, report: ErasureReport) -> None:
+        self.report = report
+        named = report.person if report.person is not None else str(report.source)
+        pattern = re.escape(named)
+        if report.person is not None:
+            spaced = pattern.replace(r"\ ", r"\s+")
+            pattern = rf"(?<!\w){spaced}(?!\w)"
+        self.pattern = re.compile(pattern, re.IGNORECASE if report.person is not None else 0)
+        self._known: dict[int, set[str]] = {}
+        for one in report.fingerprints:
+            self._known.setdefault(one.sums, set()).add(one.hash)
+        self._sums = np.array(sorted(self._known), np.int64)
+
+    def names(self, data: bytes) -> bool:
+        """Whether the person or the source is named, in UTF-8 or as JSON writes it in ASCII."""
+        text = data.decode("utf-8", "replace")
+        if self.pattern.search(text):
+            return True
+        return "\\u" in text and self.pattern.search(_unescaped(text)) is not None
+
+    def places(self, data: bytes) -> Iterator[Fingerprint]:
+        """The fingerprints of erased content in some bytes, at whatever place."""
+        if len(data) < _WINDOW or not len(self._sums):
+            return
+        sums = _sums(data)
+        for place in np.flatnonzero(np.isin(sums, self._sums)).tolist():
+            found = Fingerprint(int(sums[place]), _hash(self.report.salt, data[place : place + _WINDOW]))
+            if found.hash in self._known[found.sums]:
+                yield found
+
+    def found(self, data: bytes) -> bool:
+        """Whether anything of it is in these bytes."""
+        return self.names(data) or next(self.places(data), None) is not None
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text)
+
+
+def _sums(data: bytes) -> np.ndarray[Any, np.dtype[np.int64]]:
+    total = np.concatenate([[0], np.cumsum(np.frombuffer(data, np.uint8).astype(np.int64))])
+    over = np.concatenate([[0], np.cumsum(total)])
+    first = total[_WINDOW:] - total[:-_WINDOW]
+    second = over[_WINDOW + 1 :] - over[1:-_WINDOW] - _WINDOW * total[:-_WINDOW]
+    found: np.ndarray[Any, np.dtype[np.int64]] = (first << 20) | second
+    return found
+
+
+def _hash(salt: str, window: bytes) -> str:
+    return hashlib.blake2b(window, digest_size=12, key=salt.encode()).hexdigest()
+
+
+def _fingerprints(salt: str, content: str) -> list[Fingerprint]:
+    windows: dict[bytes, None] = {}
+    for run in _PLAIN.finditer(content.encode("utf-8")):
+        for start in range(run.start(), run.end() - _WINDOW + 1, _STEP):
+            windows[content.encode("utf-8")[start : start + _WINDOW]] = None
+            if len(windows) >= _PER_CHUNK:
+                break
+    return [Fingerprint(int(_sums(window)[0]), _hash(salt, window)) for window in windows]
+
+
+# --- erasing -------------------------------------------------------------------------------------------------------
+
+
+def erase(
+    store: ChunkStore,
+    *,
+    person: str | None = None,
+    source: str | None = None,
+    dry_run: bool = True,
+    progress: Progress | None = None,
+) -> ErasureReport:
+    """Erase a person, or what came from a source, in every namespace that the store may name.
+
+    Every chunk, active or archived, that names the person now or in a former version is removed, with its versions,
+    links and terms; in other files the name is replaced or the record removed. A source is a conversation, a word of
+    ``source``, or a value of provenance such as a path (of a folder, with all below it).
+
+    Args:
+        person: the name, as a whole word in any case; at least two characters.
+        source: the conversation, word or path, exactly.
+        dry_run: only say what would be erased.
+        progress: called with (chunks looked at, chunks in all).
+
+    Raises:
+        InputError: neither or both are given, or the name is too short, too long or not one line.
+        StoreReadOnly, StorageError: the store cannot be written; run it again, it goes on.
+    """
+    named = _checked(person, source)
+    report = ErasureReport(
+        person=named if person is not None else None,
+        source=named if source is not None else None,
+        at=format_time(store.clock()),
+        dry_run=dry_run,
+        salt=secrets.token_hex(8),
+    )
+    spaces = [name for name, _ in store.namespaces()] or [store.namespace]
+    found = {
+        name: _chosen(store, name, report, progress) for name in dict.fromkeys([*spaces, store.namespace])
+    }
+    _keep_unique(store, found, report)
+    needles = _Needles(report)
+    report.chunk_ids = [one for ids in found.values() for one in ids]
+    own = NamespaceReader(store)
+    pending = own.stored.exists(MARK)
+    if not dry_run:
+        if store.backend.in_transaction:
+            raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
+        own.stored.write(MARK, b"{}")
+    for name, ids in found.items():
+        gone = set(ids)
+        _clean_files(store, name, needles, gone, report)
+        report.events += store.backend.rewrite_events(
+            name, partial(_emptied, needles=needles, gone=gone), dry_run=dry_run
+        )
+        if not dry_run:
+            writer = Writer(store.backend, name, store.types, store.clock, store.actor)
+            for start in range(0, len(ids), _LOT):
+                with store.backend.transaction(name):
+                    for chunk_id in ids[start : start + _LOT]:
+                        writer.erase(chunk_id)
+    if not dry_run:
+        if report.chunk_ids or report.files or report.events or pending:
+            for name in found:
+                _drop_undo_records(NamespaceReader(store, name), needles)
+                store.backend.purge(name)
+        own.stored.remove(MARK)
+    return report
+
+
+def _drop_undo_records(reader: NamespaceReader, needles: _Needles) -> None:
+    """Cleaning files was a change, whose record has their former content."""
+    for name in reader.file_names():
+        if name.startswith(UNDO) and needles.found(reader.stored.read(name) or b""):
+            reader.stored.remove(name)
+
+
+def _checked(person: str | None, source: str | None) -> str:
+    if (person is None) == (source is None):
+        raise InputError("name what to erase: a person or a source", hint="one of the two")
+    given = str(source if person is None else person)
+    named = given if person is None else " ".join(one for one in given.split(" ") if one)
+    if not 2 <= len(named) <= _LONGEST or not named.isprintable() or not re.search(r"\w", named):
+        raise InputError(
+            f"{named!r:.60} cannot be erased: give 2 to {_LONGEST} characters of one line with a letter or digit"
+        )
+    return named
+
+
+def _chosen(store: ChunkStore, namespace: str, report: ErasureReport, progress: Progress | None) -> list[str]:
+    """The chunks of a namespace that are to go; their fingerprints are added to the report."""
+    reader, needles = NamespaceReader(store, namespace), _Needles(report)
+    ids: list[str] = []
+    prints: dict[Fingerprint, None] = dict.fromkeys(report.fingerprints)
+    done, total = 0, reader.count()
+    for page in reader.pages():
+        chunks = reader.chunks([state.id for state in page])
+        for chunk in chunks.values():
+            states = [chunk, *reader.former(chunk.id, chunk.revision)]
+            if any(_matches(one, needles, report) for one in states):
+                ids.append(chunk.id)
+                for one in states:
+                    prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
+        done += len(page)
+        if progress is not None:
+            progress(done, total)
+    report.fingerprints = list(prints)
+    return ids
+
+
+def _matches(chunk: Chunk, needles: _Needles, report: ErasureReport) -> bool:
+    if report.person is not None:
+        return needles.names(encode_chunk(chunk))
+    about, wanted = chunk.metadata, str(report.source)
+    below = f"{wanted.rstrip('/')}/"
+    named = [about.source, about.conversation_id or "", *map(str, about.provenance.values())]
+    bare = [one.removeprefix("file:") for one in named]
+    return any(
+        wanted in (one, path) or path.startswith((below, f"{wanted}!/"))
+        for one, path in zip(named, bare, strict=True)
+    )
+
+
+def _keep_unique(store: ChunkStore, found: dict[str, list[str]], report: ErasureReport) -> None:
+    """Leave out fingerprints of words that other chunks say too: they stay, and are no trace of what is gone."""
+    needles = _Needles(report)
+    shared: set[Fingerprint] = set()
+    for namespace, ids in found.items():
+        reader, gone = NamespaceReader(store, namespace), set(ids)
+        for page in reader.pages():
+            for chunk in reader.chunks([state.id for state in page if state.id not in gone]).values():
+                for one in [chunk, *reader.former(chunk.id, chunk.revision)]:
+                    shared.update(needles.places(one.content.encode("utf-8")))
+    report.fingerprints = [one for one in report.fingerprints if one not in shared]
+
+
+def _clean_files(
+    store: ChunkStore, namespace: str, needles: _Needles, gone: set[str], report: ErasureReport
+) -> None:
+    """Remove records that name it, or that read erased chunks, and take it out of the other files."""
+    reader = NamespaceReader(store, namespace)
+    marked = re.compile(rb"\bchunk-[A-Za-z0-9_-]+")
+    for name in sorted(reader.file_names(), key=lambda one: one.startswith(UNDO)):
+        data = reader.stored.read(name) if name != MARK else None
+        if data is None:
+            continue
+        record = name.startswith(_RECORDS)
+        mentions = record and any(one.decode() in gone for one in marked.findall(data))
+        if not (mentions or needles.found(data) or needles.names(name.encode("utf-8"))):
+            continue
+        named, lines = needles.names(name.encode("utf-8")), name.endswith(".jsonl")
+        report.files.append(f"{namespace}: {'(a name that is erased)' if named else name}")
+        if report.dry_run:
+            continue
+        if named or name.endswith(".json") or (record and not lines):
+            reader.stored.remove(name)
+        else:
+            reader.stored.write(name, _cleaned(data, needles, gone, by_line=lines))
+
+
+def _cleaned(data: bytes, needles: _Needles, gone: set[str], *, by_line: bool) -> bytes:
+    """The text without it: records of one line are left out, of other text the name and the erased content."""
+    kept = []
+    for line in data.splitlines(keepends=True):
+        if by_line:
+            if needles.found(line) or any(one.encode() in line for one in gone):
+                continue
+        elif needles.found(line):
+            line = needles.pattern.sub(_LEFT, line.decode("utf-8", "replace")).encode("utf-8")
+            if needles.found(line):
+                line = f"{_LEFT}\n".encode()
+        kept.append(line)
+    return b"".join(kept)
+
+
+def _emptied(event: dict[str, Any], needles: _Needles, gone: set[str]) -> dict[str, Any] | None:
+    """A line of the audit log without what it says of erased chunks; None: it stays as it is."""
+    ids = [one for one in (event.get("chunk_id"), *(event.get("chunk_ids") or ())) if isinstance(one, str)]
+    if not needles.found(msgspec.json.encode(event)) and (gone.isdisjoint(ids) or event.get("erased")):
+        return None
+    kept: dict[str, Any] = {
+        "ts": event.get("ts"),
+        "op": event.get("op"),
+        "ns": event.get("ns"),
+        "erased": True,
+    }
+    return kept
+
+
+# --- verifying -----------------------------------------------------------------------------------------------------
+
+
+def read_report(data: bytes) -> ErasureReport:
+    """The report in a file; raises InputError."""
+    try:
+        return msgspec.json.decode(data, type=ErasureReport)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(
+            f"this is no report of an erasure: {error}", hint="give the file that erase wrote"
+        ) from None
+
+
+def verify_erasure(store: ChunkStore, report: ErasureReport) -> list[str]:
+    """Where anything of it is still found, by the bytes of every file or row of the store; empty: nowhere.
+
+    Raises:
+        InputError: the report names neither a person nor a source.
+    """
+    _checked(report.person, report.source)
+    needles = _Needles(report)
+    spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])
+    found: dict[str, None] = {}
+    for where, data in store.backend.stored_bytes(list(spaces)):
+        if needles.found(data) or needles.names(where.encode("utf-8", "replace")):
+            found[where] = None
+    return list(found)

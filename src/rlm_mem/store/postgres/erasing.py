@@ -1,0 +1,72 @@
+"""What erasing asks of a database: the audit log rewritten, unused names removed, and every row as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlm_mem.store.core.brain_files import parse_event
+from rlm_mem.store.postgres.schema import TABLES, namespace_key
+
+if TYPE_CHECKING:
+    from rlm_mem.store.postgres.pool import Pool
+
+__all__ = ["drop_unused", "rewrite_events", "stored_rows"]
+
+_PAGE = 500
+
+
+def rewrite_events(
+    pool: Pool,
+    namespace: str,
+    rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
+    *,
+    dry_run: bool,
+) -> int:
+    """Put other payloads in place of those for which there are any, a page at a time; how many."""
+    ns, last, count = namespace_key(namespace), -1, 0
+    query = "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND seq > %s ORDER BY seq LIMIT %s"
+    while rows := pool.rows(query, (ns, last, _PAGE)):
+        last = rows[-1][0]
+        statements: list[tuple[str, tuple[Any, ...]]] = []
+        for seq, payload in rows:
+            event = parse_event(str(payload).encode())
+            made = None if event is None else rewrite({**event, "ns": namespace})
+            if made is None:
+                continue
+            count += 1
+            text = msgspec.json.encode(made).decode()
+            statements.append(
+                ("UPDATE rlm_mem.events SET payload = %s WHERE ns = %s AND seq = %s", (text, ns, seq))
+            )
+            statements.append(("DELETE FROM rlm_mem.event_chunks WHERE ns = %s AND seq = %s", (ns, seq)))
+        if statements and not dry_run:
+            pool.change(statements)
+    return count
+
+
+def drop_unused(pool: Pool, namespace: str) -> None:
+    """Remove names of conversations and tags that no chunk has any more."""
+    ns = namespace_key(namespace)
+    pool.change(
+        [
+            (
+                "DELETE FROM rlm_mem.conversations v WHERE v.ns = %s AND NOT EXISTS (SELECT 1 FROM rlm_mem.chunks c"
+                " WHERE c.ns = v.ns AND c.conversation = v.conversation)",
+                (ns,),
+            ),
+            ("DELETE FROM rlm_mem.tag_totals WHERE ns = %s AND chunks <= 0", (ns,)),
+            ("DELETE FROM rlm_mem.terms WHERE ns = %s AND df <= 0", (ns,)),
+        ]
+    )
+
+
+def stored_rows(pool: Pool, namespace: str) -> Iterator[tuple[str, bytes]]:
+    """Every row of a namespace in every table: texts as they are, binary columns byte by byte."""
+    ns = namespace_key(namespace)
+    for table in TABLES:
+        for row in pool.rows(f"SELECT * FROM rlm_mem.{table} WHERE ns = %s", (ns,)):
+            parts = [bytes(one) if isinstance(one, bytes | memoryview) else str(one).encode() for one in row]
+            yield f"{table} of {namespace}", b"\n".join(parts)

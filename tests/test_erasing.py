@@ -1,0 +1,137 @@
+"""Erasing a person or a source: nothing of it is in any byte of the store afterwards; on both stores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.cli import main
+from rlm_mem.errors import InputError
+from rlm_mem.store.core import erasing
+from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
+from rlm_mem.store.core.integrity import check
+from tests.conftest import Clock
+
+NAME = "Zyxanna O'Brien-Ünal"
+SAYS = f"{NAME} told the committee that the lighthouse of Port Lowan needs a new lens before the winter."
+
+
+def filled(memory: Memory) -> dict[str, str]:
+    """The person in content, tags, conversations, links, former versions, logs, trajectories and undo records."""
+
+    def told(text: str, **more: Any) -> str:
+        return memory.remember(text, **more).chunk_ids[0]
+
+    ids = {
+        "says": told(SAYS, conversation_id="harbour"),
+        "tagged": told("The lens was ordered.", tags=NAME),
+        "talk": told("Nobody is named here.", conversation_id=f"with {NAME}"),
+        "former": told(f"{NAME.upper()} pays for it."),
+        "other": told("The harbour has two cranes.", conversation_id="harbour"),
+        "archived": told(f"Call {NAME} tomorrow."),
+    }
+    memory.update(ids["former"], "Somebody pays for it.")
+    memory.link(ids["other"], ids["tagged"], "supports", 0.5, f"{NAME} says so")
+    memory.delete(ids["archived"])
+    memory.recall(f"What did {NAME} tell the committee?")
+    memory.store.files.write("memory/long_term/notes.md", f"# Notes\n\n{NAME} likes lenses.\n".encode())
+    return ids
+
+
+def everything(memory: Memory) -> bytes:
+    return b"\n".join(data for _, data in memory.store.backend.stored_bytes([memory.store.namespace]))
+
+
+def test_a_person_is_gone_from_every_byte_and_the_report_verifies_it(place: Path | str, clock: Clock) -> None:
+    with Memory.open(place, clock=clock) as memory:
+        ids = filled(memory)
+        kept = memory.remember("Zyxannas are butterflies of Port Lowan.").chunk_ids[0]
+        planned = erase(memory.store, person=NAME)
+        assert planned.dry_run and memory.get(ids["says"]) is not None
+        assert verify_erasure(memory.store, planned)
+        report = erase(memory.store, person=f"  {NAME.lower()} ", dry_run=False)
+        assert set(report.chunk_ids) == set(planned.chunk_ids) == set(ids.values())
+        assert report.remaining and report.files and report.events
+        left = everything(memory)
+        for trace in (
+            NAME.encode(),
+            NAME.upper().encode(),
+            NAME.casefold().encode(),
+            b"lighthouse of Port Lowan",
+            b"zyxanna o",
+        ):
+            assert trace not in left
+        assert verify_erasure(memory.store, report) == []
+        assert [one.id for one in memory.store.iter_chunks()] == [kept] and not check(memory.store)
+        assert memory.search("butterflies")[0].chunk_id == kept
+        again = erase(memory.store, person=NAME, dry_run=False)
+        assert not again.chunk_ids and not again.files
+        memory.remember(SAYS.replace(NAME, "She"))  # her words, without her name: found by their fingerprints
+        assert verify_erasure(memory.store, read_report(msgspec.json.encode(report)))
+    with Memory.open(place) as memory:
+        assert memory.search("butterflies")[0].chunk_id == kept
+
+
+def test_a_source_is_gone_with_what_lies_below_it(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        for path in ("/notes/private/a.md", "/notes/private/deep/b.md", "/notes/privateer.md"):
+            memory.remember(
+                f"What stands in {path} is of no concern to anybody else, they agreed.",
+                provenance={"path": path},
+            )
+        memory.remember("Said in a conversation.", conversation_id="talk-7")
+        report = erase(memory.store, source="/notes/private", dry_run=False)
+        assert len(report.chunk_ids) == 2
+        assert [one.metadata.provenance.get("path") for one in memory.store.iter_chunks()] == [
+            "/notes/privateer.md",
+            None,
+        ]
+        assert len(erase(memory.store, source="talk-7", dry_run=False).chunk_ids) == 1
+
+
+def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        filled(memory)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(type(memory.store.backend), "purge", _killed)
+            erase(memory.store, person=NAME, dry_run=False)
+    with Memory.open(tmp_path / "brain") as memory:
+        report = erase(memory.store, person=NAME, dry_run=False)
+        assert verify_erasure(memory.store, report) == [] and not check(memory.store)
+        assert not memory.store.files.exists(erasing.MARK)
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["", "a", "two\nlines", "...", "x" * 300])
+def test_names_that_would_erase_anything_are_refused(tmp_path: Path, name: str) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("A text (a+)+$ with .* in it.")
+        with pytest.raises(InputError):
+            erase(memory.store, person=name, dry_run=False)
+        assert not erase(memory.store, person="(a+)+b", dry_run=False).chunk_ids
+        assert not erase(memory.store, person="tex", dry_run=False).chunk_ids  # no whole word
+        with pytest.raises(InputError):
+            erase(memory.store)
+
+
+def test_the_command_erases_and_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    brain, report = ["--brain", str(tmp_path / "brain")], tmp_path / "report.json"
+    assert main(["remember", SAYS, *brain]) == 0
+    capsys.readouterr()
+    assert main(["erase", "--person", NAME, "--json", *brain]) == 0
+    assert json.loads(capsys.readouterr().out)["dry_run"]
+    assert main(["erase", "--person", NAME, "--apply", *brain]) == 2
+    assert main(["erase", "--person", NAME, "--apply", "--report", str(report), *brain]) == 0
+    assert main(["erase", "--verify", str(report), *brain]) == 0
+    assert main(["remember", SAYS, *brain]) == 0
+    assert main(["erase", "--verify", str(report), *brain]) == 1
+    report.write_text("[]")
+    assert main(["erase", "--verify", str(report), *brain]) == 2
