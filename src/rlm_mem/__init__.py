@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory import Outcome, SubCall, Trajectory, TrajectoryInfo
     from rlm_mem.results import Checkpoint, Event, Hud, Stats
     from rlm_mem.search.api import Hit
-    from rlm_mem.store.core.integrity import Finding, Repair
+    from rlm_mem.store.core.findings import Finding
+    from rlm_mem.store.core.integrity import Repair
     from rlm_mem.store.core.lookup import Filters
     from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
     from rlm_mem.text.secrets import SecretsFound
@@ -164,7 +165,8 @@ __getattr__ = loader(
         "recall.trajectory": ("Trajectory", "TrajectoryInfo", "Outcome", "SubCall"),
         "recall.costing": ("CostLine",),
         "store.core.records": ("ConversationInfo", "LinkedChunk", "Summary", "Version", "SyncReport"),
-        "store.core.integrity": ("Finding", "Repair"),
+        "store.core.findings": ("Finding",),
+        "store.core.integrity": ("Repair",),
         "results": ("Checkpoint", "Event", "Hud", "Stats"),
         "errors": (
             "BudgetError",

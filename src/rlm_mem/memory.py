@@ -21,7 +21,8 @@ from rlm_mem import results
 from rlm_mem import search as searching
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
-from rlm_mem.store.core.integrity import Finding, Repair, check, repair
+from rlm_mem.store.core.findings import Finding
+from rlm_mem.store.core.integrity import Repair, check, repair
 from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.integrity import CODES, check, find_cycle, repair
+from rlm_mem.store.core.findings import CODES
+from rlm_mem.store.core.integrity import check, find_cycle, repair
 
 pytestmark = pytest.mark.local_only("look at files")
 

@@ -15,7 +15,8 @@ from rlm_mem.cli.call import Call, shown_place
 from rlm_mem.cli.settings import settings_file
 from rlm_mem.cli.terminal import amount, indented, plain, print_json, progress, screen, text
 from rlm_mem.persona.library import Library
-from rlm_mem.store.core.integrity import Finding, Repair
+from rlm_mem.store.core.findings import Finding
+from rlm_mem.store.core.integrity import Repair
 from rlm_mem.store.core.records import SyncReport
 
 

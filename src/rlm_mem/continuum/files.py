@@ -81,7 +81,7 @@ class TieredMemory:
 class InvalidEntry:
     """A file, or a memory in it, that breaks a rule; it is left as it is.
 
-    ``code`` is one of ``store.core.integrity.CODES``.
+    ``code`` is one of ``store.core.findings.CODES``.
     """
 
     file: str

@@ -25,7 +25,8 @@ from rlm_mem.continuum.workspace import Workspace
 from rlm_mem.errors import InvalidMemory, RlmMemError
 from rlm_mem.store.core.brain_files import place_of
 from rlm_mem.store.core.files import Signature
-from rlm_mem.store.core.integrity import Finding, Repair
+from rlm_mem.store.core.findings import Finding
+from rlm_mem.store.core.integrity import Repair
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:

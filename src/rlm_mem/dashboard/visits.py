@@ -14,7 +14,8 @@ from starlette.routing import Route
 from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, fragment, page
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.operations.decoding import from_agent, part
-from rlm_mem.operations.operation import Context, Reply
+from rlm_mem.operations.fitting import Reply
+from rlm_mem.operations.operation import Context
 from rlm_mem.operations.problems import Refused, problem, problem_of
 from rlm_mem.operations.registry import operation_named
 

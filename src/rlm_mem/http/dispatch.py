@@ -15,8 +15,8 @@ from rlm_mem.http.encoding import encode, problem_response
 from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.http.streams import SERVED, Exchange
 from rlm_mem.operations.decoding import from_json, from_parameters, part, unknown_parameter
-from rlm_mem.operations.fitting import answered
-from rlm_mem.operations.operation import Context, Operation, Reply
+from rlm_mem.operations.fitting import Reply, answered
+from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import Problem, Refused, problem, problem_of
 from rlm_mem.operations.traits import PreconditionFailed, next_link
 

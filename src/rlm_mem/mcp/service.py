@@ -15,8 +15,8 @@ import msgspec
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.context import OpenMemory, storable
 from rlm_mem.operations.decoding import from_agent
-from rlm_mem.operations.fitting import answered
-from rlm_mem.operations.operation import Context, Operation, Reply, Tool, no_progress, parts_of
+from rlm_mem.operations.fitting import Reply, answered
+from rlm_mem.operations.operation import Context, Operation, Tool, no_progress, parts_of
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.operations.registry import OPERATIONS
 from rlm_mem.operations.types import Request

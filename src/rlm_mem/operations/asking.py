@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,7 +22,6 @@ from rlm_mem.operations.shapes import (
     answer_of,
     cited_answer,
     concluded_fields,
-    on_step,
     sources,
 )
 from rlm_mem.operations.types import (
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.memory import Memory
     from rlm_mem.models.base import Limits
+    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.search import Hit
 
 __all__ = [
@@ -434,23 +434,39 @@ def _outside(origin: str, trust: str) -> dict[str, str]:
     return {"origin": origin, "trust": trust} if is_untrusted(trust) else {}
 
 
+def _reporting(context: Context) -> Callable[[LoopStep], None]:
+    """Report each turn of a run, and end the run when the client has given it up."""
+    done = 0
+
+    def report(step: LoopStep) -> None:
+        nonlocal done
+        done += 1
+        what = f"read {len(step.chunks_read)} memories" if step.chunks_read else "searched"
+        context.progress(done, None, f"turn {step.turn}: {'answered' if step.final else what}")
+        context.check()
+
+    return report
+
+
 def _recall(context: Context, request: RecallArguments) -> CitedAnswer:
     limits = limits_of(context.memory, Budgets(seconds=request.max_seconds))
     return cited_answer(
-        context,
+        context.memory.store,
         context.memory.recall(
             request.question,
             result=request.schema,
             limits=limits,
-            on_step=on_step(context),
+            on_step=_reporting(context),
             as_of=request.as_of,
         ),
     )
 
 
 def _reason(context: Context, request: ReasonArguments) -> CitedConclusion:
-    result = context.memory.reason(request.question, on_step=on_step(context), as_of=request.as_of)
-    return CitedConclusion(**concluded_fields(result), sources=sources(context, result.chunk_ids))
+    result = context.memory.reason(request.question, on_step=_reporting(context), as_of=request.as_of)
+    return CitedConclusion(
+        **concluded_fields(result), sources=sources(context.memory.store, result.chunk_ids)
+    )
 
 
 OPERATIONS: tuple[Operation, ...] = (

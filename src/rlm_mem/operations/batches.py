@@ -12,8 +12,9 @@ from msgspec import Meta, Struct
 from rlm_mem.errors import RlmMemError
 from rlm_mem.operations import chunks, links
 from rlm_mem.operations.chunks import ChunkChange, NewChunk, RememberRequest, RememberResponse, UndoRequest
+from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.links import LinkRequest, LinkState
-from rlm_mem.operations.operation import Context, Operation, Reply
+from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed

@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 from rlm_mem.chunk import expiry, parse_time
 from rlm_mem.chunk.trust import rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
-from rlm_mem.operations.fitting import Bounded, MayBeCut
-from rlm_mem.operations.operation import Context, Operation, Reply, Tool
+from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
+from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import ChunkOut, ChunkSummary, ChunkView, chunk_out, chunk_view, summary_of
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, not_modified
@@ -512,7 +512,7 @@ def _get_several(context: Context, request: GetArguments) -> ChunkViews:
         if chunk is None:
             found.missing.append(chunk_id)
         else:
-            found.memories.append(chunk_view(context, chunk))
+            found.memories.append(chunk_view(context.memory.store, chunk))
     return found
 
 
@@ -549,7 +549,7 @@ def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
     )
     if chunk is None:
         raise NotFoundError(f"there is no memory {request.id}", hint="search gives the ids.")
-    shown = chunk_view(context, chunk)
+    shown = chunk_view(context.memory.store, chunk)
     shown.note = str(found[0].report()) if found else None
     return shown
 

@@ -1,20 +1,19 @@
-"""Answers within a number of tokens: the best of them that a caller has room for."""
+"""Answers to requests, and answers within a number of tokens: the best of them that a caller has room for."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
-from rlm_mem.operations.operation import Reply
 from rlm_mem.operations.types import Request
 from rlm_mem.text.tokens import count_tokens, truncate_tokens
 
-__all__ = ["Bounded", "MayBeCut", "answered", "fitted"]
+__all__ = ["Bounded", "MayBeCut", "Reply", "answered", "fitted"]
 
 _WORD_CHARS, _NAME_CHARS = 40, 120
 """Up to so many characters, a text is a word or (without a space) an id, a time or an address: never shortened."""
@@ -42,6 +41,15 @@ class MayBeCut(Struct, kw_only=True):
     """Base of the answers to them; ``truncated``: texts or items were left out to keep ``max_tokens``."""
 
     truncated: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Reply:
+    """A response with more to it than its data."""
+
+    data: Any = None
+    status: int | None = None
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def answered(run: Callable[[Any], Any], request: Any) -> Any:

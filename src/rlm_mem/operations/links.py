@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from rlm_mem.chunk import STATED_LINK_TYPES, SUPERSEDES
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage
-from rlm_mem.operations.fitting import Bounded, MayBeCut
-from rlm_mem.operations.operation import Context, Operation, Reply, Tool
+from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
+from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, iso, neighbour, summary_of
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, page_of

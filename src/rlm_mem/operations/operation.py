@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rlm_mem.operations.runs import RunRegistry
     from rlm_mem.operations.types import Request
 
-__all__ = ["EVENT_STREAM", "Context", "Method", "Operation", "Reply", "Tool", "no_progress", "parts_of"]
+__all__ = ["EVENT_STREAM", "Context", "Method", "Operation", "Tool", "no_progress", "parts_of"]
 
 #: Media type of server-sent events.
 EVENT_STREAM = "text/event-stream"
@@ -80,15 +80,6 @@ class Context:
         """
         if self.given_up.is_set():
             raise CallCancelled("the client no longer waits for this call")
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A response with more to it than its data."""
-
-    data: Any = None
-    status: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from msgspec import Meta, Struct, field
 
 from rlm_mem.operations.asking import Budgets, limits_of
-from rlm_mem.operations.fitting import Bounded, MayBeCut
-from rlm_mem.operations.operation import Context, Operation, Reply, Tool
+from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
+from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, answer_of, cited_answer
 from rlm_mem.operations.types import (
     QUESTION_NAMES,
@@ -159,7 +159,7 @@ def _execute(context: Context, request: ProgramRequest) -> ExecutionResponse[Rec
 
 
 def _execute_cited(context: Context, request: ExecArguments) -> ExecutionResponse[CitedAnswer]:
-    return _run_program(context, request.code, lambda result: cited_answer(context, result))
+    return _run_program(context, request.code, lambda result: cited_answer(context.memory.store, result))
 
 
 def _finish(context: Context, request: FinishRequest) -> RecallAnswer:
@@ -169,7 +169,9 @@ def _finish(context: Context, request: FinishRequest) -> RecallAnswer:
 
 def _finish_cited(context: Context, request: FinishArguments) -> CitedAnswer:
     session = context.handles.get(context.path["handle"])
-    return cited_answer(context, session.finish(request.answer, request.chunk_ids, request.confidence))
+    return cited_answer(
+        context.memory.store, session.finish(request.answer, request.chunk_ids, request.confidence)
+    )
 
 
 def _close(context: Context, _: object) -> Reply:

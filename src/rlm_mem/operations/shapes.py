@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,11 +17,9 @@ from rlm_mem.recall.outcome import Method, OutcomeWord
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.operations.operation import Context
-    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.store.core.chunk_store import LinkedChunk, Summary
+    from rlm_mem.store.core.chunk_store import ChunkStore, LinkedChunk, Summary
 
 __all__ = [
     "ChunkOut",
@@ -43,7 +41,6 @@ __all__ = [
     "cited_answer",
     "iso",
     "neighbour",
-    "on_step",
     "sources",
     "summary_of",
 ]
@@ -200,7 +197,7 @@ def chunk_out(chunk: Chunk, *, archived: bool = False) -> ChunkOut:
     )
 
 
-def chunk_view(context: Context, chunk: Chunk) -> ChunkView:
+def chunk_view(store: ChunkStore, chunk: Chunk) -> ChunkView:
     """A chunk as tools hand it out, with its strongest links both ways."""
     about = chunk.metadata
     return ChunkView(
@@ -221,7 +218,7 @@ def chunk_view(context: Context, chunk: Chunk) -> ChunkView:
         trust=about.trust,
         links=[
             MemoryLink(link.chunk_id, link.type, link.strength, link.direction, link.reasoning)
-            for link in context.memory.store.linked(chunk.id, None, "both", limit=10)
+            for link in store.linked(chunk.id, None, "both", limit=10)
         ],
     )
 
@@ -419,11 +416,11 @@ class CitedConclusion(ReasonedConclusion):
 
 
 def sources(
-    context: Context, chunk_ids: list[str], excerpts: Mapping[str, str] | None = None
+    store: ChunkStore, chunk_ids: list[str], excerpts: Mapping[str, str] | None = None
 ) -> list[CitedMemory]:
     """The first few memories behind an answer, to save the caller a `get`: their excerpts, else their beginning."""
     wanted = chunk_ids[:_MAX_SOURCES]
-    chunks = context.memory.store.get_many(wanted)
+    chunks = store.get_many(wanted)
     return [
         CitedMemory(
             chunk.id,
@@ -438,21 +435,7 @@ def sources(
     ]
 
 
-def on_step(context: Context) -> Callable[[LoopStep], None]:
-    """Report each turn of a run, and end the run when the client has given it up."""
-    done = 0
-
-    def tell(step: LoopStep) -> None:
-        nonlocal done
-        done += 1
-        what = f"read {len(step.chunks_read)} memories" if step.chunks_read else "searched"
-        context.progress(done, None, f"turn {step.turn}: {'answered' if step.final else what}")
-        context.check()
-
-    return tell
-
-
-def cited_answer(context: Context, result: RecallResult) -> CitedAnswer:
+def cited_answer(store: ChunkStore, result: RecallResult) -> CitedAnswer:
     """The answer to a question with the beginnings of what it rests on, as agents get it."""
     return CitedAnswer(
         answer=result.content,
@@ -464,7 +447,7 @@ def cited_answer(context: Context, result: RecallResult) -> CitedAnswer:
         iterations=result.iterations_used,
         seconds=round(result.seconds, 3),
         trajectory_id=result.trajectory.id,
-        sources=sources(context, result.chunk_ids, {one.chunk_id: one.excerpt for one in result.sources}),
+        sources=sources(store, result.chunk_ids, {one.chunk_id: one.excerpt for one in result.sources}),
         note=result.note,
         value=to_builtins(result.value),
     )

@@ -9,8 +9,8 @@ from msgspec import Meta, Struct, field, to_builtins
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.errors import InvalidMemory, NotFoundError
-from rlm_mem.operations.fitting import Bounded, MayBeCut
-from rlm_mem.operations.operation import Context, Operation, Reply, Tool
+from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
+from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import (
     Confidence,

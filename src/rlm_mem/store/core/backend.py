@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.brain_files import BrainFiles
     from rlm_mem.store.core.changes import WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.integrity import Finding
+    from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.core.records import (
         ChunkRow,

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import RlmMemError
 from rlm_mem.results import Progress
+from rlm_mem.store.core.findings import CODES, Finding
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = [
-    "CODES",
     "MAX_CYCLE_DEPTH",
     "ORDERED_LINKS",
-    "Finding",
     "Repair",
     "check",
     "find_cycle",
@@ -39,110 +38,9 @@ _logger = logging.getLogger("rlm_mem.store")
 ORDERED_LINKS = ("follows", "derived_from")
 MAX_CYCLE_DEPTH = 64
 
-#: Every code, what it means, and what `repair` does about it.
-CODES: dict[str, tuple[str, str]] = {
-    "unreadable-file": (
-        "not valid JSON, or a required field is missing or malformed",
-        "left in place for a person",
-    ),
-    "unreadable-with-version": (
-        "the file does not validate, but a former version of it does",
-        "moves the damaged file to archive/damaged/ and brings the newest former version back",
-    ),
-    "misnamed-file": ("the file name and the id inside differ", "renames the file, if that name is free"),
-    "duplicate-id": ("two files hold the same id", "left in place for a person"),
-    "content-hash": (
-        "the content was edited: its stored hash is another",
-        "writes the right hash as a new revision",
-    ),
-    "token-count": (
-        "the stored token count is not that of the content",
-        "writes the right count as a new revision",
-    ),
-    "unknown-type": (
-        "the chunk type is neither built in nor registered",
-        "left: register the type or change it",
-    ),
-    "unknown-link-type": (
-        "the link type is neither built in nor registered",
-        "left: register the type or change it",
-    ),
-    "dangling-link": ("the link's target does not exist", "removes the link (the former version is kept)"),
-    "dangling-superseded": ("superseded_by names a chunk that does not exist", "left for a person"),
-    "self-link": ("the chunk links to itself", "removes the link (the former version is kept)"),
-    "circular-links": ("links of an ordered type go round in a circle", "left for a person"),
-    "namespace-crossing-link": (
-        "the link leads into another namespace",
-        "removes the link (the former version is kept)",
-    ),
-    "index-missing-file": ("the index lists a chunk whose file is gone", "drops the index entry"),
-    "orphaned-file": ("a chunk file that the index does not know", "adds it to the index"),
-    "index-outdated": (
-        "the index holds another state of the chunk than its file",
-        "reads the file into the index",
-    ),
-    "index-links": (
-        "incoming or outgoing links in the index are not those of the file",
-        "rebuilds the index",
-    ),
-    "index-terms": ("search terms of the chunk are missing from the index", "rebuilds the index"),
-    "index-damaged": ("SQLite reports damage in the index", "rebuilds the index"),
-    "leftover-file": ("an unfinished file of a killed process", "removes it (it was never acknowledged)"),
-    "unreadable-row": ("the text of a chunk in the database does not validate", "left in place for a person"),
-    "unreadable-row-with-version": (
-        "the text of a chunk in the database does not validate, but a former version of it does",
-        "keeps the damaged text as a file archive/damaged/…, and brings the newest former version back",
-    ),
-    "index-row": ("columns of the chunk's row are not those of its text", "rebuilds the index"),
-    "index-counts": ("a count kept in the database is not the one counted anew", "rebuilds the index"),
-    "orphaned-row": ("rows of a table that belong to no chunk", "removes them"),
-    "tiered-memory": ("a tiered memory breaks a rule of its schema", "left in place for a person"),
-    "tiered-undated": (
-        "a tiered memory has no created_at: the time of its file stands in",
-        "left: write one into its frontmatter",
-    ),
-    "damaged-file": (
-        "parts of a file of the brain are missing in the database, or too many",
-        "left: bring it back from a backup or an export",
-    ),
-    "change-interrupted": ("a change of tiered memories was begun and not finished", "finishes the change"),
-    "unreadable-version": ("a kept former version does not validate", "left in place for a person"),
-}
-
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
 _REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
 _REBUILD = {"index-links", "index-terms", "index-damaged", "index-row", "index-counts"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that is not as it should be.
-
-    Attributes:
-        code: one of CODES.
-        message: one sentence with the particulars.
-        file: path relative to the store (of a tiered memory: to the brain), or None for the index.
-        chunk_id: the chunk concerned, if it is known.
-        target_id: the other end, for links.
-        link_type: the link's type, for links.
-    """
-
-    code: str
-    message: str
-    file: str | None = None
-    chunk_id: str | None = None
-    target_id: str | None = None
-    link_type: str | None = None
-
-    @property
-    def meaning(self) -> str:
-        """What the code stands for."""
-        return CODES[self.code][0]
-
-    @property
-    def remedy(self) -> str:
-        """What `repair` does about it."""
-        return CODES[self.code][1]
 
 
 @observed("check")

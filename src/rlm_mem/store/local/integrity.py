@@ -14,7 +14,8 @@ from rlm_mem.chunk import decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_values
+from rlm_mem.store.core.findings import Finding
+from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, find_cycle, wrong_values
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED
 from rlm_mem.store.local.folder import former_versions
 from rlm_mem.store.local.queries import find_row
@@ -25,13 +26,13 @@ from rlm_mem.store.local.workers import examined
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.local.folder import Layout
-    from rlm_mem.store.local.local_backend import LocalBackend
+    from rlm_mem.store.local.local_index import FolderBackend
     from rlm_mem.store.local.prepare import ExaminedFile
 
 __all__ = ["check_folder", "mend_folder"]
 
 
-def check_folder(store: ChunkStore, backend: LocalBackend, progress: Progress | None) -> list[Finding]:
+def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress | None) -> list[Finding]:
     """Look at every file, every link and the whole index; ``progress`` is called with (files looked at, in all)."""
     try:
         findings = list(_findings(store, backend, backend.connection, progress))
@@ -48,7 +49,7 @@ def check_folder(store: ChunkStore, backend: LocalBackend, progress: Progress | 
     ]
 
 
-def _orphans(backend: LocalBackend, leftovers: list[Finding]) -> list[Finding]:
+def _orphans(backend: FolderBackend, leftovers: list[Finding]) -> list[Finding]:
     """Unfinished files that nobody is writing: under the write lock there is no work in progress."""
     if not leftovers or backend.read_only:
         return leftovers
@@ -56,7 +57,7 @@ def _orphans(backend: LocalBackend, leftovers: list[Finding]) -> list[Finding]:
         return [finding for finding in leftovers if backend.layout.absolute(finding.file or "").exists()]
 
 
-def _still_there(backend: LocalBackend, finding: Finding) -> bool:
+def _still_there(backend: FolderBackend, finding: Finding) -> bool:
     """Whether a difference between index and file is still there (another process may have written meanwhile)."""
     if finding.code not in ("index-missing-file", "orphaned-file", "index-outdated") or finding.file is None:
         return True
@@ -73,7 +74,7 @@ def _still_there(backend: LocalBackend, finding: Finding) -> bool:
 
 def _findings(
     store: ChunkStore,
-    backend: LocalBackend,
+    backend: FolderBackend,
     connection: sqlite3.Connection,
     progress: Progress | None,
 ) -> Iterator[Finding]:
@@ -253,14 +254,14 @@ def _leftovers(folder: Path) -> Iterator[Finding]:
 # --- repair ---------------------------------------------------------------------------------------------
 
 
-def mend_folder(store: ChunkStore, backend: LocalBackend, finding: Finding) -> bool:
+def mend_folder(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
     """Mend a damaged or misnamed file; False where there is nothing to be done about it."""
     if finding.code == "misnamed-file":
         return _rename(store, backend, finding)
     return _bring_back(store, backend, finding)
 
 
-def _rename(store: ChunkStore, backend: LocalBackend, finding: Finding) -> bool:
+def _rename(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
     layout = backend.layout
     path = layout.absolute(finding.file or "")
     chunk = decode_chunk(path.read_bytes())
@@ -273,7 +274,7 @@ def _rename(store: ChunkStore, backend: LocalBackend, finding: Finding) -> bool:
     return True
 
 
-def _bring_back(store: ChunkStore, backend: LocalBackend, finding: Finding) -> bool:
+def _bring_back(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
     """Set a damaged file aside (it is kept) and put its newest sound former version in its place."""
     layout = backend.layout
     versions = former_versions(layout, finding.chunk_id or "", below=2**62)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.integrity import Finding
+    from rlm_mem.store.core.findings import Finding
 
 __all__ = ["LocalBackend"]
 

@@ -9,9 +9,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, StorageError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.local.postings import PostingsIndex
 
 __all__ = [
+    "FolderBackend",
     "LocalIndex",
     "NamespacePostings",
 ]
@@ -94,6 +96,22 @@ class _ThreadState(threading.local):
     """What belongs to one thread."""
 
     transaction: Transaction | None = None
+
+
+class FolderBackend(Protocol):
+    """What a check and a backup ask of the backend of a folder."""
+
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def connection(self) -> sqlite3.Connection: ...
+    @property
+    def queries(self) -> Queries: ...
+    def sync(self, *, full: bool = False) -> SyncReport: ...
+    def fold_reads(self) -> int: ...
+    def transaction(self, namespace: str) -> AbstractContextManager[Transaction]: ...
 
 
 class LocalIndex:

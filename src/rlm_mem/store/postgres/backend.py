@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.brain_files import BrainFiles
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.integrity import Finding
+    from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.postgres.lookup import SpeakerCache
     from rlm_mem.store.postgres.pool import Pool

@@ -11,7 +11,8 @@ import psycopg
 from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, Finding, find_cycle, wrong_fields
+from rlm_mem.store.core.findings import Finding
+from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, find_cycle, wrong_fields
 from rlm_mem.store.core.records import ACTIVE, entry_of
 from rlm_mem.store.postgres.files import damaged_files
 from rlm_mem.store.postgres.pool import undo
