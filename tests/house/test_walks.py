@@ -5,9 +5,12 @@ The limits go down when a path becomes shorter. A change that needs more has to 
 
 from __future__ import annotations
 
+import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -17,14 +20,18 @@ import rlm_mem
 from rlm_mem import Memory
 
 ROOT = str(Path(rlm_mem.__file__).parent)
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+_IN, _OUT = "### The path of one memory in\n", "### The path of one question out\n"
+_FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
+_SUM = re.compile(r"(\d+) files and (\d+) functions")
 
-REMEMBER_FILES = 23
-REMEMBER_FUNCTIONS = 142
+REMEMBER_FILES = 22
+REMEMBER_FUNCTIONS = 140
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed. One of them makes
 the id of the transaction, by which it can be undone, and one looks whether it replaces another memory."""
 
-RECALL_FILES = 47
-RECALL_FUNCTIONS = 712
+RECALL_FILES = 46
+RECALL_FUNCTIONS = 690
 """One question, answered by the embedded offline model in its first program; some of them keep to what held at a time,
 say what was replaced, and look for numbered statements."""
 
@@ -62,10 +69,10 @@ class Walk:
         return "\n".join(f"{file} {name}" for file, name in sorted(self.functions))
 
 
-@pytest.fixture(scope="module")
-def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
-    """Warm: what is imported, opened and prepared once has been."""
-    with Memory.open(tmp_path_factory.mktemp("walks") / "brain") as memory:
+@contextmanager
+def warm_memory(folder: Path) -> Iterator[Memory]:
+    """What is imported, opened and prepared once has been."""
+    with Memory.open(folder / "brain") as memory:
         memory.remember("The cat sleeps on the red sofa.", conversation_id="home")
         memory.recall("Where does the cat sleep?")
         memory.remember(
@@ -74,10 +81,33 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
         yield memory
 
 
-def test_remembering_a_sentence_takes_a_short_path(memory: Memory) -> None:
-    walk = Walk(lambda: memory.remember("Dana prefers trains to planes.", conversation_id="trip"))
-    assert len(walk.files) <= REMEMBER_FILES, str(walk)
-    assert len(walk.functions) <= REMEMBER_FUNCTIONS, str(walk)
+def remembering(memory: Memory) -> Walk:
+    return Walk(lambda: memory.remember("Dana prefers trains to planes.", conversation_id="trip"))
+
+
+def asking(memory: Memory) -> Walk:
+    return Walk(lambda: memory.recall("Where does the cat sleep?"))
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    with warm_memory(tmp_path_factory.mktemp("walks")) as memory:
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def walk_in(memory: Memory) -> Walk:
+    return remembering(memory)
+
+
+@pytest.fixture(scope="module")
+def walk_out(memory: Memory) -> Walk:
+    return asking(memory)
+
+
+def test_remembering_a_sentence_takes_a_short_path(walk_in: Walk) -> None:
+    assert len(walk_in.files) <= REMEMBER_FILES, str(walk_in)
+    assert len(walk_in.functions) <= REMEMBER_FUNCTIONS, str(walk_in)
 
 
 def test_a_note_is_parsed_into_blocks_once(memory: Memory) -> None:
@@ -85,10 +115,24 @@ def test_a_note_is_parsed_into_blocks_once(memory: Memory) -> None:
     assert walk.functions["/text/blocks.py", "_Scanner.scan"] == 1
 
 
-def test_a_question_takes_a_short_path(memory: Memory) -> None:
-    walk = Walk(lambda: memory.recall("Where does the cat sleep?"))
-    assert len(walk.files) <= RECALL_FILES, str(walk)
-    assert len(walk.functions) <= RECALL_FUNCTIONS, str(walk)
+def test_a_question_takes_a_short_path(walk_out: Walk) -> None:
+    assert len(walk_out.files) <= RECALL_FILES, str(walk_out)
+    assert len(walk_out.functions) <= RECALL_FUNCTIONS, str(walk_out)
+
+
+def test_the_paths_of_the_architecture_are_those_that_are_taken(walk_in: Walk, walk_out: Walk) -> None:
+    """File by file; the numbers may lag a little behind (``python -m tests.house.test_walks`` writes them)."""
+    for heading, walk in ((_IN, walk_in), (_OUT, walk_out)):
+        told = {f"/{file}": int(number) for file, number in _FILE.findall(section(PAGE.read_text(), heading))}
+        assert set(told) == walk.files, heading
+        passed = Counter(file for file, _ in walk.functions)
+        wrong = {file: n for file, n in passed.items() if abs(n - told[file]) > 2 + n // 10}
+        assert wrong == {}, heading
+
+
+def section(page: str, heading: str) -> str:
+    """What stands below a heading, up to the next one."""
+    return page.partition(heading)[2].partition("\n#")[0]
 
 
 def test_an_index_row_takes_few_calls(memory: Memory) -> None:
@@ -102,3 +146,22 @@ def test_the_count_notices_a_longer_path(memory: Memory) -> None:
     short, long = Walk(memory.stats), Walk(lambda: (memory.stats(), memory.tags()))
     assert len(long.functions) > len(short.functions) > 0
     assert long.calls > short.calls
+
+
+def write_numbers() -> None:
+    """Bring the numbers of the architecture up to date; its files are chosen by hand."""
+    page = PAGE.read_text()
+    with tempfile.TemporaryDirectory() as folder, warm_memory(Path(folder)) as memory:
+        for heading, walk in ((_IN, remembering(memory)), (_OUT, asking(memory))):
+            passed = Counter(file for file, _ in walk.functions)
+            old = section(page, heading)
+            told = {f"/{file}" for file, _ in _FILE.findall(old)}
+            print(heading, "missing:", sorted(walk.files - told), "not passed:", sorted(told - walk.files))
+            new = _FILE.sub(lambda found, passed=passed: f"`{found[1]}` {passed[f'/{found[1]}']}", old)
+            new = _SUM.sub(f"{len(walk.files)} files and {len(walk.functions)} functions", new, count=1)
+            page = page.replace(old, new)
+    PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    write_numbers()

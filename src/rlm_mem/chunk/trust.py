@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from rlm_mem.chunk.types import shown
-from rlm_mem.errors import InvalidChunk
+from rlm_mem.errors import InvalidChunk, InvalidQuery
 
 __all__ = [
     "DEFAULT_TRUST",
@@ -26,6 +26,8 @@ __all__ = [
     "lower",
     "outside",
     "rank",
+    "wanted_origins",
+    "wanted_trust",
     "words_of",
 ]
 
@@ -132,3 +134,21 @@ def words_of(value: object, known: Sequence[str], what: str) -> tuple[str, ...]:
     if not isinstance(given, list | tuple | set | frozenset) or any(one not in known for one in given):
         raise InvalidChunk(f"{what} must be one of {', '.join(known)}, not {shown(value)}")
     return tuple(sorted(set(given)))
+
+
+def wanted_origins(value: Any) -> tuple[str, ...]:
+    """One origin or several, none for all; raises InvalidQuery."""
+    if value is None:
+        return ()
+    try:
+        return words_of(value, ORIGINS, "origin")
+    except InvalidChunk as error:
+        raise InvalidQuery(error.message) from None
+
+
+def wanted_trust(value: Any) -> tuple[str, ...]:
+    """The levels of trust from the named one up; raises InvalidQuery."""
+    try:
+        return at_least(check_trust(value))
+    except InvalidChunk as error:
+        raise InvalidQuery(error.message) from None

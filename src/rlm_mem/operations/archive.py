@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, IdsArguments, Place, page_of_chunks
-from rlm_mem.operations.fitting import Bounded
-from rlm_mem.operations.operation import Context, Operation, Reply, Tool
+from rlm_mem.operations.fitting import Bounded, Reply
+from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.traits import decode_cursor, etag, not_modified
 from rlm_mem.operations.types import Cursor, Limit, Line, Time, TypeFilter

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from rlm_mem.chunk import format_time
-from rlm_mem.chunk.trust import is_untrusted
+from rlm_mem.chunk.trust import is_untrusted, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
@@ -26,7 +26,7 @@ from rlm_mem.search.query import (
     with_related,
 )
 from rlm_mem.search.ranking import Ranked, ranked
-from rlm_mem.store.core.lookup import Filters, wanted_origins, wanted_trust
+from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser

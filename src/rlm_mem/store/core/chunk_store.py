@@ -236,7 +236,7 @@ class ChunkStore(ChunkReader):
         namespace: str | None = None,
     ) -> Chunk:
         """A chunk that is not stored yet, from fields checked by ``writer.given_fields``; raises InvalidChunk."""
-        place = self._other(namespace)
+        place = self.namespace if namespace is None else self._other(namespace)
         how = fields.get("origin") or default_origin(fields.get("source", "interaction"))
         level = fields.get("trust") or self.config.trust.level(how, place)
         return new_chunk(

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct
-
-from rlm_mem.chunk.trust import ORIGINS, at_least, check_trust, words_of
-from rlm_mem.errors import InvalidChunk, InvalidQuery
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +32,6 @@ __all__ = [
     "CorpusStatistics",
     "Filters",
     "Neighbourhood",
-    "wanted_origins",
-    "wanted_trust",
 ]
 
 #: The tuned BM25 that both stages use: term saturation and length correction (measured on dialogue memories).
@@ -195,21 +190,3 @@ class CandidateSource(Protocol):
 def has_surrogate(text: str) -> bool:
     """Whether a text holds half a character: no database takes it as text, and nothing stored has one."""
     return any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def wanted_origins(value: Any) -> tuple[str, ...]:
-    """One origin or several, none for all; raises InvalidQuery."""
-    if value is None:
-        return ()
-    try:
-        return words_of(value, ORIGINS, "origin")
-    except InvalidChunk as error:
-        raise InvalidQuery(error.message) from None
-
-
-def wanted_trust(value: Any) -> tuple[str, ...]:
-    """The levels of trust from the named one up; raises InvalidQuery."""
-    try:
-        return at_least(check_trust(value))
-    except InvalidChunk as error:
-        raise InvalidQuery(error.message) from None

@@ -20,12 +20,11 @@ from rlm_mem.chunk import (
     check_namespace,
     format_time,
 )
-from rlm_mem.chunk.trust import hidden
+from rlm_mem.chunk.trust import hidden, wanted_origins, wanted_trust
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
 from rlm_mem.store.core.backends import open_backend
-from rlm_mem.store.core.lookup import wanted_origins, wanted_trust
 from rlm_mem.store.core.records import (
     ARCHIVED,
     ConversationInfo,

@@ -9,6 +9,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import (
@@ -405,7 +406,7 @@ class Writer:
                         f"there is a chunk {chunk.id} already", hint="update it, or leave the id out"
                     )
                 chunk.id = new_chunk_id(self._clock())
-            if chunk.metadata.superseded_by or [link for link in chunk.links if link.type == SUPERSEDES]:
+            if chunk.metadata.superseded_by or SUPERSEDES in map(attrgetter("type"), chunk.links):
                 self._settle(transaction, None, chunk)
             transaction.put(chunk)
             self._log(transaction, "create", chunk)

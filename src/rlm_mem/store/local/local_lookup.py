@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from rlm_mem.chunk.trust import wanted_origins, wanted_trust
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
     Filters,
     Neighbourhood,
     has_surrogate,
-    wanted_origins,
-    wanted_trust,
 )
 from rlm_mem.store.core.records import (
     AUTHOR_PREFIX,
