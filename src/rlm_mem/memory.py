@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 from rlm_mem import results
 from rlm_mem import search as searching
 from rlm_mem.config import Config, SecretAction, locate
-from rlm_mem.store.core.chunk_store import ChunkStore, ConversationInfo, LinkedChunk, Version
-from rlm_mem.store.core.findings import Finding
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import Repair, check, repair
 from rlm_mem.text.tokens import texts_within
 
@@ -44,8 +43,9 @@ if TYPE_CHECKING:
     from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
     from rlm_mem.search import Hit
+    from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import Filters
-    from rlm_mem.store.core.records import SyncReport
+    from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version
 
 __all__ = ["Memory"]
 
@@ -97,8 +97,7 @@ class Memory:
             namespace: path such as ``agent/project/user`` that isolates; None takes the configured one.
             config: settings; None loads ``config.toml`` of the folder, if it is one, and the environment.
             clock: present time with a time zone, for tests.
-            read_only: never write.
-            actor: who writes, for the audit log.
+            read_only: never write. ``actor``: who writes, for the audit log.
             confined: refuse to name any other namespace.
 
         Raises:
