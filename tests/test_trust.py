@@ -25,6 +25,7 @@ from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.store.core.integrity import check
 from tests.conftest import Clock
 from tests.server.api import client_of
+from tests.server.site import opened, text_of
 
 WAYS = ("person", "agent", "tool", "import", "web")
 
@@ -425,3 +426,17 @@ def test_consolidation_sweeps_as_the_setting_says(tmp_path: Path, clock: Clock) 
             memory.continuum.consolidate()
             assert memory.store.expired() == []
             assert memory.list_chunks(archived=True) == ([short] if wanted == "archive" else [])
+
+
+def test_the_pages_for_people_tell_of_origin_and_release_from_quarantine(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        page = told(memory, EVIL, origin="web")
+        with opened(tmp_path / "brain") as site:
+            assert "web, untrusted" in text_of(site.get(f"/memories/{page}"))
+        memory.quarantine(page, "it gives orders")
+        (case,) = memory.continuum.review.cases()
+        with opened(tmp_path / "brain") as site:
+            shown = text_of(site.get("/review"))
+            assert case.title in shown and "it gives orders" in shown and "Release" in shown
+            site.post(f"/review/{case.id}", do="approve", reviewer="Ines", reason="harmless")
+            assert site.memory.store.exists(page)

@@ -183,6 +183,8 @@ _DEEDS = {
     "erase": "removed for good",
     "repeat": "said again",
     "supersede": "replaced by another memory",
+    "quarantine": "put into quarantine",
+    "release": "released from quarantine",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
@@ -166,16 +166,24 @@ def _one(context: Context, _: object) -> CaseOut:
     return _out(context.memory.continuum.review.case(context.path["case_id"]))
 
 
+def _after(context: Context, case: Case, status: Literal["approved", "rejected", "deferred"]) -> Case:
+    """A case after a decision; one of a chunk that left quarantine is not kept."""
+    kept = (one for one in context.memory.continuum.review.cases(None) if one.id == case.id)
+    return next(kept, structs.replace(case, status=status))
+
+
 def _approve(context: Context, request: DecideRequest) -> DecisionResponse:
     review = context.memory.continuum.review
-    change = review.approve(context.path["case_id"], reviewer=request.reviewer, reason=request.reason)
-    return DecisionResponse(_one(context, None), change.id)
+    case = review.case(context.path["case_id"])
+    change = review.approve(case.id, reviewer=request.reviewer, reason=request.reason)
+    return DecisionResponse(_out(_after(context, case, "approved")), change.id)
 
 
 def _reject(context: Context, request: DecideRequest) -> DecisionResponse:
     review = context.memory.continuum.review
-    change = review.reject(context.path["case_id"], reviewer=request.reviewer, reason=request.reason)
-    return DecisionResponse(_one(context, None), change.id)
+    case = review.case(context.path["case_id"])
+    change = review.reject(case.id, reviewer=request.reviewer, reason=request.reason)
+    return DecisionResponse(_out(_after(context, case, "rejected")), change.id)
 
 
 def _defer(context: Context, request: DeferRequest) -> DecisionResponse:
@@ -208,6 +216,7 @@ def _review(context: Context, request: ReviewArguments) -> ReviewCases:
 
 def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
     review = context.memory.continuum.review
+    case = review.case(request.case_id)
     who = {"reviewer": request.reviewer, "reason": request.reason}
     if request.decision == "approve":
         change = review.approve(request.case_id, **who)
@@ -215,7 +224,10 @@ def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
         change = review.reject(request.case_id, **who)
     else:
         change = review.defer(request.case_id, **who, days=request.days)
-    case = review.case(request.case_id)
+    statuses: dict[str, Literal["approved", "rejected", "deferred"]] = {
+        "approve": "approved", "reject": "rejected", "defer": "deferred",
+    }  # fmt: skip
+    case = _after(context, case, statuses[request.decision])
     return DecisionSummary(case.id, case.status, case.entry, change.tier_to, change.id)
 
 
