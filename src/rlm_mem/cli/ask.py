@@ -200,6 +200,8 @@ def show_evidence(
         line = text(f"  {chunk_id}", "cyan")
         if chunk is not None:
             line.append(f"  {day(chunk.metadata.at)}", "dim")
+            if chunk.metadata.trust == "untrusted":
+                line.append(f"  untrusted: {chunk.metadata.origin}", "yellow")
         console.print(line)
         if chunk is not None:
             shown = (excerpts or {}).get(chunk_id) or one_line(chunk.content, 240)
