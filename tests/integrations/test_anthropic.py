@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integrations.frameworks import Lazy, needs
 
 from rlm_mem import AsyncMemory, Memory
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("anthropic") is None, reason="the extra llm is not installed"
+pytestmark = needs("anthropic", "the extra llm")
+sdk = Lazy(
+    "rlm_mem.integrations.anthropic",
+    "anthropic.lib.tools",
+    "anthropic.lib.tools._beta_builtin_memory_tool",
 )
-
-
-class _Tools:
-    """The tools of the SDK and ours, imported when used: collecting tests would take five seconds longer."""
-
-    def __getattr__(self, name: str) -> Any:
-        for module in (
-            "rlm_mem.integrations.anthropic",
-            "anthropic.lib.tools",
-            "anthropic.lib.tools._beta_builtin_memory_tool",
-        ):
-            if hasattr(importlib.import_module(module), name):
-                return getattr(importlib.import_module(module), name)
-        raise AttributeError(name)
-
-
-sdk = _Tools()
 
 NOTES = "/memories/notes.txt"
 COMMANDS: list[dict[str, Any]] = [

@@ -147,6 +147,13 @@ class Records:
 
     # --- many --------------------------------------------------------------------------------------------
 
+    def named(self, path: Sequence[str], names: Iterable[str]) -> dict[str, Record]:
+        """The records of these names in a path, by name; those that are not there are left out."""
+        ids = {self._id(path, name): name for name in names}
+        chunks = self._store.get_many(list(ids), track=False)
+        found = {name: self._live(chunks.get(chunk_id)) for chunk_id, name in ids.items()}
+        return {name: record for name, record in found.items() if record is not None}
+
     def below(self, path: Sequence[str], *, exactly: bool = False) -> Iterator[Record]:
         """Records whose path begins with these labels (or is these), the newest first."""
         tag = self._exact(tuple(path)) if exactly else self._tag(tuple(path))

@@ -1,0 +1,70 @@
+"""RlmMemContextProvider: long-term memory for agents of the Microsoft Agent Framework (extra ``agent-framework``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from agent_framework import AgentSession, ContextProvider, Message, SessionContext
+
+from rlm_mem.aio import AsyncMemory
+from rlm_mem.capture.context import prompt_context
+
+__all__ = ["RlmMemContextProvider"]
+
+_TOKENS = 600
+_SPEAKERS = {"user": "User", "assistant": "Assistant"}
+
+
+class RlmMemContextProvider(ContextProvider):
+    """Gives an agent the memories that bear on what it is asked, and remembers what was said.
+
+    Example::
+
+        async with await AsyncMemory.open("brain") as memory:
+            agent = Agent(client=client, context_providers=[RlmMemContextProvider(memory)])
+
+    What is given is marked as stored data, keeps a budget and is empty where nothing fits.
+
+    Args:
+        memory: an open memory, which the caller closes.
+        source_id: names this provider among those of the agent.
+        max_tokens: most tokens that are given with one run.
+        remember: keep what user and agent say.
+    """
+
+    def __init__(
+        self,
+        memory: AsyncMemory,
+        *,
+        source_id: str = "rlm_mem",
+        max_tokens: int = _TOKENS,
+        remember: bool = True,
+    ) -> None:
+        super().__init__(source_id)
+        self._memory = memory
+        self._max_tokens = max_tokens
+        self._remember = remember
+
+    async def before_run(self, *, context: SessionContext, **_: Any) -> None:
+        """Add the memories that bear on the messages of this run."""
+        asked = "\n".join(message.text for message in context.input_messages if message.role == "user")
+        if not asked.strip():
+            return
+        told = await self._memory.run(lambda memory: prompt_context([memory], asked, budget=self._max_tokens))
+        if told.text:
+            context.extend_messages(self, [Message("user", [told.text])])
+
+    async def after_run(self, *, session: AgentSession, context: SessionContext, **_: Any) -> None:
+        """Remember what was said in this run, as a part of the session."""
+        replies = context.response.messages if context.response is not None else ()
+        said = "\n".join(_turns([*context.input_messages, *replies]))
+        if self._remember and said:
+            await self._memory.remember(said, conversation_id=context.session_id or session.session_id)
+
+
+def _turns(messages: Iterable[Message]) -> Iterable[str]:
+    for message in messages:
+        speaker = _SPEAKERS.get(str(message.role))
+        if speaker is not None and message.text.strip():
+            yield f"{speaker}: {message.text.strip()}"
