@@ -5,7 +5,7 @@ import asyncio
 from rlm_mem import AsyncMemory
 
 try:
-    from rlm_mem.integrations.pydantic_ai_harness import RlmMemStore
+    from rlm_mem.integrations.pydantic_ai_harness import NotebookStore
 except ImportError:
     raise SystemExit(
         print("this example needs the harness: pip install 'rlm-mem[pydantic-ai-harness]'")
@@ -14,7 +14,7 @@ except ImportError:
 
 async def main() -> None:
     async with await AsyncMemory.open("brain") as memory:
-        store = RlmMemStore(memory)  # Agent(…, capabilities=[Memory(store=store, namespace="ana")])
+        store = NotebookStore(memory)  # Agent(…, capabilities=[Memory(store=store, namespace="ana")])
         await store.write("ana/main/MEMORY.md", "- Bees live in Porto.", expected_version=None)
         print((await store.read("ana/main/MEMORY.md", max_chars=100)).content)
         print((await memory.recall("Where do the bees live?")).content)

@@ -70,6 +70,7 @@ ALL = (
         quick=("--sample", "10"),
     ),
     Benchmark("offline_corpora", "The built-in writer on other text", quick=("--only", "notes")),
+    Benchmark("consolidation", "Facts that change", needs_data=True),
     Benchmark("continuum_year", "Tiers over a year"),
     Benchmark("continuum_scale", "Tiers at size"),
     Benchmark("postgres_search", "Search on PostgreSQL"),

@@ -56,7 +56,7 @@ def test_tools_answer_and_say_what_is_wrong(tmp_path: Path) -> None:
 def test_the_store_behaves_as_that_in_memory(tmp_path: Path) -> None:
     async def work() -> None:
         async with await AsyncMemory.open(tmp_path / "brain") as memory:
-            own, other = harness.RlmMemStore(memory), harness.InMemoryStore()
+            own, other = harness.NotebookStore(memory), harness.InMemoryStore()
             protocols = (harness.MemoryStore, harness.MetadataMemoryStore, harness.SearchableMemoryStore)
             assert all(isinstance(own, one) for one in protocols)
             versions: dict[Any, dict[str, str | None]] = {own: {}, other: {}}
@@ -131,9 +131,9 @@ def test_an_agent_keeps_its_notebook_over_runs(tmp_path: Path) -> None:
     async def work() -> None:
         async with await AsyncMemory.open(tmp_path / "brain") as memory:
             model = ai.TestModel(call_tools=["write_memory"])
-            notebook = harness.Memory(store=harness.RlmMemStore(memory), namespace="ana")
+            notebook = harness.Memory(store=harness.NotebookStore(memory), namespace="ana")
             await ai.Agent(model, capabilities=[notebook]).run("Hello")
-            again = harness.RlmMemStore(memory)
+            again = harness.NotebookStore(memory)
             (path,) = await again.list_paths("ana/", limit=5)
             assert await again.read(path, max_chars=100)
 

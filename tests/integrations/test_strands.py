@@ -17,7 +17,7 @@ sdk = Lazy("rlm_mem.integrations.strands", "strands.memory", "strands.memory.typ
 def test_the_manager_adds_and_finds(tmp_path: Path) -> None:
     async def work() -> None:
         async with await AsyncMemory.open(tmp_path / "brain") as memory:
-            store = sdk.RlmMemStore("notes", memory, description="What Ana said.")
+            store = sdk.StrandsStore("notes", memory, description="What Ana said.")
             manager = sdk.MemoryManager(stores=[store], add_tool_config=True)
             await manager.add("Ines lives in Porto.")
             await manager.add("Ines lives in Porto.")  # a retry
@@ -37,7 +37,7 @@ def test_the_manager_adds_and_finds(tmp_path: Path) -> None:
 def test_a_store_that_is_read_only_takes_nothing(tmp_path: Path) -> None:
     async def work() -> None:
         async with await AsyncMemory.open(tmp_path / "brain") as memory:
-            manager = sdk.MemoryManager(stores=[sdk.RlmMemStore("notes", memory, writable=False)])
+            manager = sdk.MemoryManager(stores=[sdk.StrandsStore("notes", memory, writable=False)])
             with pytest.raises(Exception, match="writable"):
                 await manager.add("Ines lives in Porto.")
 

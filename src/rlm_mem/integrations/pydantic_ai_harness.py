@@ -1,4 +1,4 @@
-"""RlmMemStore: the files of the memory of ``pydantic-ai-harness`` kept in a brain (extra ``pydantic-ai-harness``)."""
+"""NotebookStore: the files of the memory of ``pydantic-ai-harness`` kept in a brain (extra ``pydantic-ai-harness``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rlm_mem.aio import AsyncMemory
 from rlm_mem.integrations.records import Record, Records
 from rlm_mem.memory import Memory
 
-__all__ = ["RlmMemStore"]
+__all__ = ["NotebookStore"]
 
 _RECEIPTS = "workspace/pydantic-ai-harness.json"
 _MOST_RECEIPTS = 1024
@@ -30,13 +30,13 @@ _MOST_METADATA = 4_096  # characters as JSON, as in the stores of the harness
 _SEGMENT = re.compile(r"(?!\.+$)(?!.*\.\.)[A-Za-z0-9_.-]{1,200}")
 
 
-class RlmMemStore:
+class NotebookStore:
     """Versioned files for ``Memory(store=…)`` of the harness, each a memory that recall and search find, too.
 
     Example::
 
         async with await AsyncMemory.open("brain") as memory:
-            agent = Agent("openai:gpt-5", capabilities=[Memory(store=RlmMemStore(memory), namespace="ana")])
+            agent = Agent("openai:gpt-5", capabilities=[Memory(store=NotebookStore(memory), namespace="ana")])
 
     Several processes may write: a version that is out of date is refused, and an operation that is repeated is not
     carried out again. Former contents stay in the history of their chunk until a file is deleted.

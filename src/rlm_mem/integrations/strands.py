@@ -1,4 +1,4 @@
-"""RlmMemStore: a store for the memory manager of Strands Agents (extra ``strands``)."""
+"""StrandsStore: a store for the memory manager of Strands Agents (extra ``strands``)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rlm_mem.memory import Memory
 if TYPE_CHECKING:
     from strands.memory.extraction.types import ExtractionConfig
 
-__all__ = ["RlmMemStore"]
+__all__ = ["StrandsStore"]
 
 _LIMIT = 10
 
 
-class RlmMemStore(MemoryStore):
+class StrandsStore(MemoryStore):
     """The memories of a brain's namespace for Strands: found by search, and added as any other memory.
 
     Example::
 
         async with await AsyncMemory.open("brain") as memory:
-            agent = Agent(memory_manager=MemoryManager(stores=[RlmMemStore("notes", memory)]))
+            agent = Agent(memory_manager=MemoryManager(stores=[StrandsStore("notes", memory)]))
 
     Args:
         name: unique among the stores of an agent.
