@@ -22,7 +22,7 @@ def open_store(backend: str, request: pytest.FixtureRequest, tmp_path: Path) -> 
     with ExitStack() as stack:
 
         def opened(name: str = "brain", namespace: str | None = None, **sections: Any) -> ChunkStore:
-            config = Config.load(None, environ={}, store={"durability": "normal"}, **sections)
+            config = Config.load(None, environ={}, **{"store": {"durability": "normal"}, **sections})
             if name not in places and backend == "local":
                 places[name] = tmp_path / name / "memory"
             elif name not in places:

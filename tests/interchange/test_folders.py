@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, InvalidConfig, NotFoundError
-from rlm_mem.interchange import folder_sync
+from rlm_mem.interchange import documents, folder_sync
 from rlm_mem.interchange.documents import DocumentReader
 from rlm_mem.interchange.folders import sync_folder, watch_folder
 from rlm_mem.interchange.places import FolderPlace
@@ -22,6 +23,7 @@ from rlm_mem.memory import Memory
 from rlm_mem.operations.moving import SyncFolderRequest
 from rlm_mem.operations.registry import operation_named
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local import workers
 
 from .conftest import Open
 
@@ -325,6 +327,37 @@ def test_a_watched_folder_is_kept_in_step(store: ChunkStore, folder: Path) -> No
         ([], ["gate.md"], []),
         ([], [], ["sub/boat.txt"]),
     ]
+
+
+@pytest.mark.local_only("compare index files")
+def test_two_processes_make_what_one_makes(
+    open_store: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, dice = tmp_path / "docs", random.Random(3)
+    write(folder, {f"n{number}.md": f"# Of {number}\n\n" + "\n\n".join(paragraphs(dice) for _ in range(4))
+                   for number in range(30)})  # fmt: skip
+    write(
+        folder,
+        {"rules.md": "---\nThe key: sk-ant-api03-" + "a" * 95 + "\n", "talk.md": "Ann: Hi.\n\nBob: Hello."},
+    )
+    made, started = [], workers._started
+    calls: list[int] = []
+    monkeypatch.setattr(workers, "_started", lambda: calls.append(1) or started())  # type: ignore[func-returns-value]
+    monkeypatch.setattr(documents, "_WORTH_PROCESSES", 1)
+    for processes in (1, 2):
+        store = open_store(f"by-{processes}", store={"durability": "normal", "processes": processes})
+        report = sync_folder(store, folder)
+        with sqlite3.connect(store.base_path / "index" / "index.sqlite") as index:
+            tables = [
+                index.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall() for name in ("terms", "segments")
+            ]
+        hits = [
+            (hit.snippet, hit.score) for hit in Memory(store).search("harbour crane by the river", limit=20)
+        ]
+        made.append((current(store), tables, hits, report.tokens, report.secrets, report.secrets_hidden))
+    assert len(calls) == 2, "the second store was filled with two further processes"
+    assert made[0] == made[1]
+    assert made[0][5] == 1
 
 
 def test_a_server_reads_only_folders_that_its_environment_names(folder: Path, tmp_path: Path) -> None:

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypedDict
 
+import msgspec
+
 from rlm_mem.chunk import check_tags, content_hash
-from rlm_mem.config import Config, SecretAction
+from rlm_mem.config import Config, IngestConfig, SecretAction, SecretsConfig
+from rlm_mem.errors import InputError
 from rlm_mem.ingest.remember import AnalysedText, analyse, provenance_of
 from rlm_mem.interchange.folder_record import digest_of
 from rlm_mem.interchange.formats.notes import read_note
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import SourceFile, clean
 from rlm_mem.interchange.records import ImportProblem, Note, conversation_of
+from rlm_mem.store.core.records import surroundings
 from rlm_mem.store.core.writer import given_fields
+from rlm_mem.store.local.prepare import LocalTerms, local_terms
+from rlm_mem.store.local.workers import called
 from rlm_mem.text.secrets import screen_data
 
-__all__ = ["DocumentReader", "DocumentText", "FolderOptions", "NotText", "SyncOptions", "piece_digest"]
+__all__ = [
+    "AnalysedDocument",
+    "DocumentReader",
+    "DocumentText",
+    "FolderOptions",
+    "NotText",
+    "SyncOptions",
+    "analyse_documents",
+    "analysed_documents",
+    "piece_digest",
+]
 
 _HEAD = 4096
+_LOT = 8  # files of one request to another process
+_WORTH_PROCESSES = 400_000  # bytes of text from which other processes are quicker than their start
 
 
 class FolderOptions(TypedDict, total=False):
@@ -77,6 +96,12 @@ class DocumentText:
     title: str
     notice: str = ""
 
+    def key(self, number: int) -> tuple[str, int, str]:
+        """Content, repeated prefix and surroundings of a piece: what its segments are made of."""
+        piece = self.analysed.pieces[number]
+        skipped = piece.overlap if piece.overlap < len(piece.content) else 0
+        return piece.content, skipped, surroundings(self.origin(number))
+
     def origin(self, number: int) -> dict[str, Any]:
         """The provenance of a piece."""
         analysed = self.analysed
@@ -116,6 +141,76 @@ class _Held:
 def piece_digest(content: str) -> str:
     """What tells the text of a piece from any other."""
     return content_hash(content)[:16]
+
+
+class AnalysedDocument(msgspec.Struct, array_like=True):
+    """What reading a file came to: its text, why it is refused, or neither where it has another digest by now.
+
+    ``segments`` are what the index of a folder is to hold of each piece.
+    """
+
+    text: DocumentText | None = None
+    refused: str | None = None
+    segments: list[LocalTerms] = []
+
+
+class _Task(msgspec.Struct):
+    """What all files of a sync have in common."""
+
+    path: str
+    root: str
+    options: SyncOptions
+    ingest: IngestConfig
+    secrets: SecretsConfig
+    language: str | None
+
+
+def analysed_documents(
+    folder: FolderPlace,
+    root: str,
+    options: SyncOptions,
+    config: Config,
+    files: Sequence[tuple[Entry, str]],
+    *,
+    language: str | None,
+) -> Iterator[AnalysedDocument]:
+    """Some files, each with its digest, read and analysed, in this order; by several processes where that is quicker.
+
+    Args:
+        language: of the analyser for segments; None: they are not wanted.
+    """  # fmt: skip
+    task = _Task(str(folder.path), root, options, config.ingest, config.secrets, language)
+    given = json.dumps(msgspec.to_builtins(task))  # ASCII: a name may be no valid Unicode
+    items = [json.dumps([msgspec.to_builtins(entry), digest]) for entry, digest in files]
+    few = len(items) if sum(entry.size for entry, _ in files) >= _WORTH_PROCESSES else len(items) + 1
+    return called(
+        f"{__name__}:analyse_documents", given, items, list[AnalysedDocument], lot=_LOT,
+        processes=config.store.processes, few=few,
+    )  # fmt: skip
+
+
+def analyse_documents(given: str, items: Sequence[str]) -> list[AnalysedDocument]:
+    """What ``analysed_documents`` does, for some files: here, or in another process."""
+    task = msgspec.convert(json.loads(given), _Task)
+    config = Config(ingest=task.ingest, secrets=task.secrets)
+    reader = DocumentReader(FolderPlace(Path(task.path)), task.root, task.options, config)
+    found = []
+    for item in items:
+        entry, digest = msgspec.convert(json.loads(item), tuple[Entry, str])
+        found.append(_analysed(reader, entry, digest, task.language))
+    return found
+
+
+def _analysed(reader: DocumentReader, entry: Entry, digest: str, language: str | None) -> AnalysedDocument:
+    try:
+        text = reader.text(entry, digest)
+    except (Unreadable, InputError) as error:
+        return AnalysedDocument(refused=str(error))
+    if text is None or language is None:
+        return AnalysedDocument(text)
+    return AnalysedDocument(
+        text, None, [local_terms(*text.key(number), language) for _, number in text.pieces]
+    )
 
 
 class DocumentReader:

@@ -8,8 +8,8 @@ for the next round. All transactions of a sync are one change, which can be undo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rlm_mem.chunk import (
@@ -21,7 +21,15 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.errors import InputError
 from rlm_mem.ingest.remember import AutoLinker, store_piece
-from rlm_mem.interchange.documents import DocumentReader, DocumentText, NotText, SyncOptions, piece_digest
+from rlm_mem.interchange.documents import (
+    AnalysedDocument,
+    DocumentReader,
+    DocumentText,
+    NotText,
+    SyncOptions,
+    analysed_documents,
+    piece_digest,
+)
 from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, plan
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
@@ -29,7 +37,10 @@ from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportProblem, conversation_of
 from rlm_mem.interchange.report import FolderReport, Ledger
 from rlm_mem.results import Progress
+from rlm_mem.store.core.brain_files import LEDGER
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local.prepare import LocalTerms
+from rlm_mem.store.local.transaction import segments_ahead
 
 __all__ = ["FolderSync"]
 
@@ -49,17 +60,13 @@ class _Document:
     entry: Entry | None = None
     text: DocumentText | None = None
     refused: str | None = None
+    segments: list[LocalTerms] = field(default_factory=list)
 
     @property
     def weight(self) -> int:
         """Chunks that it may write."""
         former = self.change.former
         return max(len(self.text.pieces) if self.text else 0, len(former.pieces) if former else 0) + 1
-
-    @property
-    def same_bytes(self) -> bool:
-        """Whether the file has the content that it had, and so the same pieces."""
-        return self.change.former is not None and self.change.former.digest == self.change.digest
 
 
 class FolderSync:
@@ -100,6 +107,7 @@ class FolderSync:
         self._recorded: set[str] = set()
         self._known: dict[str, FileEntry] | None = None
         self._ledger = ledger or Ledger(store.backend.files(store.namespace), write=not dry_run)
+        self._in_folder = store.backend.files(store.namespace).path(LEDGER) is not None
         self.report = FolderReport(clean(self._root), dry_run)
 
     def run(self, listed: Callable[[], Iterable[Entry | ImportProblem]]) -> FolderReport:
@@ -217,8 +225,9 @@ class FolderSync:
         lot: list[list[_Document]] = []
         weight = 0
         gathered = groups(self._continued(changes))
+        texts = self._texts(change for group in gathered for change in group)
         for group in gathered:
-            documents = [self._prepared(change) for change in group]
+            documents = [self._prepared(change, texts) for change in group]
             lot.append(documents)
             weight += sum(document.weight for document in documents)
             if weight >= _PIECES_PER_COMMIT:
@@ -240,8 +249,9 @@ class FolderSync:
         if not gone or not added:
             return changes
         digests: dict[str, list[str]] = {}
+        texts = self._texts(added)
         for change in added:
-            text = self._prepared(change).text
+            text = self._prepared(change, texts).text
             if change.path is not None and text is not None:
                 digests[change.path] = [digest for digest, _ in text.pieces]
         former = dict(alike(digests, gone))
@@ -252,20 +262,36 @@ class FolderSync:
             if not (one.path is None and id(one.former) in joined)
         ]
 
-    def _prepared(self, change: FileChange) -> _Document:
-        """Read and analyse the file of a change, where that is needed."""
+    def _is_read(self, change: FileChange) -> bool:
+        """Whether the text of the file is needed: else it has the content that it had."""
+        if change.path is None:
+            return False
+        same = change.former is not None and change.former.digest == change.digest
+        return not same or (self._options.again and change.kind == "changed")
+
+    def _texts(self, changes: Iterable[FileChange]) -> Iterator[AnalysedDocument]:
+        """The texts of those files that are read, in the order of the changes."""
+        files = [
+            (self._read[change.path], change.digest)
+            for change in changes
+            if change.path is not None and self._is_read(change)
+        ]
+        language = self._store.config.search.language if self._in_folder else None
+        return analysed_documents(
+            self._folder, self._root, self._options, self._store.config, files, language=language
+        )
+
+    def _prepared(self, change: FileChange, texts: Iterator[AnalysedDocument]) -> _Document:
+        """A change with the text of its file, where that is read."""
         document = _Document(change)
         if change.path is None:
             return document
         document.entry = entry = self._read[change.path]
-        if document.same_bytes and not (self._options.again and change.kind == "changed"):
+        if not self._is_read(change):
             return document
-        try:
-            document.text = self._reader.text(entry, change.digest)
-        except (Unreadable, InputError) as error:
-            document.refused = str(error)
-            return document
-        if document.text is None:
+        found = next(texts)
+        document.text, document.refused, document.segments = found.text, found.refused, found.segments
+        if found.text is None and found.refused is None:
             document.entry = replace(entry, mark="")  # it changed since it was listed: for the next round
         return document
 
@@ -297,7 +323,13 @@ class FolderSync:
     def _transaction(self, record: FolderRecord, lot: list[list[_Document]]) -> set[str]:
         postponed: set[str] = set()
         within = self._store.backend.in_transaction
-        with self._store.files.transaction() as transaction:
+        ahead = {
+            document.text.key(number): segments
+            for document in (one for group in lot for one in group if one.text is not None)
+            if document.text is not None
+            for (_, number), segments in zip(document.text.pieces, document.segments, strict=False)
+        }
+        with segments_ahead(ahead), self._store.files.transaction() as transaction:
             if within:
                 self._change_id = transaction.change.id
             else:

@@ -168,13 +168,12 @@ def repeated_prefix(chunk: Chunk) -> int:
     return overlap if isinstance(overlap, int) and 0 <= overlap < len(chunk.content) else 0
 
 
-def surroundings(chunk: Chunk) -> str:
+def surroundings(provenance: Mapping[str, Any]) -> str:
     """What a chunk stands below, as one line of text that is indexed with each of its segments.
 
     These are the headings in force where it begins, the title of its document and the end of its path, as far as its
     provenance tells them.
     """
-    provenance = chunk.metadata.provenance
     headings = provenance.get("headings")
     named = [one for one in headings if isinstance(one, str)] if isinstance(headings, list) else []
     title, path = provenance.get("title"), provenance.get("path")

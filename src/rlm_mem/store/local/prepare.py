@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,16 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.files import Signature, signature
 from rlm_mem.store.core.records import IndexEntry, encode_content, entry_of, repeated_prefix, surroundings
 
-__all__ = ["ExaminedFile", "LocalTerms", "Prepared", "created_at", "examine", "prepare"]
+__all__ = [
+    "Ahead",
+    "ExaminedFile",
+    "LocalTerms",
+    "Prepared",
+    "created_at",
+    "examine",
+    "local_terms",
+    "prepare",
+]
 
 _VERSIONS = "archive/versions/"
 
@@ -48,6 +57,10 @@ class LocalTerms(msgspec.Struct, array_like=True):
         if sys.byteorder == "big":
             words.byteswap()
         return words.tobytes()
+
+
+Ahead = Mapping[tuple[str, int, str], LocalTerms]
+"""Segments that are encoded already, by content, length of the repeated prefix, and surroundings."""
 
 
 class Prepared(msgspec.Struct, array_like=True):
@@ -155,11 +168,13 @@ def prepare(base: str, path: str, language: str) -> Prepared:
         chunk.tokens = count_tokens(chunk.content)
     found.entry = entry_of(chunk)
     if not path.startswith("archive/"):
-        found.segments = _segments(chunk.content, repeated_prefix(chunk), surroundings(chunk), language)
+        around = surroundings(chunk.metadata.provenance)
+        found.segments = local_terms(chunk.content, repeated_prefix(chunk), around, language)
     return found
 
 
-def _segments(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
+def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
+    """The encoded segments of a content, with a numbering of terms of their own."""
     places: dict[str, int] = {}
 
     def place(text: str) -> int:

@@ -38,6 +38,7 @@ from rlm_mem.store.core.records import (
     surroundings,
 )
 from rlm_mem.store.local.connections import Connections, healed
+from rlm_mem.store.local.prepare import Ahead
 
 __all__ = [
     "LocalRowWriter",
@@ -173,6 +174,7 @@ class LocalRowWriter:
     def __init__(self, connection: sqlite3.Connection, encode: Encode) -> None:
         self.connection = connection
         self._encode = encode
+        self.ahead: Ahead = {}
         self._terms: dict[str, int] = {}
         self._namespaces: dict[str, int] = {}
         self._conversations: dict[tuple[int, str], int] = {}
@@ -222,10 +224,9 @@ class LocalRowWriter:
         self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
     ) -> int:
         """Write every row of ``chunk``; ``former`` is its row where it is there already."""
-        segments = partial(
-            self._encode, chunk.content, repeated_prefix(chunk), surroundings(chunk), self.term
-        )
-        return self.put_entry(entry_of(chunk), path, sig, status, segments, former=former)
+        key = (chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance))
+        encode = self.ahead[key].numbered if key in self.ahead else partial(self._encode, *key)
+        return self.put_entry(entry_of(chunk), path, sig, status, partial(encode, self.term), former=former)
 
     def put_entry(
         self,

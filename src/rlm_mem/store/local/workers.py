@@ -15,16 +15,17 @@ import struct
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
+from pkgutil import resolve_name
 from typing import IO, Any
 
 import msgspec
 
 from rlm_mem.store.local.prepare import ExaminedFile, Prepared, created_at, examine, prepare
 
-__all__ = ["FEW", "examined", "in_order_of_making", "prepared", "serve"]
+__all__ = ["FEW", "called", "examined", "in_order_of_making", "prepared", "serve"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
@@ -49,6 +50,9 @@ def _work(request: _Request) -> list[Any]:
     base = request.base
     if request.task == "prepare":
         return [prepare(base, path, request.language) for path in request.paths]
+    if request.task == "call":
+        function: Callable[[str, list[str]], list[Any]] = resolve_name(request.base)
+        return function(request.language, request.paths)
     if request.task == "examine":
         return [examine(base, path) for path in request.paths]
     return [created_at(base, path) for path in request.paths]
@@ -76,6 +80,21 @@ def examined(
     """Every file of ``paths`` as a check looks at it, in that order; ``files`` is about how many there are."""
     requests = _requests("examine", base, "", paths, _LOT)
     return _answered(requests, list[ExaminedFile], files, processes, FEW if few is None else few)
+
+
+def called(
+    function: str, given: str, items: Sequence[str], shape: Any, *, lot: int, processes: int = 0, few: int = 2
+) -> Iterator[Any]:
+    """What a function of this package, which asks no store, makes of each item, in their order.
+
+    Args:
+        function: its name, ``package.module:function``; called with ``given`` and a list of items, it returns a list.
+        given, items: plain texts.
+        shape: type of the list that it returns.
+        lot: items of one call.
+        processes, few: as for ``prepared``.
+    """
+    return _answered(_requests("call", function, given, items, lot), shape, len(items), processes, few)
 
 
 def in_order_of_making(

@@ -282,7 +282,9 @@ class PostgresRowWriter:
         if status != ACTIVE:  # analysed when it is restored
             return b"", 0, 0
         return self._terms.add(
-            doc, conversation, self._analyse(chunk.content, repeated_prefix(chunk), surroundings(chunk))
+            doc,
+            conversation,
+            self._analyse(chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance)),
         )
 
     def _next_doc(self) -> int:
