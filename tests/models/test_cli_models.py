@@ -274,7 +274,7 @@ def test_an_agent_that_is_not_logged_in_says_what_to_do(
     model = agent(monkeypatch, tmp_path, "codex", "print('not logged in', file=sys.stderr); sys.exit(1)")
     with pytest.raises(ModelUnavailable) as caught:
         model.complete("x")
-    assert caught.value.hint == "Run: codex login"
+    assert caught.value.hint == "run: codex login"
 
 
 def test_an_agent_of_another_version_is_a_clear_error(

@@ -104,7 +104,7 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(targets, "_installed", lambda _: False)
     with pytest.raises(ModelUnavailable) as caught:
         resolve("ollama", "m")
-    assert caught.value.hint == "Run: pip install 'rlm-mem[llm]'"
+    assert caught.value.hint == "run: pip install 'rlm-mem[llm]'"
 
 
 @pytest.mark.parametrize(

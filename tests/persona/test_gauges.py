@@ -117,7 +117,7 @@ def test_a_template_at_fault_is_refused_with_its_line(template: str, said: str) 
 
 
 def test_a_gauge_without_a_template_is_refused() -> None:
-    with pytest.raises(InvalidConfig, match="holds no template"):
+    with pytest.raises(InvalidConfig, match="contains no template"):
         parse_gauge("# Only words\n", "mine")
 
 

@@ -150,7 +150,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     outside.write_text(DOCUMENTED, encoding="utf-8")
     folder = drop(tmp_path / "brain", "OK.md", DOCUMENTED).parent
     (folder / "LEAK.md").symlink_to(outside)
-    with pytest.raises(InvalidConfig, match="leads out of"):
+    with pytest.raises(InvalidConfig, match="a link out of"):
         load_personality("LEAK", tmp_path / "brain")
 
 

@@ -166,7 +166,7 @@ def test_a_name_that_is_a_path_is_refused(name: str) -> None:
 def test_an_unknown_slider_names_the_nearest() -> None:
     with pytest.raises(NotFoundError, match="there is no slider 'humour'") as raised:
         load_slider("humour")
-    assert raised.value.hint == "Did you mean humor?"
+    assert raised.value.hint == "did you mean humor?"
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"x" * 300_000])

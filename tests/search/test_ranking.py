@@ -230,7 +230,7 @@ def test_neighbours_are_the_turns_beside_a_hit_across_chunks(store: ChunkStore) 
     ]
     assert search(store, "Who moved to Oslo?", limit=1)[0].neighbours == ()
     for wrong in (-1, 11, True, "2"):
-        with pytest.raises(InvalidQuery, match="neighbours is"):
+        with pytest.raises(InvalidQuery, match="neighbours must"):
             search(store, "Oslo", neighbours=wrong)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
 """Text in, chunks out: cutting, type detection, linking, and REMEMBER, which does all three in one commit.
 
-May import store and text. Does not live here: reading files or foreign formats (`interchange`), and search.
+May import store and text. Reading files and foreign formats is in `interchange`.
 """

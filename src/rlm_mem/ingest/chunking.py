@@ -1,8 +1,8 @@
 """ChunkingEngine: a text becomes chunks of bounded size that begin and end where a reader would.
 
-First the places where it may be cut: a row of small units (sentences, lines of code, rows, pieces of an unbroken run),
-each with its exact token count and the cost of starting a chunk there. Then the cheapest choice among them: sizes
-within bounds first, then good places, then the target. A text below the least size needs neither.
+First the places where it may be cut: a sequence of small units (sentences, lines of code, rows, pieces of an unbroken
+run), each with its exact token count and the cost of starting a chunk there. Then the cheapest choice among them: sizes
+within bounds first, then good places, then the target. A text below the minimum size needs neither step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNITS_PER_TARGET = 10  # a chunk of target size is put together from about this
 _UNITS_PER_CHUNK = 32  # … and the largest from no more than about this many, which bounds the time
 _ATTEMPTS = 4
 _KEEP_WHOLE = 8.0  # cost of cutting inside a paragraph when no target asks for it
-_SHORT = 8  # characters per token of the least size, up to which a text may be below it
+_SHORT = 8  # characters per token of the minimum size, up to which a text may be below it
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class ChunkResult:
     """One chunk of a text, not stored yet.
 
     `content` is exactly `text[start:end]` of the source. Its first `overlap` characters repeat the end of the chunk
-    before (0 unless the cut fell inside running text); without them, the chunks hold every character of the source
-    but the space between chunks, in order.
+    before (0 unless the cut fell inside running text); without them, the chunks contain every character of the source
+    except the space between chunks, in order.
     """
 
     content: str
@@ -57,7 +57,7 @@ class ChunkingEngine:
 
     Paragraphs below the minimum are merged with their neighbours, those above the maximum are split at sentence
     ends, the end of one chunk repeated at the start of the next. Dialogue is cut between turns, sections at their
-    headings; code blocks, lists, tables and turns stay whole where they fit. An unbroken run is cut all the same.
+    headings; code blocks, lists, tables and turns stay whole where they fit. An unbroken run of characters is cut, too.
     Time and memory are linear in the text.
 
     Args:
@@ -65,10 +65,10 @@ class ChunkingEngine:
         max_tokens: largest chunk, never exceeded.
         target_tokens: size to aim for by merging paragraphs. None: as few paragraphs to a chunk as the minimum
             allows, and a paragraph is only split when it exceeds the maximum.
-        overlap_tokens: most tokens repeated after a cut in running text. None: an eighth of the maximum, at most 40.
+        overlap_tokens: tokens repeated after a cut in running text. None: an eighth of the maximum, at most 40.
 
     Raises:
-        InputError: a size that is no whole number, or sizes that contradict each other.
+        InputError: a size is not a whole number, or the sizes contradict each other.
     """
 
     def __init__(
@@ -100,12 +100,12 @@ class ChunkingEngine:
     def chunk(
         self, content: str, conversation_id: str | None = None, tags: Sequence[str] | None = None
     ) -> list[ChunkResult]:
-        """Split `content` into chunks, in order; nothing but space gives an empty list.
+        """Split `content` into chunks, in order; text with nothing but space gives an empty list.
 
         Args:
             content: any text.
-            conversation_id: handed on to every chunk.
-            tags: handed on to every chunk.
+            conversation_id: set on every chunk.
+            tags: set on every chunk.
 
         Raises:
             InputError: `content` is not text, or the tags are not a list of words.
@@ -172,8 +172,8 @@ class ChunkingEngine:
     def _partition(self, content: str, cuts: Cuts) -> tuple[list[tuple[int, int]], list[int]]:
         """The chunks as ranges of units, with exact counts.
 
-        The sum of parts can differ from the count of the whole; where that broke a bound, the bounds are drawn in
-        by the same ratio and the packing is done again.
+        The sum of parts can differ from the count of the whole; where that broke a bound, the bounds are tightened
+        by the same ratio and the packing is repeated.
         """
 
         def exact(first: int, last: int) -> int:
@@ -186,13 +186,13 @@ class ChunkingEngine:
         for _ in range(_ATTEMPTS):
             spans = pack(cuts, sizes, exact)
             counts = count_many([content[slice(*_slice(cuts, *span))] for span in spans])
-            closer = self._drawn_in(sizes, cuts, spans, counts)
+            closer = self._tightened(sizes, cuts, spans, counts)
             if closer is None:
                 break
             sizes = closer
         return spans, counts
 
-    def _drawn_in(
+    def _tightened(
         self, sizes: Sizes, cuts: Cuts, spans: list[tuple[int, int]], counts: list[int]
     ) -> Sizes | None:
         """Bounds to pack again with; None where the real bounds hold or cannot be met better."""
@@ -224,7 +224,7 @@ def _size(value: object, name: str, least: int) -> int:
 class CutCosts:
     """Costs of starting a chunk at a place, on the scale on which a chunk of maximum size costs 4.
 
-    What should stay whole where it fits costs more than any size; what reads well as a beginning costs nothing.
+    Cutting what should stay whole where it fits costs more than any size; a good beginning costs nothing.
     """
 
     heading: float = -1.0  # a section starts its own chunk, unless it would be far below the target
@@ -250,7 +250,7 @@ class CutCosts:
 
 @dataclass
 class Cuts:
-    """Parallel lists, one entry per unit; `text[start:end]` of all units holds every character but space."""
+    """Parallel lists, one entry per unit; `text[start:end]` of all units contains every character but space."""
 
     start: list[int] = field(default_factory=list)
     end: list[int] = field(default_factory=list)
@@ -266,13 +266,13 @@ class Cuts:
 
 
 class _Atom(NamedTuple):
-    """The smallest piece that is ever separated."""
+    """The smallest piece that is never cut, unless it is too large by itself."""
 
     start: int
     end: int
     cost: float
     running: bool  # a cut before it falls inside running text: the text before it is repeated
-    inner: float = 0.0  # cost of a cut inside it, once it is known to need one
+    inner: float = 0.0  # cost of a cut inside it, where one is needed
 
 
 class _Sized(NamedTuple):
@@ -294,8 +294,8 @@ def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, c
         grain: tokens up to which neighbouring pieces are joined into one unit (keeps packing linear).
         largest: tokens of the largest unit, where characters allow it.
         most: tokens of the largest chunk: a sentence beyond it is cut at no more cost than any other running text.
-        overlap: most tokens repeated when a chunk starts inside running text.
-        costs: the price list.
+        overlap: tokens repeated when a chunk starts inside running text, at most.
+        costs: the cost of each kind of cut.
     """
     atoms = _sized(text, _atoms(text, costs), largest, most, costs)
     apart = not _crowded(atoms, grain)
@@ -325,7 +325,7 @@ def _may_join(following: _Sized, total: int, grain: int, apart: bool) -> bool:
 
 
 def _crowded(atoms: list[_Sized], grain: int) -> bool:
-    """Whether the text is thousands of sections of a few tokens (rules, say), each of which packing would weigh."""
+    """Whether the text is thousands of sections of a few tokens (rules, say), each of which packing would consider."""
     sections = sum(1 for one in atoms if one.atom.cost < 0.0)
     return sections > _MANY_SECTIONS and sections * grain > sum(one.tokens + one.gap for one in atoms)
 
@@ -553,7 +553,7 @@ def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tup
             if cost < cheapest:
                 cheapest, chosen = cost, first
         for lowest, first in doubtful:
-            if lowest < cheapest:  # else no size could make it the best: spare the counting
+            if lowest < cheapest:  # else no size could make it the best: skip the counting
                 size = exact(first, last)
                 cost = before[first] + table[size] if size <= most else float("inf")
                 if cost < cheapest:

@@ -4,7 +4,7 @@ Rules over ordinary English, no model. A label at the start ("Decision: …") se
 by itself: something decided, something liked or wanted, something that recurs, a plain statement about the world, or
 none of these; where several apply, the earlier in this list wins ("we agreed to meet every Monday" is a decision), but
 a sentence that opens with a condition ("Whenever we …") is about what recurs. The type of a longer text is the one that
-most of its sentences carry, the first one counting double; a conversation is a note unless one type pervades it.
+most of its sentences have, the first one counting double; a conversation is a note unless one type pervades it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rlm_mem.text.blocks import blocks, units
 
 __all__ = ["detect_content_type"]
 
-_LONGEST_TEXT = 1_200  # characters that are read: what a text is about shows early
-_LONGEST_SENTENCE = 400  # characters of one sentence that are read
+_MAX_TEXT = 1_200  # characters that are read
+_MAX_SENTENCE = 400  # characters of one sentence that are read
 _SHARE = 0.3  # of a text's weight that a type must have
 _SHARE_IN_DIALOGUE = 0.5
 _WEIGHTS = {"decision": 1.0, "preference": 1.0, "pattern": 0.9, "fact": 0.6}
@@ -25,7 +25,7 @@ _WEIGHTS = {"decision": 1.0, "preference": 1.0, "pattern": 0.9, "fact": 0.6}
 
 def detect_content_type(content: str) -> str:
     """One of ``decision``, ``pattern``, ``preference``, ``fact``, ``note``."""
-    text = content[:_LONGEST_TEXT].replace("’", "'")
+    text = content[:_MAX_TEXT].replace("’", "'")
     label = _LABEL.match(text)
     if label is not None:
         return _LABELS[label[1].lower()]
@@ -37,7 +37,7 @@ def detect_content_type(content: str) -> str:
         turns += block.kind == structure.TURN
         for start, end in units(text, block.body_start, block.end):
             weight = 1.0 if total else 2.0
-            kind = _sentence_type(text[start : min(end, start + _LONGEST_SENTENCE)])
+            kind = _sentence_type(text[start : min(end, start + _MAX_SENTENCE)])
             if kind != "note":
                 weights[kind] += weight * _WEIGHTS[kind]
             total += weight
@@ -213,7 +213,7 @@ _STATING_WORDS = _words(
     """
 )
 
-# A rule set is only tried on a sentence that holds one of its words: most sentences hold none.
+# A rule set is only tried on a sentence with one of its words: most sentences have none.
 _WORD = re.compile(r"[a-z']+")
 _DECISION_WORDS = _words(
     """

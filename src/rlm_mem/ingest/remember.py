@@ -1,6 +1,6 @@
-"""REMEMBER: text of any length becomes typed, linked chunks in one commit (docs/spec/operations.md).
+"""REMEMBER: text of any length becomes typed, linked chunks in one transaction (docs/spec/operations.md).
 
-Every rule for automatic links asks the index a bounded question, so linking costs the same in a store of a hundred
+Every rule for automatic links makes a bounded query of the index, so linking costs the same in a store of a hundred
 chunks and of a million.
 """
 
@@ -56,7 +56,7 @@ __all__ = [
 _STEP = 0.9  # strength of the next nearest chunk, relative to the one before
 _ELSEWHERE = 0.5  # closeness in time counts half across conversations
 _TAGS_ASKED = 16  # tags of a new chunk that are looked up
-_CARRIERS = 32  # newest chunks of each tag that are compared
+_TAGGED = 32  # newest chunks of each tag that are compared
 
 
 class AutoLinker:
@@ -64,7 +64,7 @@ class AutoLinker:
 
     ``context_of``: the same conversation, nearest first. ``follows``: at most five minutes earlier, the nearer the
     stronger, half as strong across conversations. ``related_to``: shared tags, strength = Jaccard of the tag sets.
-    ``similar_to``: the same words but for case, space and punctuation. Of each type at most
+    ``similar_to``: the same words except for case, space and punctuation. Of each type at most
     ``ingest.max_links_per_type`` links are stored, strongest first, then newest.
 
     Args:
@@ -77,7 +77,7 @@ class AutoLinker:
         self._config = config or chunk_store.config.ingest
 
     def link_on_create(self, chunk: Chunk) -> Chunk:
-        """Add automatic links to a new chunk; links that it has already are kept.
+        """Add automatic links to a new chunk; its existing links are kept.
 
         Returns:
             The chunk with its links. One that is stored is updated there; one that is not is left to the caller.
@@ -120,7 +120,7 @@ class AutoLinker:
             return []
         moment = parse_time(at)
         said_before: list[str] = []
-        if conversation_id is not None:  # so far, newest first: as much of it as any rule looks at
+        if conversation_id is not None:  # so far, newest first, as far as any rule looks back
             found = self._store.list_between(
                 None, moment, 2 * limit + 1, conversation_id=conversation_id, newest_first=True
             )
@@ -151,7 +151,7 @@ class AutoLinker:
             reasoning: why, in words.
 
         Returns:
-            True; linking again changes strength and reasoning of the link that is there.
+            True; linking again changes strength and reasoning of the existing link.
 
         Raises:
             InvalidLink: unknown type, strength outside 0-1, a missing chunk, or a chunk linked to itself.
@@ -170,7 +170,7 @@ class AutoLinker:
         if conversation_id is None:
             return []
         near = said_before[: limit + 1]
-        if len(near) <= limit:  # said before what is there already, as in an import out of order
+        if len(near) <= limit:  # said before chunks that are stored already, as in an import out of order
             later = self._store.list_between(moment, None, limit + 1, conversation_id=conversation_id)
             near += [chunk_id for chunk_id, _, _ in later]
         links: list[ChunkLinks] = []
@@ -214,12 +214,12 @@ class AutoLinker:
 
     def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
         own = set(tags)
-        carriers: dict[str, Summary] = {}
+        tagged: dict[str, Summary] = {}
         for tag in list(dict.fromkeys(tags))[:_TAGS_ASKED]:
-            for summary in self._store.latest(max(limit + 1, _CARRIERS), tag=tag):
-                carriers[summary.id] = summary
+            for summary in self._store.latest(max(limit + 1, _TAGGED), tag=tag):
+                tagged[summary.id] = summary
         scored: list[tuple[float, float, str]] = []
-        for summary in carriers.values():
+        for summary in tagged.values():
             shared = own.intersection(summary.tags)
             if summary.id != own_id and len(shared) >= self._config.min_shared_tags:
                 scored.append((len(shared) / len(own.union(summary.tags)), summary.at, summary.id))
@@ -258,9 +258,9 @@ class RememberResult:
     """What one ``remember`` stored; ``print`` shows it in a line or two.
 
     Attributes:
-        chunk_ids: every chunk that holds the text, in its order; those that were there already are among them.
+        chunk_ids: every chunk of the text, in order, those stored before included.
         created: how many of them are new.
-        duplicates: ids of those that were there already, word for word, in the same conversation.
+        duplicates: ids of those stored before, word for word, in the same conversation.
         tokens: o200k tokens of the new ones.
         secrets: what looks like a key or password, and whether it was hidden; false when there is none.
         replaced: ids of those that the text replaced.
@@ -307,7 +307,7 @@ def analyse(
         InvalidChunk: there is nothing to remember, it is too long, or there is a secret and secrets are refused.
     """
     text = _checked_text(text, sizes.max_content_bytes)
-    # The whole text at once, since a private key may be cut in two.
+    # The whole text at once, since cutting could split a private key.
     screened = screen(text, secrets, action)
     engine = ChunkingEngine(
         sizes.min_tokens,
@@ -356,7 +356,7 @@ def remember(
 ) -> RememberResult:
     """Store a text with automatic chunking, typing and linking, all or nothing.
 
-    A chunk that its conversation holds already, word for word, is not stored again: its id is returned and the
+    A chunk that its conversation contains already, word for word, is not stored again: its id is returned and the
     repetition is recorded. Each chunk's ``metadata.provenance`` records its origin: ``span`` (characters
     of the text), ``overlap`` (how many of its first characters repeat the chunk before), ``part`` of ``parts``.
 
@@ -367,7 +367,7 @@ def remember(
         tags: words to find it by; a single text is one tag.
         confidence: 0-1.
         chunk_type: preference, fact, pattern, decision, note or a registered type; None detects it per chunk.
-        source: how it came to be: interaction, import, derived, …
+        source: its origin: interaction, import, derived, …
         occurred_at: when it was said, if that is not now; for a text that spans time, a function from a
             character position to the time there.
         metadata: further fields for every chunk, kept in ``metadata.extra``.
@@ -386,7 +386,7 @@ def remember(
     Raises:
         InvalidChunk: there is nothing to remember, or an argument is wrong, or there is a secret and secrets are
             refused. Nothing was changed.
-        InputError: ``secrets`` is none of the three.
+        InputError: ``secrets`` is not one of the three.
         NotFoundError, ConflictError: a chunk to replace is not there, or was replaced already; nothing was changed.
         StorageError: it could not be written; nothing was changed.
     """
@@ -430,7 +430,7 @@ def remember(
                 fields["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
             same = store.find_same(piece.content, fields.get("conversation_id"))
             if same is not None and former and _out_of_date(store, same, former):
-                same = None  # it holds again, or is said anew: a statement of its own
+                same = None  # it holds again, or is stated anew: a statement of its own
             if same is None:
                 place = provenance_of(piece, len(pieces), headings, fields.get("provenance"))
                 new.append(store_piece(store, linker, piece, place, fields, extra))
@@ -443,7 +443,7 @@ def remember(
                 progress(piece.index + 1, len(pieces))
         for old_id in dict.fromkeys(former):
             store.supersede(old_id, chunk_ids[0])
-    for chunk_id in known:  # after the commit: a failed batch must leave no trace
+    for chunk_id in known:  # after the commit: a failed batch must change nothing
         store.note_repetition(chunk_id)
     report = SecretsFound()
     if screened.found or more.found:
@@ -476,10 +476,10 @@ def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> None
 
 
 def _out_of_date(store: ChunkStore, same: str, former: Sequence[str]) -> bool:
-    """Whether a chunk with the words of a new statement is out of date.
+    """Whether the stored chunk with the words of a new statement is out of date.
 
     Raises:
-        InvalidChunk: it is what the statement is to replace.
+        InvalidChunk: the statement is to replace this chunk.
     """
     if same in former:
         raise InvalidChunk(
@@ -556,7 +556,7 @@ class RememberOperation:
     Args:
         store: where to.
         config: settings; None takes the store's.
-        on_progress: called after each chunk, unless a call brings its own.
+        on_progress: called after each chunk, unless a call has its own ``progress``.
     """
 
     def __init__(
@@ -615,7 +615,7 @@ class RememberOperation:
                 ttl=ttl,
                 config=self._config,
             )
-        except RlmMemError as error:  # the documented contract: a sentence, no traceback
+        except RlmMemError as error:  # documented: one sentence, no traceback
             return _failure(error)
         answer: dict[str, Any] = {
             "success": True,

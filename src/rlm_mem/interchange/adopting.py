@@ -85,7 +85,7 @@ class Adopter:
             return self._write(memory)
         if same:
             state = "archived" if stored_archived else "active"
-            self._report.conflict(memory.where, f"{chunk.id} is {state} in the store, and stays so")
+            self._report.conflict(memory.where, f"{chunk.id} is {state} in the store, and was kept so")
         elif chunk.revision == stored.revision and stored_archived == memory.archived:
             return self._write(memory, over=stored)
         else:

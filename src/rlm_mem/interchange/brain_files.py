@@ -206,14 +206,14 @@ class FileAdopter:
         if present == asset.data:
             return
         if present is not None and not self._options.replace:
-            self._report.conflict(asset.where, f"{name} is there already, and was kept")
+            self._report.conflict(asset.where, f"{name} exists already, and was kept")
             return
         if not self._options.dry_run:
             if present is not None:
                 stored.write(f"archive/conflicts/{secrets.token_hex(4)}-{name.replace('/', '_')}", present)
                 stored.write(name, asset.data)
-            elif not stored.create(name, asset.data):  # another process created it meanwhile
-                self._report.conflict(asset.where, f"{name} is there already, and was kept")
+            elif not stored.create(name, asset.data):  # another process created it in the meantime
+                self._report.conflict(asset.where, f"{name} exists already, and was kept")
                 return
         if name.startswith(tuple(f"{one}/" for one in OF_BRAIN)):
             self._report.persona_files += 1

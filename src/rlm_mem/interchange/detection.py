@@ -75,7 +75,7 @@ class Detector:
     def detect(self, head: FileHead) -> Format | None:
         """The format with the highest claim on a file (of equal ones the first by name, built-in ones before others).
 
-        None for a file that is passed over: pictures, indexes, programs. Formats of other packages are tried where no
+        None for a file that is skipped: pictures, indexes, programs. Formats of other packages are tried where no
         built-in one claims more than ``POSSIBLE``.
         """
         best: Format | None = None
@@ -89,7 +89,7 @@ class Detector:
         for one in self._installed:
             try:
                 claim = Claim(one.sniff(head))
-            except Exception as error:  # noqa: BLE001 - code of another package; the report says so
+            except Exception as error:  # noqa: BLE001 - code of another package; reported
                 self.problems.append(
                     ImportProblem(
                         head.name, f"the importer {one.name} failed to inspect it: {described(error)}"
@@ -142,7 +142,7 @@ def _loaded(found: Extension) -> Format:
                     )
         except Unreadable:
             raise
-        except Exception as error:  # noqa: BLE001 - code of another package; the report says so
+        except Exception as error:  # noqa: BLE001 - code of another package; reported
             yield ImportProblem(
                 file.where, f"the importer {made.name} (package {found.package}) failed: {described(error)}"
             )

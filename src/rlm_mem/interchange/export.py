@@ -84,7 +84,7 @@ def export_to_markdown(chunk_id: str, *, store: ChunkStore | None = None) -> str
         return chunk_to_markdown(chunk)
     found = NamespaceReader(store).chunks([chunk_id]).get(chunk_id)
     if found is None:
-        raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows what is there.")
+        raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the chunks")
     return chunk_to_markdown(found, archived=True)
 
 
@@ -102,8 +102,8 @@ def export_store(
 ) -> ExportReport:
     """Write every chunk of a store, with links, times, confidence, access counts, namespaces and archive.
 
-    So are tiered memories with their journal and transitions, personas, and trajectories, as the files that they are
-    in a brain folder.
+    Tiered memories with their journal and transitions, personas and trajectories are written, too, as the files of a
+    brain folder.
 
     Args:
         target: a folder, or a file ending in ``.jsonl`` or ``.zip``.
@@ -111,11 +111,11 @@ def export_store(
         namespaces: only these; None: all that the store may see.
         archive: include soft-deleted chunks.
         history: include former versions of these chunks, and the audit log.
-        overwrite: write over what a former export left at ``target``.
+        overwrite: replace a former export at ``target``.
         progress: called with (chunks done, chunks in all).
 
     Raises:
-        InputError: the target is there already, or the format is unknown. StorageError: it cannot be written.
+        InputError: the target exists already, or the format is unknown. StorageError: it cannot be written.
     """
     target = checked_path(target)
     kind = format or {".jsonl": "jsonl", ".ndjson": "jsonl", ".zip": "zip"}.get(
@@ -209,7 +209,7 @@ def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, Wri
         )
         return
     if target.is_dir() or (target.exists() and not overwrite):
-        raise InputError(f"{target} is there already", hint="Use --overwrite to replace it.")
+        raise InputError(f"{target} exists already", hint="use --overwrite to replace it")
     target.parent.mkdir(parents=True, exist_ok=True)
     # Written under another name first: a file at the target is always a complete export.
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
@@ -242,7 +242,7 @@ def _prepare_folder(target: Path, overwrite: bool) -> None:
         if not overwrite or not (target / EXPORT_MARKER).is_file():
             raise InputError(
                 f"{target} is not empty",
-                hint="Name another folder, or use --overwrite to replace a former export.",
+                hint="name another folder, or use --overwrite to replace a former export",
             )
         for name in _EXPORT_FOLDERS:
             if (target / name).is_dir() and not (target / name).is_symlink():
@@ -257,7 +257,7 @@ def _marker() -> str:
 
 
 def _name(chunk: Chunk, archived: bool) -> str:
-    """The place of a chunk within an export. A namespace cannot contain parts that lead elsewhere."""
+    """The place of a chunk within an export. A namespace cannot contain parts that leave the folder."""
     inside = "" if chunk.namespace == DEFAULT_NAMESPACE else f"namespaces/{chunk.namespace}/"
     folder = "archive" if archived else f"chunks/{chunk.metadata.created_at[:7]}"
     return f"{inside}{folder}/{chunk.id}.md"

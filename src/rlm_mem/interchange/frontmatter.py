@@ -28,7 +28,7 @@ _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 def split_frontmatter(text: str) -> tuple[str | None, str]:
     """The front matter without its fences, and the body after it; None where there is none.
 
-    The body is verbatim, whatever it holds: only the first closing fence counts.
+    The body is verbatim, whatever it contains: only the first closing fence counts.
     """
     start = 1 if text.startswith("\ufeff") else 0
     for fence in ("---\n", "---\r\n"):
@@ -49,7 +49,7 @@ def split_frontmatter(text: str) -> tuple[str | None, str]:
 
 
 def frontmatter_line(name: str, value: Any) -> str:
-    """One field. Lists of texts and of objects take a line each, as people expect them."""
+    """One field. Lists of texts and of objects take one line for each item."""
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         return f"{name}:\n" + "".join(f"  - {_scalar(item)}\n" for item in value)
     return f"{name}: {_scalar(value)}\n"
@@ -59,7 +59,7 @@ def _scalar(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.match(value):
         return value
     if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidChunk(f"frontmatter cannot hold {value}")
+        raise InvalidChunk(f"frontmatter cannot contain {value}")
     if isinstance(value, list) and all(isinstance(item, str) and _PLAIN.match(item) for item in value):
         return f"[{', '.join(value)}]"
     made = json.dumps(value, ensure_ascii=False)

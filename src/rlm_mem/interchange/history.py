@@ -1,6 +1,6 @@
 """Export and import of former versions of chunks and of the audit log; only where both sides ask for it.
 
-An imported audit log is as trustworthy as its source: an import without ``history`` passes it over.
+An imported audit log is as trustworthy as its source: an import without ``history`` skips it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_history(file: SourceFile) -> Iterator[Record]:
 
 
 def record_of(entry: dict[str, Any], where: str) -> ImportedVersion | ImportedEvent | ImportProblem | None:
-    """The record that a line holds; None for a line of another kind."""
+    """The record on a line; None for a line of another kind."""
     if entry.keys() == {"version"}:
         try:
             chunk = Chunk.from_dict(entry["version"])
@@ -80,7 +80,7 @@ def record_of(entry: dict[str, Any], where: str) -> ImportedVersion | ImportedEv
 
 
 class HistoryAdopter:
-    """Writes both to a store that has the chunks already.
+    """Writes versions and events to a store that has the chunks already.
 
     Only ``dry_run``, ``keep_namespaces`` and ``secrets`` of the options apply.
     """

@@ -198,7 +198,7 @@ class _Import:
             self._history.flush()
         self._ledger.flush()
         if not (self.report.files or self.report.unchanged_files or self.report.problem_count):
-            self.report.problem(self.report.source, "holds nothing that can be imported")
+            self.report.problem(self.report.source, "contains nothing that can be imported")
         self.report.finished = True
 
     def _keep_in_step(self, sync: FolderSync, documents: Sequence[Entry]) -> None:

@@ -1,6 +1,6 @@
 """The source of an import: a file, a folder or a zip archive, all as a list of named files, read only.
 
-Sources may be hostile: names that lead out of the archive, links that lead out of the folder, archives that unpack to
+Sources may be hostile: names outside of the archive, links out of the folder, archives that unpack to
 more than fits on a disk. Nothing is ever unpacked to disk.
 """
 
@@ -64,11 +64,11 @@ class Place(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close open files."""
         ...
 
     def name(self, entry: Entry) -> str:
-        """How a person would name the file."""
+        """The name of the file in reports."""
         ...
 
 
@@ -114,11 +114,11 @@ class Labelled:
         return self._place.open(entry)
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close open files."""
         self._place.close()
 
     def name(self, entry: Entry) -> str:
-        """How a person would name the file."""
+        """The name of the file in reports."""
         return self._place.name(entry).replace(str(self.path), self.label, 1)
 
 

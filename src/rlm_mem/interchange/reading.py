@@ -54,7 +54,7 @@ class SourceFile:
 
     @property
     def where(self) -> str:
-        """The file as a person would name it."""
+        """The name of the file in reports."""
         return self.place.name(self.entry)
 
     @property
@@ -96,7 +96,7 @@ def text_lines(value: Any, limit: int = 1000) -> str:
 
 
 def plain_tags(value: Any) -> list[str]:
-    """Tags from a list, or from words in brackets or with commas between; what is not a valid tag is left out."""
+    """Tags from a list, or from words in brackets or with commas between; invalid tags are left out."""
     if isinstance(value, str):
         value = value.strip().removeprefix("[").removesuffix("]").split(",")
     if not isinstance(value, list | tuple):
@@ -148,7 +148,7 @@ def read_text(handle: Counted, limit: int) -> str:
 
 
 def json_lines(handle: Counted) -> Iterator[tuple[int, Any | Unreadable]]:
-    """Each line that is not empty, by its number from 1: its value, or why it has none."""
+    """Each line that is not empty, by its number from 1: its value, or the reason that it has none."""
     number = 0
     while True:
         line = handle.readline(MAX_ENTRY)
@@ -197,7 +197,7 @@ def json_objects(
 
 
 def json_entries(handle: Counted, *, inside: tuple[str, ...] = ()) -> Iterator[tuple[int, Any | Unreadable]]:
-    """The entries of the array that a file holds, by number from 1; of a lone object, the object itself.
+    """The entries of the array in a file, by number from 1; for a single object, the object itself.
 
     One entry and one block are in memory at a time. Entries after a broken one cannot be separated and are not read.
 
@@ -239,7 +239,7 @@ class _Text:
         return True
 
     def skip(self) -> None:
-        """Go to the next character that is neither space nor comma."""
+        """Advance to the next character that is neither space nor comma."""
         while True:
             found = _SPACE.match(self.window, self.start)
             self.start = found.end() if found else self.start
@@ -298,7 +298,7 @@ def _array(text: _Text) -> Iterator[tuple[int, Any | Unreadable]]:
 
 
 def _object(text: _Text, inside: tuple[str, ...]) -> Iterator[tuple[int, Any | Unreadable]]:
-    """Walk the keys of the outer object: an array under a wanted key is streamed, other values are passed over."""
+    """Walk the keys of the outer object: an array under a wanted key is streamed, other values are skipped."""
     kept: dict[str, Any] = {}
     text.start += 1
     streamed = False

@@ -113,7 +113,7 @@ def _profile() -> OpenAIModelProfile:
 
 def _local_profile() -> OpenAIModelProfile:
     profile = _profile()
-    # Every local server supports the older name of the limit, not all of them the newer one.
+    # All local servers support the older name of the limit, some of them the newer one, too.
     profile["openai_chat_supports_max_completion_tokens"] = False
     return profile
 

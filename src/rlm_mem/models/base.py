@@ -65,7 +65,7 @@ class Message:
     def __post_init__(self) -> None:
         if self.role not in _ROLES:
             raise InputError(
-                f"a message cannot have the role {self.role!r}.", hint=f"Use one of {', '.join(_ROLES)}."
+                f"a message cannot have the role {self.role!r}", hint=f"use one of {', '.join(_ROLES)}"
             )
 
 
@@ -77,9 +77,9 @@ Prompt = str | Sequence[Message]
 class Usage:
     """Tokens of one or several completions.
 
-    ``input_tokens`` holds the whole prompt, those read from or written to the provider's cache included;
-    ``output_tokens`` holds everything generated, reasoning included. The other counts are parts of these two,
-    so ``total_tokens`` is their sum and nothing is counted twice. ``estimated`` says that at least one figure
+    ``input_tokens`` counts the whole prompt, those read from or written to the provider's cache included;
+    ``output_tokens`` counts everything generated, reasoning included. The other counts are parts of these two,
+    so ``total_tokens`` is their sum and nothing is counted twice. ``estimated``: at least one figure
     was counted here because the model reports none.
     """
 
@@ -156,12 +156,12 @@ class LLM(Protocol):
     """A model. ``complete`` is synchronous and may be called from several threads at once.
 
     Raises (``complete``):
-        ModelError: one of its subclasses says what the caller can do about it.
+        ModelError: a subclass for each remedy.
     """
 
     @property
     def name(self) -> str:
-        """How the model is named in trajectories and messages; never holds a key."""
+        """How the model is named in trajectories and messages; never contains a key."""
         ...
 
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
@@ -179,10 +179,10 @@ def as_messages(prompt: Prompt) -> list[Message]:
         return [Message("user", prompt)]
     messages = list(prompt)
     if not messages:
-        raise InputError("the model was given no message.", hint="Pass a prompt, or at least one Message.")
+        raise InputError("the model was given no message", hint="pass a prompt, or at least one Message")
     for message in messages:
         if not isinstance(message, Message):
-            raise InputError(f"a prompt is made of Message objects, not of {type(message).__name__}.")
+            raise InputError(f"a prompt is made of Message objects, not of {type(message).__name__}")
     return messages
 
 
@@ -301,7 +301,7 @@ class Spent:
 
 @dataclass
 class Reservation:
-    """What is set aside for a call that is under way; settled by :meth:`Budget.add_usage`."""
+    """What is reserved for a call in progress; settled by :meth:`Budget.add_usage`."""
 
     tokens: int = 0
     usd: Decimal = Decimal(0)
@@ -397,7 +397,7 @@ class Budget:
                 if committed >= tokens or committed + expected_tokens > tokens:
                     self._end(
                         "tokens",
-                        f"the next call would exceed {tokens} tokens ({committed} are spent or set aside)",
+                        f"the next call would exceed {tokens} tokens ({committed} are spent or reserved)",
                         "raise the tokens limit",
                     )
             reserved_usd = self._highest_cost if expected_usd is None else expected_usd
@@ -422,7 +422,7 @@ class Budget:
         model: str = "",
         reservation: Reservation | None = None,
     ) -> None:
-        """Add a finished call. Never raises: the answer is paid for and may be used; the *next* call stops.
+        """Add a finished call. Never raises: the answer is paid for and may be used; the *next* call is refused.
 
         Args:
             usage: tokens of the call; None when the model did not report them, or the call failed.
@@ -444,7 +444,7 @@ class Budget:
                 self._highest_cost = max(self._highest_cost, cost)
 
     def cancel(self, reservation: Reservation) -> None:
-        """Give back what was set aside for a call that failed at no cost; it still counts as a call."""
+        """Release what was reserved for a call that failed at no cost; it still counts as a call."""
         with self._lock:
             self._release(reservation)
 
@@ -469,7 +469,7 @@ class Budget:
             Seconds of wall clock left; infinite without a limit.
 
         Raises:
-            BudgetError: ``stopped_by`` says which.
+            BudgetError: a budget is used up; ``stopped_by`` names it.
         """
         with self._lock:
             self._check()
@@ -481,7 +481,7 @@ class Budget:
             return self._seconds_left()
 
     def remaining_tokens(self) -> int | None:
-        """Tokens neither spent nor set aside, never below 0; None without a limit."""
+        """Tokens neither spent nor reserved, never below 0; None without a limit."""
         with self._lock:
             limit = self.limits.tokens
             return None if limit is None else max(0, limit - self._tokens() - self._reserved)
@@ -568,8 +568,8 @@ class Budget:
 
 # --- delimiters in prompts -----------------------------------------------------------------------------
 #
-# Text from the memory, from programs and from users stands between <tag> lines. Inside it, whatever could be read as
-# the end of such a block, as a block of its own or as the fence of a program gets a backslash: <\/output>,
+# Text from the memory, from programs and from users is put between <tag> lines. Inside it, anything that looks like
+# the end of such a block, another block or the fence of a program gets a backslash: <\/output>,
 # `\`\`repl. One pass over the text, in time linear in its length.
 
 _BRACKETS = "<＜﹤‹〈〈⟨˂ᐸ≺❮❬"
@@ -579,7 +579,7 @@ _NAMES = (
     "question|store|hits|output|error|context|earlier|system|user|assistant|repl|python|code|program|"
     "tool_code|tool_call"
 )
-# Every closing tag, whatever its name is made of; opening ones only where the name is one of ours.
+# Every closing tag, of any name; opening tags only with one of our names.
 _AFTER = rf"{_GAP}(?:[{_SLASHES}]|(?:{_NAMES})\b)"
 _TAG = re.compile(rf"[{_BRACKETS}](?={_AFTER})", re.IGNORECASE)
 _BROKEN_TAG = re.compile(rf"([{_BRACKETS}])\\(?={_AFTER})", re.IGNORECASE)
@@ -594,5 +594,5 @@ def breaking(text: str) -> str:
 
 
 def unbroken(text: str) -> str:
-    """Undo :func:`breaking`, for a reader that is no language model."""
+    """Undo :func:`breaking`, for a reader that is not a language model."""
     return _BROKEN_FENCE.sub("", _BROKEN_TAG.sub(r"\1", text))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["AGENTS", "CommandLLM"]
 
 _PROMPT = "{prompt}"
-_LONGEST_DETAIL = 400
+_MAX_DETAIL = 400
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 
 
@@ -78,15 +78,15 @@ class CommandLLM:
         try:
             words = shlex.split(spec, posix=os.name == "posix")
         except ValueError as error:
-            raise InvalidConfig(f"cli:{redact(spec)} is not a command line: {error}.") from None
+            raise InvalidConfig(f"cli:{redact(spec)} is not a command line: {error}") from None
         if not words:
-            raise InvalidConfig("cli: names no command.", hint="Write cli:claude, cli:codex or cli:COMMAND.")
+            raise InvalidConfig("cli: names no command", hint="write cli:claude, cli:codex or cli:COMMAND")
         agent = AGENTS.get(words[0])
         argv = [*agent.argv, *words[1:]] if agent else words
         program = shutil.which(argv[0])
         if program is None:
-            raise ModelUnavailable(f"there is no program {argv[0]!r}.", hint="Install it, or give its path.")
-        # The name goes into trajectories: never the arguments, which may hold anything.
+            raise ModelUnavailable(f"there is no program {argv[0]!r}", hint="install it, or give its path")
+        # The name is written into trajectories, without the arguments, which may contain secrets.
         return cls([program, *argv[1:]], settings, agent=agent, name=f"cli:{Path(words[0]).name}")
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ class CommandLLM:
             outcome = run_command(argv, stdin_text, name=self.name, timeout=timeout, on_text=on_text)
             completion = _plain(outcome, prompt, self.name)
         else:
-            # In an empty folder an agent finds no project files, instructions or servers to act upon.
+            # An empty folder has no project files, instructions or servers that an agent could act upon.
             with tempfile.TemporaryDirectory(prefix="rlm-mem-", ignore_cleanup_errors=True) as folder:
                 outcome = run_command(argv, stdin_text, name=self.name, timeout=timeout, cwd=Path(folder))
             try:
@@ -198,13 +198,13 @@ def _failed(name: str, outcome: CommandResult, text: str, status: object = None)
     if re.search(r"prompt is too long|context (?:window|length)", detail, re.IGNORECASE):
         return ModelRefused(f"the prompt is longer than the context window of {name}: {detail}")
     if isinstance(status, int) and (status in TRANSIENT_STATUS or status >= 500):
-        return ModelOverloaded(f"{name} could not reach its model: {detail}", hint="Ask again later.")
+        return ModelOverloaded(f"{name} could not reach its model: {detail}", hint="ask again later")
     return ModelError(f"{name} failed with exit status {outcome.status}: {detail}")
 
 
 def _detail(message: str) -> str:
     text = " ".join(redact(_ESCAPES.sub("", message)).split())
-    return text[-_LONGEST_DETAIL:] or "no message"
+    return text[-_MAX_DETAIL:] or "no message"
 
 
 def _json_object(text: str) -> dict[str, Any] | None:
@@ -236,18 +236,18 @@ AGENTS: Mapping[str, Agent] = {
             "--system-prompt=Follow the instructions you are given. Answer with text only.",
         ),
         _read_claude,
-        "Run claude once and log in.",
+        "run claude once and log in",
     ),
     "codex": Agent(
         (
             *("codex", "exec", "--json", "--sandbox=read-only", "--skip-git-repo-check", "--ephemeral"),
-            # A remembered text must not be able to make the agent read files or send them anywhere.
+            # A remembered text must not make the agent read files or send them anywhere.
             *("-c", "features.shell_tool=false", "-c", "web_search=disabled"),
             *("-c", "features.apps=false", "-c", "features.plugins=false"),
             *("-c", "features.multi_agent=false", "-c", "features.goals=false"),
         ),
         _read_codex,
-        "Run: codex login",
+        "run: codex login",
     ),
 }
 """Agents that ``cli:NAME`` may name; arguments after the name are passed to the command."""

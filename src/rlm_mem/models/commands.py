@@ -58,7 +58,7 @@ def run_command(
     Args:
         argv: the program and its arguments.
         text: written to standard input as UTF-8, which is then closed.
-        name: what messages call it.
+        name: its name in messages.
         timeout: seconds until it is ended, or None.
         cwd: its working folder; None: that of this process.
         on_text: called in this thread with each piece of output as it comes.
@@ -106,14 +106,14 @@ def _start(argv: Sequence[str], name: str, cwd: Path | None) -> subprocess.Popen
         )
     except (FileNotFoundError, PermissionError) as error:
         raise ModelUnavailable(
-            f"cannot run {argv[0]} for {name}: {error.strerror}.", hint="Install it, or give its whole path."
+            f"cannot run {argv[0]} for {name}: {error.strerror}", hint="install it, or give its whole path"
         ) from error
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.E2BIG:
             raise ModelRefused(
-                f"the prompt is too long to be an argument of {argv[0]}.", hint="Let it read standard input."
+                f"the prompt is too long to be an argument of {argv[0]}", hint="let it read standard input"
             ) from error
-        raise ModelUnavailable(f"cannot run {argv[0]} for {name}: {error}.") from error
+        raise ModelUnavailable(f"cannot run {argv[0]} for {name}: {error}") from error
 
 
 def _collect(
@@ -146,9 +146,7 @@ def _collect(
             piece = b""
         size += len(piece)
         if size > MAX_OUTPUT_BYTES:
-            raise ModelError(
-                f"{name} printed more than {MAX_OUTPUT_BYTES // 1024 // 1024} MiB and was ended."
-            )
+            raise ModelError(f"{name} printed more than {MAX_OUTPUT_BYTES // 1024 // 1024} MiB and was ended")
         text = decoder.decode(piece, final=not piece)
         output.append(text)
         if text and on_text is not None:
@@ -166,8 +164,8 @@ def _wait(process: subprocess.Popen[bytes], name: str, deadline: float | None, t
 
 def _timed_out(name: str, timeout: float | None) -> ModelTimeout:
     return ModelTimeout(
-        f"{name} did not answer within {timeout or 0:g} seconds and was ended.",
-        hint="Raise llm.timeout_seconds.",
+        f"{name} did not answer within {timeout or 0:g} seconds and was ended",
+        hint="raise llm.timeout_seconds",
     )
 
 

@@ -38,8 +38,8 @@ class LoopThread:
         """Run ``coroutine`` to its end and return its result.
 
         Raises:
-            TimeoutError: not done within ``seconds``; the coroutine is cancelled. A last resort for a loop
-                that hangs: a coroutine watches its own deadline.
+            TimeoutError: not done within ``seconds``; the coroutine is cancelled. Only for a loop that
+                hangs: a coroutine checks its own deadline.
         """
         return self._wait(self._submit(coroutine), seconds)
 
@@ -72,7 +72,7 @@ class LoopThread:
         return self._wait(future, _left(deadline))
 
     def close(self) -> None:
-        """Stop the loop; what still runs on it is cancelled. Harmless when called twice."""
+        """Stop the loop; what still runs on it is cancelled. May be called twice."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None

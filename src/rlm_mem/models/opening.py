@@ -53,8 +53,8 @@ class _PlainLLM:
             if inspect.iscoroutine(result):
                 result.close()
             raise ModelError(
-                f"the model {self.name} returned {type(result).__name__} instead of a text.",
-                hint="complete() must be synchronous and return a str or a Completion.",
+                f"the model {self.name} returned {type(result).__name__} instead of a text",
+                hint="complete() must be synchronous and return a str or a Completion",
             )
         on_text = options.get("on_text")
         if on_text is not None and "on_text" not in given:
@@ -65,7 +65,7 @@ class _PlainLLM:
 
 
 def _option_names(call: Callable[..., Any]) -> frozenset[str]:
-    """Options that ``call`` names among its parameters; ``**kwargs`` does not tell which it supports."""
+    """Options among the named parameters of ``call``; ``**kwargs`` does not show which it supports."""
     try:
         parameters = inspect.signature(call).parameters.values()
     except (TypeError, ValueError):  # builtins and C functions may have no signature
@@ -111,8 +111,8 @@ def adapt(model: object, config: Config | None = None) -> LLM:
     if callable(model):
         return _PlainLLM(model, getattr(model, "__name__", type(model).__name__))
     raise InputError(
-        f"{type(model).__name__} is not a model.",
-        hint="Pass a name such as 'openai:gpt-5', a callable, or an object with complete(prompt).",
+        f"{type(model).__name__} is not a model",
+        hint="pass a name such as 'openai:gpt-5', a callable, or an object with complete(prompt)",
     )
 
 
@@ -153,14 +153,14 @@ def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
     if kind and (made := _installed(kind, rest, settings)) is not None:
         return made
     raise InvalidConfig(
-        f"{name!r} does not name a model.",
-        hint=f"Use offline, cli:COMMAND, or PROVIDER:MODEL with one of {', '.join(PROVIDERS)}, or install a package "
-        "that provides it.",
+        f"{name!r} does not name a model",
+        hint=f"use offline, cli:COMMAND, or PROVIDER:MODEL with one of {', '.join(PROVIDERS)}, or install a package "
+        "that provides it",
     )
 
 
 def _installed(kind: str, rest: str, settings: LLMConfig) -> LLM | None:
-    """The model of a provider that another package brings; None where no package does."""
+    """The model of a provider of another package; None where no package has it."""
     found = extension(GROUP, kind, ModelUnavailable)
     if found is None:
         return None

@@ -77,7 +77,7 @@ async def _first_model(model: Model[Any], target: Target) -> str:
     except APIStatusError as error:
         raise ModelHTTPError(error.status_code, target.provider, error.body) from error
     if not listed:
-        raise ModelRefused(f"{redact(target.url)} lists no model.", hint="Name one before the @.")
+        raise ModelRefused(f"{redact(target.url)} lists no model", hint="name one before the @")
     return str(listed[0].id)
 
 
@@ -109,7 +109,7 @@ async def ask_streaming(
 
 
 def conversation(messages: list[Message]) -> list[ModelMessage]:
-    """Translate messages for the SDK; adjacent ones that are not the model's make one request."""
+    """Translate messages for the SDK; adjacent messages not from the model become one request."""
     turns: list[ModelMessage] = []
     for message in messages:
         content = sendable(message.content)
@@ -152,7 +152,7 @@ _TOO_LONG = re.compile(
 # The SDK layer's message for a stream that ended early.
 _CUT_OFF = re.compile(r"Streamed response ended without")
 
-_LONGEST_DETAIL = 300
+_MAX_DETAIL = 300
 
 
 def translate(
@@ -162,9 +162,9 @@ def translate(
 
     Args:
         name: the model as the user named it.
-        provider: whose key variables a message names.
+        provider: named, with its key variables, in messages.
         url: address of the server, for messages.
-        key: the key in use, hidden should the provider repeat it.
+        key: the key in use, hidden if the provider repeats it.
         timeout: seconds that the caller allowed.
         started: part of the answer was passed to the caller already, so the request cannot be repeated.
     """
@@ -172,7 +172,7 @@ def translate(
     if started and isinstance(found, TransientFailure):
         return ModelOverloaded(
             f"{name} broke off in the middle of its answer: {found.error.message}",
-            hint="Ask again; what arrived so far is incomplete.",
+            hint="ask again; what arrived so far is incomplete",
         )
     return found
 
@@ -189,37 +189,38 @@ def _classify(
     ):
         return ModelRefused(
             f"the prompt is longer than the context window of {name}: {detail}",
-            hint="Use a model with a larger window, or lower sandbox.max_output_chars.",
+            hint="use a model with a larger window, or lower sandbox.max_output_chars",
         )
     if isinstance(error, sdk.ModelQuotaExceededError):
         return ModelRefused(
-            f"the account behind {name} has no quota left: {detail}", hint="Top up, or use another model."
+            f"the account behind {name} has no quota left: {detail}",
+            hint="top up the account, or use another model",
         )
     if isinstance(error, sdk.ModelAuthenticationError) or status in (401, 403):
         variables = " or ".join(KEY_VARIABLES[provider])
         return ModelUnavailable(
-            f"{url} did not accept the key for {name}: {detail}", hint=f"Check the key in {variables}."
+            f"{url} did not accept the key for {name}: {detail}", hint=f"check the key in {variables}"
         )
     if isinstance(error, sdk.ModelNotFoundError) or status == 404:
         suggested = getattr(error, "suggested_model_id", None)
         return ModelRefused(
             f"{url} has no model named {name}: {detail}",
-            hint=f"Did you mean {suggested}?" if suggested else "Check the model's name and the base URL.",
+            hint=f"did you mean {suggested}?" if suggested else "check the model's name and the base URL",
         )
     if isinstance(error, sdk.ModelRateLimitError) or status == 429:
         return TransientFailure(
-            ModelOverloaded(f"{name} is rate-limited: {detail}", hint="Wait, then ask again."), retry_after
+            ModelOverloaded(f"{name} is rate-limited: {detail}", hint="wait, then ask again"), retry_after
         )
     if status is not None and (status in TRANSIENT_STATUS or status >= 500):
         return TransientFailure(
-            ModelOverloaded(f"{url} failed with status {status}: {detail}", hint="Ask again later."),
+            ModelOverloaded(f"{url} failed with status {status}: {detail}", hint="ask again later"),
             retry_after,
         )
     if status is not None or isinstance(error, sdk.ModelRequestRejectedError):
         return ModelRefused(f"{name} refused the request: {detail}")
     if isinstance(error, (sdk.ModelUnavailableError, sdk.ModelServerError)):
         return TransientFailure(
-            ModelOverloaded(f"{url} could not serve {name}: {detail}", hint="Ask again later."), retry_after
+            ModelOverloaded(f"{url} could not serve {name}: {detail}", hint="ask again later"), retry_after
         )
     if isinstance(error, sdk.ModelConnectionError):
         return _not_connected(error, name, url, detail)
@@ -227,7 +228,7 @@ def _classify(
         return ModelRefused(f"the provider's content filter stopped {name}: {detail}")
     if _CUT_OFF.search(str(error)):
         return TransientFailure(
-            ModelOverloaded(f"{url} ended its answer too early: {detail}", hint="Ask again.")
+            ModelOverloaded(f"{url} ended its answer too early: {detail}", hint="ask again")
         )
     if isinstance(
         error, (sdk.UnexpectedModelBehavior, sdk.ModelAPIError, LookupError, TypeError, ValueError)
@@ -235,29 +236,27 @@ def _classify(
         # The last three come from an SDK that parses a body of an unexpected shape.
         return ModelError(
             f"{url} sent something that is not an answer of {name}: {detail}",
-            hint="Check the base URL: it must be the address of the API, which usually ends in /v1.",
+            hint="check the base URL: it must be the address of the API, which usually ends in /v1",
         )
     return ModelError(f"the request to {name} failed: {detail}")
 
 
 def _timed_out(name: str, timeout: float | None) -> ModelTimeout:
     within = "in time" if timeout is None else f"within {timeout:g} seconds"
-    return ModelTimeout(
-        f"{name} did not answer {within}.", hint="Raise llm.timeout_seconds, or ask for less."
-    )
+    return ModelTimeout(f"{name} did not answer {within}", hint="raise llm.timeout_seconds, or ask for less")
 
 
 def _not_connected(error: sdk.ModelConnectionError, name: str, url: str, detail: str) -> TransientFailure:
     if error.phase in ("pool", "connect"):
         return TransientFailure(
             ModelUnavailable(
-                f"cannot reach {url} for {name}: {detail}", hint="Check that the server is running there."
+                f"cannot reach {url} for {name}: {detail}", hint="check that the server is running there"
             )
         )
     return TransientFailure(
         ModelOverloaded(
             f"the connection to {url} broke off: {detail}",
-            hint="Check that the server is still running, then ask again.",
+            hint="check that the server is still running, then ask again",
         )
     )
 
@@ -270,7 +269,7 @@ def _detail(error: Exception, key: str) -> str:
         text = _innermost(error) if isinstance(error, sdk.ModelConnectionError) else str(error)
     text = text or type(error).__name__
     text = " ".join(redact(text, known=(key,)).split()).rstrip(".")
-    return text if len(text) <= _LONGEST_DETAIL else text[:_LONGEST_DETAIL] + "…"
+    return text if len(text) <= _MAX_DETAIL else text[:_MAX_DETAIL] + "…"
 
 
 def _innermost(error: BaseException) -> str:

@@ -153,11 +153,11 @@ class ProviderLLM:
         except TimeoutError:
             if raised_by_caller is not None:
                 raise
-            raise ModelTimeout(f"{self.name} did not answer and could not be interrupted.") from None
+            raise ModelTimeout(f"{self.name} did not answer and could not be interrupted") from None
         except ModelError:
             raise
         except Exception as error:
-            # SDKs raise classes of their own, of their HTTP library and of their decoders; none may get through.
+            # SDKs raise classes of their own, of their HTTP library and of their decoders; all are translated.
             if error is raised_by_caller:
                 raise
             raise translate(
@@ -174,15 +174,15 @@ class ProviderLLM:
 
     def _check_whole(self, response: ModelResponse, *, streamed: bool, delivered: bool) -> None:
         if response.finish_reason == "content_filter" and not response.text:
-            raise ModelRefused(f"the provider's content filter stopped {self.name}.")
+            raise ModelRefused(f"the provider's content filter stopped {self.name}")
         if response.finish_reason == "length" and not response.text:
             raise ModelRefused(
-                f"{self.name} used up its tokens before it began to answer.",
-                hint="Raise llm.max_tokens: a reasoning model's thoughts count.",
+                f"{self.name} used up its tokens before it began to answer",
+                hint="raise llm.max_tokens: reasoning counts, too",
             )
         if streamed and response.finish_reason is None:
             # A connection closed cleanly in the middle of an answer differs from an end only by the missing reason.
-            cut = ModelOverloaded(f"{self.name} broke off in the middle of its answer.", hint="Ask again.")
+            cut = ModelOverloaded(f"{self.name} broke off in the middle of its answer", hint="ask again")
             if delivered:
                 raise cut
             raise TransientFailure(cut)

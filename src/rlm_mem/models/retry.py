@@ -19,7 +19,7 @@ TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
 
 class TransientFailure(Exception):
-    """One attempt failed in a way that may pass: a signal to ``call_with_retries``, never seen by its callers.
+    """One attempt failed, and another may succeed: a signal to ``call_with_retries``, never seen by its callers.
 
     Args:
         error: what the caller gets when no attempt is left.
@@ -41,7 +41,7 @@ class RetryPolicy:
         first_wait: seconds before the second attempt; each later wait is ``factor`` times as long.
         longest_wait: seconds that a single wait may last, also one that the provider asks for.
         jitter: returns a number from 0 to 1; a wait is cut to between half and all of its length, so that
-            many clients do not come back in the same instant. Tests inject it, ``sleep`` and ``clock``.
+            many clients do not retry at the same instant. Tests inject it, ``sleep`` and ``clock``.
     """
 
     retries: int = 2
@@ -79,7 +79,7 @@ def call_with_retries(
         left = None if deadline is None else deadline - policy.clock()
         if left is not None and left <= 0:
             raise ModelTimeout(
-                f"the model did not answer within {timeout:g} seconds.", hint="Raise the time-out."
+                f"the model did not answer within {timeout:g} seconds", hint="raise the time-out"
             )
         try:
             return attempt(left), number
@@ -89,7 +89,7 @@ def call_with_retries(
             wait = policy.wait_before(number, failure.retry_after)
             if wait > policy.longest_wait:
                 raise ModelOverloaded(
-                    f"{failure.error.message.rstrip('.')}. The provider asks to wait {wait:.0f} seconds.",
+                    f"{failure.error.message.rstrip('.')}; the provider asks to wait {wait:.0f} seconds",
                     hint=failure.error.hint,
                 ) from failure.__cause__
             if deadline is not None and policy.clock() + wait >= deadline:

@@ -60,10 +60,10 @@ class ScriptedLLM:
         except (OSError, ValueError, RecursionError) as error:
             raise InvalidConfig(
                 f"cannot read scripted replies from {path}: {error}",
-                hint="Name a JSON file with a list of strings.",
+                hint="name a JSON file with a list of strings",
             ) from error
         if not isinstance(replies, list) or not all(isinstance(reply, str) for reply in replies):
-            raise InvalidConfig(f"{path} does not hold a JSON list of strings.")
+            raise InvalidConfig(f"{path} does not contain a JSON list of strings")
         return cls(replies)
 
     @property
@@ -90,7 +90,7 @@ class ScriptedLLM:
             number = len(self.prompts)
         if reply is None:
             raise ModelError(
-                f"the scripted model has no reply left for call {number}.", hint="Queue more replies."
+                f"the scripted model has no reply left for call {number}", hint="queue more replies"
             )
         if isinstance(reply, BaseException):
             raise reply

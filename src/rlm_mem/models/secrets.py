@@ -1,7 +1,7 @@
-"""Keys of model providers: where they come from, and how they are kept out of everything that is written.
+"""Keys of model providers: where they come from, and how they are removed from everything that is written.
 
 A key is read from the environment, or from the system's keyring when the package ``keyring`` is installed
-(service ``rlm-mem``, user name = the variable's name). It is never a setting, so it never lands in a brain.
+(service ``rlm-mem``, user name = the variable's name). It is never a setting, so it is never written to a brain.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {name: api.keys for name, api in 
 """Environment variables (and user names in the keyring) that are tried for each provider, in this order."""
 
 # A shorter value is a word, not a secret; hiding it would blank out ordinary text.
-_SHORTEST_SECRET = 8
+_MIN_SECRET_LENGTH = 8
 
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)(?:$|_)",
@@ -49,7 +49,9 @@ def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] |
     values.update(env.get(name, "").strip() for names in KEY_VARIABLES.values() for name in names)
     values.update(known)
     # The longest first: a secret may contain another one.
-    for value in sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True):
+    for value in sorted(
+        (value for value in values if len(value) >= _MIN_SECRET_LENGTH), key=len, reverse=True
+    ):
         if value in text:
             text = text.replace(value, REDACTED)
     return hide(text, find_secrets(text, pii=False))
@@ -88,8 +90,8 @@ def require_key(provider: str, environ: Mapping[str, str] | None = None) -> str:
     if key is None:
         names = " or ".join(KEY_VARIABLES[provider])
         raise ModelUnavailable(
-            f"there is no key for {provider}: {names} is not set.",
-            hint=f"Set {KEY_VARIABLES[provider][0]}, or store it once: "
+            f"there is no key for {provider}: {names} is not set",
+            hint=f"set {KEY_VARIABLES[provider][0]}, or store it once: "
             f"keyring set {KEYRING_SERVICE} {KEY_VARIABLES[provider][0]}",
         )
     return key

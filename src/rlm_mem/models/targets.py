@@ -38,11 +38,11 @@ def resolve_target(provider: str, rest: str, settings: LLMConfig) -> Target:
     base_url = "http" + url if at else _configured_url(api, settings)
     model = model.strip()
     if not model and not api.first_model:
-        raise InvalidConfig(f"{provider}: names no model.", hint=f"Write {provider}:MODEL.")
+        raise InvalidConfig(f"{provider}: names no model", hint=f"write {provider}:MODEL")
     base_url = _checked_url(api, base_url)
     if not _installed("pydantic_ai") or not _installed(api.package):
         raise ModelUnavailable(
-            f"the libraries for {provider} models are not installed.", hint="Run: pip install 'rlm-mem[llm]'"
+            f"the libraries for {provider} models are not installed", hint="run: pip install 'rlm-mem[llm]'"
         )
     own_server = base_url is not None or api.own_server
     key = (find_key(provider) or NO_KEY) if own_server else require_key(provider)
@@ -71,15 +71,13 @@ def _checked_url(api: Api, url: str | None) -> str | None:
     if url is None:
         if not api.home:
             raise InvalidConfig(
-                f"{api.name} needs the address of a server.",
-                hint=f"Set llm.base_url, or write {api.name}:MODEL@http://localhost:8080/v1.",
+                f"{api.name} needs the address of a server",
+                hint=f"set llm.base_url, or write {api.name}:MODEL@http://localhost:8080/v1",
             )
         return None
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidConfig(
-            f"{url!r:.200} is not the address of a server.", hint="Write http://HOST:PORT/v1."
-        )
+        raise InvalidConfig(f"{url!r:.200} is not the address of a server", hint="write http://HOST:PORT/v1")
     if api.below_v1 and parts.path in ("", "/"):
         # Nearly every such server keeps its API below /v1; without it, requests fail with a misleading 404.
         return url.rstrip("/") + "/v1"

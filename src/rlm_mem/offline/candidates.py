@@ -129,8 +129,8 @@ class Candidate:
     ``first`` and ``last`` are the word numbers of the sentence it covers (both included; -1 where it is not a
     span); ``form`` is ``span``, ``clause``, ``sentence``, ``quote``, ``date``, ``said`` (the day of the passage),
     ``duration``, ``number``, ``author``, ``option``, ``compared``, ``yes`` or ``no``; ``shape`` refines it (for dates:
-    ``relative_week`` and so on). ``lead`` is the word that leads to a date ("since", "by"), lower case, if any, and
-    ``ahead`` says that the date lay ahead when the passage was said.
+    ``relative_week`` and so on). ``lead`` is the word before a date ("since", "by"), lower case, if any;
+    ``ahead``: the date was in the future when the passage was said.
     """
 
     text: str
@@ -152,7 +152,7 @@ def candidates(question: Question, passage: Passage) -> Iterator[Candidate]:
 
 
 def _adds_content(question: Question, candidate: Candidate) -> bool:
-    """Whether a span has a content word that the question has not."""
+    """Whether a span has a content word that is not in the question."""
     names = {name.lower() for name in question.names}
     return any(
         word.stem not in question.terms
@@ -286,8 +286,8 @@ def _names_person(candidate: Candidate) -> bool:
 def may_be_person(sentence: Sentence, number: int) -> bool:
     """Whether the capitalised word of this number may name a person: no month, no place ("in Gdańsk"), no verb.
 
-    The first word of a sentence is written with a capital whatever it is: it counts if a verb seems to follow it, if
-    another name does, or if it is all there is.
+    Every first word of a sentence has a capital: it counts if a verb or another name seems to follow it, or if it is
+    the only word.
     """
     words = sentence.words
     word = words[number]
@@ -296,7 +296,7 @@ def may_be_person(sentence: Sentence, number: int) -> bool:
         return False
     first = number
     while first and words[first - 1].text[:1].isupper() and not words[first - 1].closes:
-        first -= 1  # "in New York": what leads to a name stands before its first word
+        first -= 1  # "in New York": the preposition is before the first word of the name
     before = words[first - 1].low if first and not words[first - 1].closes else ""
     if before in _LEADS_TO_PLACE or before == "the":
         return False
@@ -307,7 +307,7 @@ def may_be_person(sentence: Sentence, number: int) -> bool:
 
 
 def _is_verb(word: Word) -> bool:
-    """Whether a word may be the verb of a subject before it; "gaskets" that ends a sentence is what is measured."""
+    """Whether a word may be the verb of a subject before it; "gaskets" at the end of a sentence is a noun."""
     return word.low.endswith("ed") or word.low in _VERBS_AFTER or (word.low.endswith("s") and not word.closes)
 
 

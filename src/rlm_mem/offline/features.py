@@ -66,7 +66,7 @@ class PassageSigns:
     """How well one passage fits the question, computed once for all its candidates.
 
     ``cover`` is the share of the question's content words said in it, ``near`` the share said in it or just before
-    it; ``lag`` how far its search score lies behind the best, in standard deviations of all of them (0 and up);
+    it; ``lag`` how far its search score is below the best, in standard deviations of all scores (0 and up);
     ``speaker`` is 1 when the person named said
     it, -1 when somebody else did, 0 if nobody named speaks anywhere; ``rank`` counts from 0; ``period`` is 1 when the
     question names a date and this was said then, -1 when it was said at another time; ``best_said`` is the largest
@@ -95,7 +95,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     best_said = max(
         (_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0
     )
-    # The order of reading: the score of search, and a little for words of the question close together.
+    # The order of reading: the score of search, and a small bonus for words of the question close together.
     promise = [
         _share(weights, passage.stems)
         + 2 * max((_share(weights, sentence.stems) for sentence in passage.sentences), default=0.0)
@@ -129,9 +129,9 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
 
 
 def lags_behind(scores: Sequence[float]) -> list[float]:
-    """How far each score lies behind the best one, in standard deviations of all of them; 0 where all are equal.
+    """How far each score is below the best one, in standard deviations of all scores; 0 where all are equal.
 
-    The scale of search is not that of the next version of its weights; these figures are the same on any scale.
+    Scores of search change scale with its weights; these figures do not depend on the scale.
     """
     spread = statistics.pstdev(scores) if len(scores) > 1 else 0.0
     best = max(scores, default=0.0)
@@ -157,7 +157,7 @@ def with_unspoken_names(question: Question, passages: Sequence[Passage]) -> Ques
 
 
 def mentions(passage: Passage, name: str) -> bool:
-    """Whether a passage is said by this person, or says the name."""
+    """Whether a passage is said by this person or contains the name."""
     return bool(passage.author and same_person(passage.author, name)) or _stems(name) <= passage.stems
 
 
@@ -251,7 +251,7 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
 
 
 def _clause(question: Question, words: Sequence[Word]) -> Sequence[Word]:
-    """The clause with most words of the question: "so no cheese" denies nothing of what stands before it."""
+    """The clause with most words of the question: "so no cheese" does not negate the clause before it."""
     clauses: list[list[Word]] = [[]]
     for word in words:
         if word.low in _CLAUSES and clauses[-1]:

@@ -59,7 +59,7 @@ def has_form(question: Question, text: str) -> bool:
 
 
 def is_wrong_kind(question: Question, candidate: Candidate) -> bool:
-    """Whether a candidate cannot be what ``question`` asks for, whatever else speaks for it.
+    """Whether a candidate cannot be what ``question`` asks for, whatever its score.
 
     Besides `has_form`: a count or a measure needs a figure that its sentence gives, "how large" one with its unit,
     and not one that the question names; the time of something past is no later date, and none that something lasts
@@ -67,7 +67,7 @@ def is_wrong_kind(question: Question, candidate: Candidate) -> bool:
     "in" leads to it.
     """
     if not has_form(question, candidate.text):
-        # "54 euros" of a sentence may have been read as "54".
+        # "54 euros" in a sentence may have been read as "54".
         return candidate.form != "number" or not _counted_in_money(candidate)
     if question.kind == "when":
         return candidate.form == "date" and _is_other_time(question, candidate)
@@ -126,11 +126,12 @@ def fit_of(question: Question, candidate: Candidate) -> float:
 
 
 def share_needed(question: Question, candidate: Candidate) -> float:
-    """The share of a question about no speaker that a sentence must match for a candidate to answer it, 0 to 1.
+    """The share of a question that a sentence must match for a candidate to answer it, 0 to 1; for questions that name
+    no speaker.
 
     The surer it is that a candidate is of the kind asked for, the less: none for a comparison of two figures, little
-    for a person, a place, a reason or a measure with its unit, most for anything
-    else: a count may be of another deed. Above 1, which nothing matches, for a candidate of another kind.
+    for a person, a place, a reason or a measure with its unit, most for anything else, such as a count of unnamed
+    things. Above 1, which nothing reaches, for a candidate of another kind.
     """
     if candidate.form == "compared":
         return 0.0

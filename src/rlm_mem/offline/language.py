@@ -1,4 +1,4 @@
-"""Questions in other languages than English: the words that carry them, and the sentence to quote.
+"""Questions in other languages than English: their content words, and the sentence to quote.
 
 Nothing is extracted here: patterns of times, persons and reasons exist for English only. The sentence that matches most
 of the question is quoted as it is; where none does, or two do equally, there is no answer.
@@ -22,7 +22,7 @@ __all__ = ["foreign_terms", "is_foreign", "language_of", "quote"]
 _LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
 _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
 _WORD = re.compile(r"\w+")
-_LONGEST = 400  # characters of a question, and of a sentence, that are looked at
+_MAX_CHARACTERS = 400  # characters of a question, and of a sentence, that are looked at
 _SENTENCE = re.compile(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
 
 _MIN_SHARE = (0.7, 0.5)
@@ -60,7 +60,7 @@ _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]
 @lru_cache(maxsize=256)
 def language_of(text: str) -> str:
     """The language of a question, as a name of an analyser; ``none`` for a script without one, else English."""
-    plain = text[:_LONGEST]
+    plain = text[:_MAX_CHARACTERS]
     if _SPACELESS.search(plain):
         return "none"
     scripts = Counter(
@@ -93,7 +93,7 @@ def foreign_terms(text: str, language: str = "") -> frozenset[str]:
 def quote(question: str, passages: Sequence[Passage]) -> Reading:
     """The sentence that matches most of a question, if it matches enough and no other does equally."""
     language = language_of(question)
-    asked = foreign_terms(question[:_LONGEST], language)
+    asked = foreign_terms(question[:_MAX_CHARACTERS], language)
     lines = [
         (text, passage, get_analyser(language).terms(text))
         for passage in passages
@@ -102,7 +102,7 @@ def quote(question: str, passages: Sequence[Passage]) -> Reading:
     if not asked or not lines:
         return Reading(None, (), 0.05, 0.0)
     lines_with = Counter(term for _, _, terms in lines for term in set(terms) & asked)
-    # A word in no line weighs as much as one in a single line; one in many lines weighs little.
+    # A word in no line has the weight of one in a single line; one in many lines has little.
     worth = {term: 1 / (1 + 0.5 * max(0, lines_with[term] - 1)) for term in asked}
     total = sum(worth.values())
     scored = sorted(
@@ -129,4 +129,4 @@ def quote(question: str, passages: Sequence[Passage]) -> Reading:
 def _sentences(text: str) -> list[str]:
     """The sentences of a text, by the full stops of any of these scripts, without questions."""
     found = (match.group().strip() for match in _SENTENCE.finditer(text))
-    return [one[:_LONGEST] for one in found if one and not one.endswith(("?", "？", "؟"))]
+    return [one[:_MAX_CHARACTERS] for one in found if one and not one.endswith(("?", "？", "؟"))]

@@ -42,8 +42,8 @@ __all__ = [
 
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
-"""The prompt with which a program calls the reader; its context has ``question`` and ``passages``, and ``more`` of
-them that were found in other words, whose scores are those of other questions."""
+"""The prompt with which a program calls the reader; its context has ``question`` and ``passages``, and in ``more``
+passages found by other words, whose scores belong to other questions."""
 
 _KIND_WORDS = {
     "when": "a time",
@@ -101,21 +101,21 @@ def describe(question: Question) -> str:
 
 
 def first_program(question: Question) -> str:
-    """The first look: passages, one reading, and FINAL if it gives an answer."""
+    """The first program: passages, one reading, and FINAL if it gives an answer."""
     names = {*question.names, *(f"{name}'s" for name in question.names)}
     nameless = " ".join(
         word for word in question.text.split() if word.strip("?.,!").replace("’", "'") not in names
     )
     queries = "question"
     if question.names and nameless != question.text:
-        # A statement of another person about themselves shows that it does not hold for the one named.
+        # A statement of another person about themselves does not apply to the person named.
         queries = f"[question, {nameless!r}]"
     aim = textwrap.fill(describe(question), 76, initial_indent="# ", subsequent_indent="# ")
     return _FIRST.format(aim=aim, question=question.text, prompt=READ_PROMPT, queries=queries)
 
 
 def second_program(queries: list[str]) -> str:
-    """The second look, in other words, with the variables of the first one; it ends the run either way."""
+    """The second program, a search in other words, with the variables of the first one; it always ends the run."""
     shown = "[\n" + "".join(f"    {query!r},\n" for query in queries) + "]"
     return _SECOND.format(queries=shown if queries else "[]")
 
@@ -175,7 +175,9 @@ def _is_related(question: Question, passage: Passage) -> bool:
 
 _LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
 
-_LONGEST = 2000  # characters read of one passage; segments are shorter, but a program may pass any text
+_MAX_CHARACTERS = (
+    2000  # characters read of one passage; segments are shorter, but a program may pass any text
+)
 _NO_ANSWER = "The text does not say."
 
 
@@ -235,7 +237,7 @@ def given_passages(text: str) -> list[Passage] | None:
     for item in further if isinstance(further, list) else ():
         if isinstance(item, dict):
             found_otherwise = _passage(item)
-            # Scores of another search say little beside these: none of it ranks before the best of the first one.
+            # Scores of other searches are not comparable: none of them ranks before the best of the first one.
             passages.append(replace(found_otherwise, score=min(found_otherwise.score, best) - drop))
     found: dict[tuple[str, str], Passage] = {}
     for one in passages:  # of equal passages the first one was found for the question itself
@@ -353,7 +355,7 @@ def _passages_of(text: str) -> list[Passage]:
 
 def _passage(data: dict[str, Any]) -> Passage:
     author = str(data.get("author") or "")
-    text = str(data.get("text") or data.get("content") or "")[:_LONGEST]
+    text = str(data.get("text") or data.get("content") or "")[:_MAX_CHARACTERS]
     label = _LABEL.match(text)
     if label and (label["name"].strip().lower() == author.lower() if author else _is_name(label["name"])):
         author, text = author or label["name"].strip(), text[label.end() :]

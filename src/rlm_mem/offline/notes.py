@@ -117,7 +117,7 @@ def _is_label(author: str) -> bool:
 
 
 def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
-    """Answer ``question`` from notes. Deterministic; confidence is that of rules, measured on small stores."""
+    """Answer ``question`` from notes. Deterministic; confidences are set by rules, measured on small stores."""
     wanted = _wanted(question)
     lines = [line for passage in passages for line in _lines(passage)]
     everything = frozenset().union(*(line.stems for line in lines)) if lines else frozenset()
@@ -208,7 +208,7 @@ def _wanted(question: Question) -> dict[str, float]:
 
 
 def _everyday_verbs(question: Question) -> list[str]:
-    """Verbs too common to search for, which still distinguish sentences ("need", "want", "use")."""
+    """Verbs too common to search for that still distinguish sentences ("need", "want", "use")."""
     taken = {word for relation in _relations(question) for word in relation.words}
     low = [word.low for word in Sentence(question.text, 0).words]
     return [stem_of(word) for word in low if word in _EVERYDAY and word not in taken]
@@ -250,7 +250,7 @@ def _parts(heading: str) -> frozenset[str]:
 
 
 def before_text(passage: Passage, number: int) -> str:
-    """What a note says before its sentence of this number."""
+    """The text of a note before its sentence of this number."""
     return passage.text[: passage.sentences[number].start]
 
 
@@ -415,7 +415,7 @@ def _quotable(
         return False
     stems, names = _joined(line.sentence), _name_stems(question)
     own = {term: degree(term, line.stems if term in names else stems, line.sentence.text) for term in wanted}
-    # A word that only another sentence matches speaks for that one.
+    # A word that only another sentence matches favours that one.
     left = [
         term for term, weight in wanted.items() if weight >= 1 and not own[term] and term not in line.around
     ]
@@ -425,7 +425,7 @@ def _quotable(
 
 
 def _defines(question: Question, line: _Line) -> bool:
-    """For "what is the X of …": whether a sentence that names X says what it is, and does not only mention it."""
+    """For "what is the X of …": whether a sentence that names X gives its value, and does not only mention it."""
     asked = _WHAT_IS.match(question.text)
     if asked is None:
         return True
@@ -437,7 +437,7 @@ def _defines(question: Question, line: _Line) -> bool:
 
 
 def _adds_content(question: Question, line: _Line) -> bool:
-    """Whether a sentence has a content word that the question has not."""
+    """Whether a sentence has a content word that is not in the question."""
     asked = {*question.terms, *_name_stems(question)}
     words = [word for word in line.sentence.words if word.low not in FUNCTION_WORDS and word.low[0].isalnum()]
     return any(word.stem not in asked for word in words)
@@ -453,7 +453,7 @@ def _in_other_section(question: Question, line: _Line) -> bool:
 
 
 def _is_modifier(word: Word) -> bool:
-    """Whether a word may distinguish variants of a thing: not a function word, number or word of asking."""
+    """Whether a word may distinguish variants of a thing: not a function word, number or question word."""
     return word.low not in FUNCTION_WORDS and word.low not in _WHICH and not word.low[0].isdigit()
 
 

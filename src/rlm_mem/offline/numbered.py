@@ -1,8 +1,8 @@
-"""Numbered statements: of those that say the same of the same thing with another value, the one numbered last holds.
+"""Numbered statements: of those that give different values for the same thing, the last number holds.
 
-"17. The lead of Harbour is Ana." and "203. The lead of Harbour is Ben.": the second one replaces the first. The rule is
-open: a statement is a line that begins with a number; it answers where it has every name of the question and nearly all
-other words of content; two say the same of the same thing where all words before the value are equal.
+"17. The lead of Harbour is Ana." and "203. The lead of Harbour is Ben.": the second one replaces the first. A
+statement is a line that begins with a number. It answers where it has every name of the question and nearly all other
+content words. Two statements are about the same thing where all words before the value are equal.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rlm_mem.offline.question import Question
 __all__ = ["read_numbered"]
 
 _LINE = re.compile(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[^\n]{0,600})$", re.MULTILINE)
-_LEAST = 3
-"""Numbered statements that the passages must have: one line with a number is no list."""
-_ENOUGH = 0.75
+_MIN_STATEMENTS = 3
+"""Numbered statements that the passages must have, at least: one line with a number is not a list."""
+_MIN_SHARE = 0.75
 """Share of the words of a question that a statement must have."""
 _NAME, _WORD = 2.0, 1.0
 _UNASKED = 0.05
@@ -47,14 +47,14 @@ class _Statement:
 
 
 def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | None:
-    """Answer from numbered statements; None where none plainly answers, or where somebody speaks in the passages."""
+    """Answer from numbered statements; None where none clearly answers, or where the passages have speakers."""
     lines = [
         (int(match["number"]), match["text"].strip(), passage)
         for passage in passages
         if not passage.author
         for match in _LINE.finditer(passage.text)
     ]
-    if len(lines) < _LEAST or question.kind in ("yes_no", "choice"):
+    if len(lines) < _MIN_STATEMENTS or question.kind in ("yes_no", "choice"):
         return None
     asked = _asked(question)
     names = {stem for stem, weight in asked.items() if weight == _NAME}
@@ -79,7 +79,7 @@ def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | 
 
 
 def _asked(question: Question) -> dict[str, float]:
-    """The words of content of a question by their stems, names weighing most."""
+    """The content words of a question by stem with their weights; names weigh most."""
     words = Sentence(question.text, 0).words
     return {
         word.stem: _NAME if number and word.text[:1].isupper() else _WORD
@@ -102,38 +102,38 @@ def _statement(
     while value < len(words) and words[value].low in FUNCTION_WORDS and words[value].text[0].islower():
         value += 1
     if value == len(words):
-        return None  # the value stands before the thing it is said of, or there is none
+        return None  # the value is before its subject, or there is none
     unasked = sum(
         1
         for n, word in enumerate(words[:value])
         if word.low.removesuffix("'s") not in _ASKING and n not in places
     )
-    unasked += 2 * (value == last + 1)  # no "is", "by" or "of" leads to the value
+    unasked += 2 * (value == last + 1)  # no "is", "by" or "of" before the value
     fit = sum(met[stem] * weight for stem, weight in asked.items()) / sum(asked.values())
-    if fit < _ENOUGH:
+    if fit < _MIN_SHARE:
         return None
     return _Statement(number, words, text, passage, fit - _UNASKED * unasked, value)
 
 
 def _places(words: Sequence[Word], met: dict[str, float]) -> set[int]:
-    """Where a statement has the words of the question, each where it stands first: a value may repeat one."""
+    """Places of the words of the question in a statement, the first of each: a value may repeat one."""
     places = set()
     for stem in (stem for stem, value in met.items() if value):
         alike = [n for n, word in enumerate(words) if stem == word.stem]
-        alike = alike or [n for n, word in enumerate(words) if _family(stem, word.stem)]
+        alike = alike or [n for n, word in enumerate(words) if _is_derivation(stem, word.stem)]
         places.update(alike[:1])
     return places
 
 
 def _met(stem: str, stems: frozenset[str], text: str) -> float:
-    """How far a statement has a word of the question: the word, one of its family, or one that means the same."""
+    """How well a statement matches a word of the question: by the word, a derivation, or a synonym."""
     found = degree(stem, stems, text)
-    if found < 0.8 and any(_family(stem, other) for other in stems):
+    if found < 0.8 and any(_is_derivation(stem, other) for other in stems):
         return 0.8
     return found
 
 
-def _family(one: str, other: str) -> bool:
+def _is_derivation(one: str, other: str) -> bool:
     """Whether one stem begins with the other: "citizenship" and "citizen"."""
     short, long = sorted((one, other), key=len)
     return len(short) >= _SHARED_LETTERS and long.startswith(short)

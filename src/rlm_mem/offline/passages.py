@@ -73,7 +73,7 @@ class Passage:
 
     ``at`` is when it was said, if known; ``before`` what was said just before it, by ``before_author``, if
     anything; ``score`` is the search's; ``current`` is False for a memory that a later one replaces; ``heading`` is
-    that of its section of a document.
+    the heading of its section in a document.
     """
 
     chunk_id: str

@@ -117,12 +117,12 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
         if not any(
             w.text[0].isupper() and n and w.stem not in question.terms for n, w in enumerate(sentence.words)
         ):
-            return None  # nothing here is a name
+            return None  # there is no name
     return _object(question, sentence) or Piece(trimmed(text), 0.3)
 
 
 def _to_stop(text: str) -> str:
-    """Up to where the phrase ends: a comma, a conjunction of clauses, the full stop."""
+    """The text up to the end of the phrase: a comma, a conjunction of clauses, the full stop."""
     found = CUT.search(text, 1)
     head = text[: found.start()] if found else text
     if len(head.split()) > 3 and (further := _AND_DOES.search(head)):
@@ -131,7 +131,7 @@ def _to_stop(text: str) -> str:
 
 
 def _near(question: Question, sentence: Sentence) -> list[int]:
-    """Where words of the question stand in the sentence."""
+    """Places of words of the question in the sentence."""
     return [
         word.start
         for word in sentence.words

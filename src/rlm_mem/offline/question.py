@@ -59,7 +59,7 @@ _OPTION = re.compile(r"\w[\w'’.-]*")
 _LEADS_ON = re.compile(r"(?<!\s)\s++(?:in|on|at|for|when|because|if|during|after|before)\s")
 MAX_CHARACTERS = 10_000
 """Characters of a question that are read, as many as a recall accepts."""
-_LONGEST_OPTION = 200  # characters looked at before "or"
+_MAX_OPTION = 200  # characters looked at before "or"
 _WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
 _OPENERS = word_set(
     """
@@ -198,7 +198,7 @@ def _options(text: str) -> tuple[str, ...]:
     if match is None:
         return ()
     second = _LEADS_ON.split(match["second"].strip(), maxsplit=1)[0]
-    # The first option ends right before "or"; it is taken as long as the second, at least one word.
+    # The first option ends right before "or"; it is assumed to be as long as the second, at least one word.
     wanted = max(1, len(second.split()))
     first = " ".join(words[-wanted:])
     cleaned = tuple(
@@ -215,15 +215,15 @@ def _options(text: str) -> tuple[str, ...]:
 
 
 def _words_before(text: str, end: int) -> list[str]:
-    """Up to five words that end right before a place; none where something else stands there."""
+    """Up to five words that end right before a place; none if there is something else."""
     words: list[str] = []
-    for word in reversed(text[max(0, end - _LONGEST_OPTION) : end].removesuffix(",").split()):
+    for word in reversed(text[max(0, end - _MAX_OPTION) : end].removesuffix(",").split()):
         if len(words) == 5:
             break
         if _OPTION.fullmatch(word):
             words.append(word)
             continue
-        # What stands before a bracket or a quote is no part of it: "(tea or coffee".
+        # Text before a bracket or a quote is not part of an option: "(tea or coffee".
         parts = [part for part in _OPTION.findall(word) if word.endswith(part)]
         words.extend(parts[-1:])
         break

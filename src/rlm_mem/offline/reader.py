@@ -34,13 +34,13 @@ READ_FULLY = 6
 """How many of the best passages are read word by word; of the others only authors and words count."""
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
-"""Where a sentence of the passage matches this share of the question, an answer of exactly the kind asked for has at
-least the other two probabilities of being right: the tables, fitted on long conversations, give it too low a one."""
+"""Where a sentence of the passage matches this share of the question, an answer of exactly the kind asked for is given
+a probability of at least the other two: the tables, fitted on long conversations, give too low a one."""
 _DISPUTED = 0.5
-"""The most confidence in an answer where the rules for notes read another one."""
+"""Highest confidence in an answer where the rules for notes find another one."""
 _UNSURE = 0.35
 _FORMED = frozenset({"where", "who", "how_many", "how_long"})
-"""Kinds with a form of their own, which the rules for notes know; below this confidence theirs is the better answer."""
+"""Kinds that the rules for notes recognise by form; below ``_UNSURE`` their answer is the better one."""
 _COMPARED = 50
 _LISTED = 3
 _LIST_SHARE = 0.3
@@ -87,21 +87,23 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     answerable = answerable_probability(seen.figures, table)
     confidence = correct_probability(seen.figures, answerable, table)
     if not seen.figures["named"]:
-        # The tables know questions about the speakers; one about anything else is held to the rules for notes too.
-        return _held_to_rules(question, passages, seen, answerable, confidence)
-    told = read_notes(question, passages)
-    if told.answer is not None and told.passages[0] not in seen.passages[:1]:
-        if _told_by_another(question, told.passages[0]):
-            return told
-        if told.exact and question.kind in _FORMED and confidence < _UNSURE and answerable >= table.bar:
-            return Reading(told.answer, told.passages, answerable, min(told.confidence, _DISPUTED))
+        # The tables were fitted on questions about speakers; other questions must pass the rules for notes, too.
+        return _checked_by_rules(question, passages, seen, answerable, confidence)
+    by_rules = read_notes(question, passages)
+    if by_rules.answer is not None and by_rules.passages[0] not in seen.passages[:1]:
+        if _stated_by_another(question, by_rules.passages[0]):
+            return by_rules
+        if by_rules.exact and question.kind in _FORMED and confidence < _UNSURE and answerable >= table.bar:
+            return Reading(
+                by_rules.answer, by_rules.passages, answerable, min(by_rules.confidence, _DISPUTED)
+            )
     if (seen.exact or question.kind == "yes_no") and answerable >= table.bar:
-        confidence = max(confidence, min(answerable, _plainly(seen)))
+        confidence = max(confidence, min(answerable, _min_confidence(seen)))
     return Reading(seen.answer, seen.passages, answerable, confidence)
 
 
-def _told_by_another(question: Question, passage: Passage) -> bool:
-    """Whether somebody else says of the one named what the passage says ("Ben has moved", not "Thanks, Ben!")."""
+def _stated_by_another(question: Question, passage: Passage) -> bool:
+    """Whether the passage is another person's statement about the one named ("Ben has moved", not "Thanks, Ben!")."""
     if any(same_person(passage.author, name) for name in question.names):
         return False
     names = {stem_of(name) for name in question.names}
@@ -109,36 +111,36 @@ def _told_by_another(question: Question, passage: Passage) -> bool:
     return any(word.stem in names and (not word.closes or word.low.endswith("'s")) for word in words)
 
 
-def _plainly(seen: Examined) -> float:
-    """The least confidence in an answer of exactly the kind asked for: how much of the question its place matches."""
+def _min_confidence(seen: Examined) -> float:
+    """Lowest confidence in an answer of exactly the kind asked for, by how much of the question its passage matches."""
     matched = seen.figures["matched"]
     if matched < _MATCHED:
         return 0.0
     return round(_MATCHED_LEAST + (_MATCHED_MOST - _MATCHED_LEAST) * (matched - _MATCHED) / (1 - _MATCHED), 4)
 
 
-def _held_to_rules(
+def _checked_by_rules(
     question: Question, passages: Sequence[Passage], seen: Examined, answerable: float, confidence: float
 ) -> Reading:
-    """The answer of the tables to a question about nobody who speaks, if the rules for notes agree or do not object."""
-    told = read_notes(question, passages)
-    confidence = max(confidence, min(answerable, _plainly(seen))) if seen.exact else confidence
-    if told.answer is None:
+    """The answer of the tables to a question that is not about a speaker, checked by the rules for notes."""
+    by_rules = read_notes(question, passages)
+    confidence = max(confidence, min(answerable, _min_confidence(seen))) if seen.exact else confidence
+    if by_rules.answer is None:
         if seen.figures["matched"] < seen.share_needed:
-            return Reading(None, seen.passages, min(answerable, told.answerable), 0.0)
+            return Reading(None, seen.passages, min(answerable, by_rules.answerable), 0.0)
         if seen.exact:
             return Reading(seen.answer, seen.passages, answerable, min(confidence, seen.figures["matched"]))
         whole = seen.sentence if seen.sentence and not question.many else seen.answer
         return Reading(whole, seen.passages, answerable, min(confidence, _MATCHED_MOST))
-    if _overlap_of(told.answer, seen.answer):
-        fuller = told.exact and len(told.answer) > len(seen.answer) and question.kind != "when"
-        text = told.answer if fuller else seen.answer  # a date of the tables has its year
-        held = max(answerable, told.answerable)
-        return Reading(text, seen.passages, held, max(confidence, told.confidence))
+    if _overlap_of(by_rules.answer, seen.answer):
+        fuller = by_rules.exact and len(by_rules.answer) > len(seen.answer) and question.kind != "when"
+        text = by_rules.answer if fuller else seen.answer  # a date from the tables has its year
+        held = max(answerable, by_rules.answerable)
+        return Reading(text, seen.passages, held, max(confidence, by_rules.confidence))
     if seen.exact and question.kind != "how_many" and seen.figures["matched"] >= _MATCHED:
         # Two answers of the kind asked for: the tables weigh what stands where, and neither is sure.
         return Reading(seen.answer, seen.passages, answerable, min(confidence, _DISPUTED))
-    return replace(told, confidence=min(told.confidence, _DISPUTED)) if seen.exact else told
+    return replace(by_rules, confidence=min(by_rules.confidence, _DISPUTED)) if seen.exact else by_rules
 
 
 def examine(question: Question, passages: Sequence[Passage], table: Weights) -> Examined | None:
@@ -270,7 +272,7 @@ def evidence_figures(
     chosen: int,
     agreement: float,
 ) -> dict[str, float]:
-    """Evidence that the passages contain the answer: who says it, how many words match, how clear the choice is."""
+    """Evidence that the passages contain the answer: the speaker, how many words match, how clear the choice is."""
     weights = signs[0].weights
     total = sum(weights.values()) or 1.0
     named = [(s, p) for s, p in zip(signs, passages, strict=True) if s.speaker == 1]

@@ -69,7 +69,7 @@ def _shape(mention: DateMention) -> str:
 
 
 def _in_words(mention: DateMention, said: datetime | None) -> str:
-    """A mention in absolute words. Weeks keep their anchor ("the week before 9 June 2023"): no day is known."""
+    """A mention in absolute words. Weeks keep their anchor ("the week before 9 June 2023"): the day is unknown."""
     low = mention.text.lower()
     if mention.precision == "day" and mention.first == mention.last:
         named = (

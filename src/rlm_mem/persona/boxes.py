@@ -30,7 +30,7 @@ _OVERRIDES = frozenset((*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 
 _SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
 _JOINED = re.compile("\u200d[^\u200d\ufe0e\ufe0f]?")
 _FLAG = re.compile("[\U0001f1e6-\U0001f1ff]")
-MOST_MARKS = 2
+MAX_MARKS = 2
 """Combining marks kept on one letter; more are stacked marks that overflow the line."""
 
 
@@ -59,7 +59,7 @@ def fixed_width(text: str) -> str:
     for char in flat:
         kind = unicodedata.category(char)
         marks = marks + 1 if kind in ("Mn", "Me") else 0
-        if kind in ("Cf", "Me") or "\ufe00" <= char <= "\ufe0f" or marks > MOST_MARKS:
+        if kind in ("Cf", "Me") or "\ufe00" <= char <= "\ufe0f" or marks > MAX_MARKS:
             continue
         kept.append("\ufffd" if kind == "Cn" else char)
     return "".join(kept)
@@ -147,7 +147,7 @@ Part = BoxLine | BoxRule
 
 
 def draw(parts: Sequence[Part], title: str, width: int, *, ascii_only: bool = False) -> list[str]:
-    """Draw the box: lines of exactly ``width`` cells (at least 24). What does not fit on a line goes on below it."""
+    """Draw the box: lines of exactly ``width`` cells (at least 24). Overlong text continues on the next line."""
     width = max(width, MIN_WIDTH)
     lines = [_rule(title, width, "++-" if ascii_only else "┌┐─")]
     side = "|" if ascii_only else "│"

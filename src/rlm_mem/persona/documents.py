@@ -10,7 +10,7 @@ from rlm_mem.errors import InvalidConfig
 __all__ = ["Document", "Section", "document_text", "flat", "parse_document", "whole_number"]
 
 MAX_BYTES = 262_144
-"""A persona file is read whole and goes into prompts: a larger one is refused."""
+"""A persona file is read whole and becomes part of prompts: a larger one is refused."""
 
 _HEADING = re.compile(r"(#{1,6})\s+(.*)$")
 _FENCE = re.compile(r"\s*+(`{3,}|~{3,})")
@@ -147,7 +147,7 @@ def whole_number(text: str, where: str) -> int:
     match = _NUMBER.match(flat(text))
     if match is None:
         raise InvalidConfig(
-            f"{where} must be a whole number, not {text.strip()!r:.60}", hint="Write it as 75 or 75%."
+            f"{where} must be a whole number, not {text.strip()!r:.60}", hint="write it as 75 or 75%"
         )
     return int(match[1])
 

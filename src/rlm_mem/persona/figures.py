@@ -79,8 +79,8 @@ SLIDER_KEYS: Mapping[str, str] = {
     "title": "as it is shown",
     "value": "the current value",
     "default": "the value in BASE",
-    "low": "least value",
-    "high": "greatest value",
+    "low": "lowest value",
+    "high": "highest value",
     "percent": "how far along the range the value is",
     "by_hand": "whether it was set by hand",
     "mark": "* where it was set by hand, else a space",
@@ -318,7 +318,7 @@ def _store(store: ChunkStore) -> dict[str, Any]:
 def _health(state: StoreStatus) -> dict[str, Any]:
     if state.unreadable_files:
         files = state.unreadable_files
-        text = f"{files} unreadable {'file' if files == 1 else 'files'}, rlm-mem store check says why"
+        text = f"{files} unreadable {'file' if files == 1 else 'files'}, see rlm-mem store check"
         name = "attention"
     elif state.unfinished_files:
         name, text = "busy", f"{state.unfinished_files} files being written"

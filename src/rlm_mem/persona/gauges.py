@@ -17,7 +17,7 @@ _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 _BLOCK = re.compile(r"\{\{ ?([#/]) ?(\w+)(?: ([\w.]+))?(?: (columns))? ?\}\}$")
 _PATH = re.compile(r"\w+(?:\.\w+)*$")
 _RULE = re.compile(r"-{3,}\s*(.*)$")
-_FILL = "\x00"  # stands for {{fill}} in a filled line; no figure can hold it
+_FILL = "\x00"  # stands for {{fill}} in a filled line; no figure can contain it
 _WITH_NUMBER = ("bar", "left", "right", "cut")
 _FILTERS = (*_WITH_NUMBER, "count", "moment", "money", "join")
 _GAP = 3
@@ -68,8 +68,8 @@ def parse_gauge(text: str, name: str, where: str = "") -> Gauge:
     blocks = named or (document.fences if len(document.fences) == 1 else [])
     if not blocks:
         raise InvalidConfig(
-            f"{where} holds no template",
-            hint="Put it into a block that begins with ```gauge and ends with ```.",
+            f"{where} contains no template",
+            hint="put it into a block that begins with ```gauge and ends with ```",
         )
     _, opening, lines = blocks[0]
     numbered = list(enumerate(lines, opening + 1))
@@ -93,9 +93,7 @@ def _body(
             continue
         sign, kind, path, columns = match.groups()
         if kind not in ("each", "if"):
-            raise InvalidConfig(
-                f"{where} line {number}: there is no block {kind!r}", hint="Blocks: each, if."
-            )
+            raise InvalidConfig(f"{where} line {number}: there is no block {kind!r}", hint="blocks: each, if")
         if sign == "/":
             if within is None or within[1] != kind:
                 raise InvalidConfig(f"{where} line {number}: {{{{/{kind}}}}} closes no block")
@@ -113,13 +111,13 @@ def _check_placeholders(text: str, where: str) -> None:
     for inside in _PLACEHOLDER.findall(text):
         path, *filters = [part.strip() for part in inside.split("|")]
         if not _PATH.match(path):
-            raise InvalidConfig(f"{where}: {{{{{inside}}}}} names no figure", hint="Write {{store.chunks}}.")
+            raise InvalidConfig(f"{where}: {{{{{inside}}}}} names no figure", hint="write {{store.chunks}}")
         for filter_text in filters:
             name, *numbers = filter_text.split()
             wanted = 1 if name in _WITH_NUMBER else 0
             if name not in _FILTERS:
                 raise InvalidConfig(
-                    f"{where}: there is no filter {name!r:.40}", hint=f"Filters: {', '.join(_FILTERS)}."
+                    f"{where}: there is no filter {name!r:.40}", hint=f"filters: {', '.join(_FILTERS)}"
                 )
             if len(numbers) != wanted or any(not one.isdecimal() or int(one) > 500 for one in numbers):
                 raise InvalidConfig(f"{where}: the filter {name} takes {wanted or 'no'} number, up to 500")
@@ -139,7 +137,7 @@ def render_gauge(
         Lines of exactly ``width`` cells each, without an end of line after the last.
 
     Raises:
-        InvalidConfig: the template names a figure that is not there.
+        InvalidConfig: the template names an unknown figure.
     """
     return "\n".join(
         draw(_parts(gauge, figures, width, ascii_only), gauge.name, width, ascii_only=ascii_only)
@@ -236,7 +234,7 @@ class _Filling:
         if not known:
             raise InvalidConfig(
                 f"{self.where} line {number}: there is no figure {path!r:.60}",
-                hint="rlm-mem persona hud --json shows all that there are.",
+                hint="rlm-mem persona hud --json shows all of them",
             )
         return value
 

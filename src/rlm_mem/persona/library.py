@@ -84,7 +84,7 @@ class Library:
             self.brain = brain
         self._sliders: dict[str, Slider] | None = None
 
-    # --- what there is --------------------------------------------------------------------------------
+    # --- listing --------------------------------------------------------------------------------
 
     def modes(self) -> list[str]:
         """Names of the personalities, BASE first."""
@@ -112,13 +112,13 @@ class Library:
         names = {*self._files("gauges"), *(_upper(one.name) for one in extensions(GAUGES))}
         return sorted(names, key=lambda name: (name != "LIVEHUD", name))
 
-    # --- one of them ----------------------------------------------------------------------------------
+    # --- reading one ----------------------------------------------------------------------------------
 
     def slider(self, dimension: str) -> Slider:
         """One slider, by its name in any letter case.
 
         Raises:
-            InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such slider.
+            InvalidConfig: the name or the file is invalid. NotFoundError: there is no such slider.
         """
         wanted = _checked_name(dimension, "slider").lower()
         found = self.sliders().get(wanted)
@@ -159,7 +159,7 @@ class Library:
         partly = [name for name in names if _within(name.split("_"), wanted)]
         if len(partly) > 1:
             raise InvalidConfig(
-                f"mode {mode!r:.60} could be {' or '.join(sorted(partly))}", hint="Write the whole name."
+                f"mode {mode!r:.60} could be {' or '.join(sorted(partly))}", hint="write the whole name"
             )
         if not partly:
             raise _not_found("mode", mode, names)
@@ -169,7 +169,7 @@ class Library:
         """One gauge, by its name in any letter case.
 
         Raises:
-            InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such gauge.
+            InvalidConfig: the name or the file is invalid. NotFoundError: there is no such gauge.
         """
         wanted = _checked_name(name, "gauge")
         source = self._files("gauges").get(wanted)
@@ -213,7 +213,7 @@ class Library:
         for kind in KINDS:
             there = {PurePosixPath(name).stem.upper() for name in _markdown(self.brain, kind)}
             for path in _package(kind):
-                # A file that another process creates meanwhile is kept.
+                # A file that another process creates in the meantime is kept.
                 if path.stem.upper() not in there and self.brain.create(
                     f"{kind}/{path.name}", path.read_bytes()
                 ):
@@ -225,7 +225,7 @@ class Library:
 def located_files(
     brain: Path | str | None = None, *, namespace: str | None = None, read_only: bool = False
 ) -> Iterator[BrainFiles]:
-    """The files of a brain: of a folder, which need not exist and of which no store is opened, or of a database.
+    """The files of a brain: of a folder, which need not exist and whose store is not opened, or of a database.
 
     Args:
         brain: the folder or the DSN; None: where the command line looks.
@@ -281,7 +281,7 @@ def load_personality(mode: str, brain: Path | str | None = None) -> dict[str, An
         sets), ``description``, ``instructions``, ``activated_when``, ``path``.
 
     Raises:
-        InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such mode.
+        InvalidConfig: the name or the file is invalid. NotFoundError: there is no such mode.
     """
     with located_files(brain, read_only=True) as files_of_brain:
         library = Library(files_of_brain)
@@ -311,7 +311,7 @@ def load_slider(dimension: str, brain: Path | str | None = None) -> dict[str, An
         ``levels``, ``shotgun_tokens``.
 
     Raises:
-        InvalidConfig: the name is none, or the file is at fault. NotFoundError: there is no such slider.
+        InvalidConfig: the name or the file is invalid. NotFoundError: there is no such slider.
     """
     with located_files(brain, read_only=True) as files_of_brain:
         return Library(files_of_brain).slider(dimension).to_dict()
@@ -340,7 +340,7 @@ def _check_link(path: Path | None) -> None:
     """Refuse links out of the folder: a brain is cloned and shared, and a prompt must not include other files."""
     if path is not None and path.is_symlink() and not path.resolve().is_relative_to(path.parent.resolve()):
         raise InvalidConfig(
-            f"{path} leads out of {path.parent}", hint="Put the file itself there instead of a link."
+            f"{path} is a link out of {path.parent}", hint="replace the link by the file itself"
         )
 
 
@@ -354,7 +354,7 @@ def _checked_name(name: str, what: str) -> str:
     if not _NAME.fullmatch(bare):
         raise InvalidConfig(
             f"{name!r:.80} is not a valid name of a {what}",
-            hint="A name has letters, digits, spaces, - and _, at most 64 of them.",
+            hint="use letters, digits, spaces, - and _, at most 64 of them",
         )
     return _upper(bare)
 
@@ -372,4 +372,4 @@ def _not_found(what: str, name: str, known: Iterable[str]) -> NotFoundError:
 def _hint(name: str, known: Iterable[str]) -> str:
     names = {one.upper(): one for one in known}
     close = difflib.get_close_matches(_upper(name), names, n=1)
-    return f"Did you mean {names[close[0]]}?" if close else f"There are {', '.join(names.values())}."
+    return f"did you mean {names[close[0]]}?" if close else f"use one of {', '.join(names.values())}"

@@ -102,7 +102,7 @@ def _listed(section: Section, where: str) -> Iterator[tuple[int, str, int]]:
             if _PLACEHOLDER.match(item):
                 continue  # "- ..." of the template
             raise InvalidConfig(
-                f"{where} line {line}: {item!r:.60} sets nothing", hint="Write it as - Creativity: 75."
+                f"{where} line {line}: {item!r:.60} sets nothing", hint="write it as - Creativity: 75"
             )
         yield line, _slider(slider), _adjustment(value, f"{where} line {line}: {slider.strip(' *`')}")
 

@@ -23,7 +23,7 @@ class PromptContext:
     Attributes:
         user: the person the agent speaks with.
         project: what they work on.
-        date: today, as it shall be written.
+        date: today, in the form to be shown.
         tools: names of the available tools.
         memories: remembered texts relevant to the conversation; data, delimited in the prompt.
         notes: anything else from outside; data, delimited in the prompt.
@@ -49,7 +49,7 @@ class PromptContext:
         for name, value in context.items():
             if name not in known:
                 raise InvalidConfig(
-                    f"the context has no field {name!r:.60}", hint=f"Fields: {', '.join(known)}."
+                    f"the context has no field {name!r:.60}", hint=f"fields: {', '.join(known)}"
                 )
             listed = name in ("tools", "memories")
             fits = (
@@ -75,7 +75,7 @@ def compose_prompt(
 
     Args:
         mode: the mode; ``base``: the personality it is applied over.
-        values: slider → value; sliders that it leaves out do not appear.
+        values: slider → value; sliders without a value are left out.
         sliders: what the values mean.
         context: facts about the session, and remembered texts.
 
@@ -116,7 +116,7 @@ def compose_prompt(
 def _line(name: str, value: int, sliders: Mapping[str, Slider]) -> str:
     slider = sliders.get(name)
     if slider is None:
-        raise InvalidConfig(f"there is no slider {name!r:.60}", hint=f"There are {', '.join(sliders)}.")
+        raise InvalidConfig(f"there is no slider {name!r:.60}", hint=f"use one of {', '.join(sliders)}")
     slider.checked(value)
     behavior = slider.behavior(value)
     scale = f"{value}%" if (slider.low, slider.high) == (0, 100) else f"{value} of {slider.low}-{slider.high}"
@@ -128,5 +128,5 @@ def _flat(text: str) -> str:
 
 
 def _data(text: str) -> str:
-    """Text that cannot close the tags around it."""
+    """Text escaped so that it cannot close the tags around it."""
     return _TAG.sub(r"<\\", printable(text)).strip()

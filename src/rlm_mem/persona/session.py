@@ -52,7 +52,7 @@ class Persona:
         if not isinstance(session, str) or not _SESSION.fullmatch(session):
             raise InvalidConfig(
                 f"{session!r:.80} is not a valid name of a session",
-                hint="Use letters, digits, . - and _ (at most 64).",
+                hint="use letters, digits, . - and _ (at most 64)",
             )
         self.library = Library(brain)
         self.session = session
@@ -99,7 +99,7 @@ class Persona:
     # --- changing it ----------------------------------------------------------------------------------
 
     def say(self, text: str) -> list[Command]:
-        """Carry out a chat message, if it is a command; returns the commands, none for ordinary text.
+        """Apply a chat message, if it is a command; returns the commands, none for ordinary text.
 
         Raises:
             InvalidConfig: a command with a value out of range; nothing was changed.
@@ -199,7 +199,7 @@ class Persona:
             raise InvalidConfig(str(error)) from None
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InvalidConfig(
-                f"{where} does not hold the state of a session", hint="Delete it: the session begins anew."
+                f"{where} is not the state of a session", hint="delete it to begin the session anew"
             ) from None
         self._mode = self.library.personality(mode).name
         known = self.library.sliders()

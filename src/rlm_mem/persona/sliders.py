@@ -32,7 +32,7 @@ class Slider:
     """A dimension of behaviour.
 
     Attributes:
-        name: in lower case, ``humor``; what settings and commands call it.
+        name: in lower case, ``humor``; used in settings and commands.
         title: as it is shown, ``Humor``.
         low, high: the range, both ends included.
         default: its value when nothing sets it.
@@ -64,7 +64,7 @@ class Slider:
         if not self.low <= value <= self.high:
             raise InvalidConfig(
                 f"{where or self.title} must be from {self.low} to {self.high}, not {value}",
-                hint=f"rlm-mem persona slider {self.name} says what its values mean.",
+                hint=f"rlm-mem persona slider {self.name} explains its values",
             )
         return value
 
@@ -146,7 +146,7 @@ def _range(document: Document, where: str) -> tuple[int, int]:
     text = flat(text)
     match = _RANGE.search(text)
     if match is None:
-        raise InvalidConfig(f"{where}: the range is {text!r:.60}, not two numbers", hint="Write it as 0-100.")
+        raise InvalidConfig(f"{where}: the range is {text!r:.60}, not two numbers", hint="write it as 0-100")
     low, high = int(match[1]), int(match[2])
     if not low < high <= LARGEST:
         raise InvalidConfig(f"{where}: the range {low}-{high} must rise, to {LARGEST:,} at most")
@@ -179,7 +179,7 @@ def _examples(document: Document, where: str) -> list[tuple[int, int, str]]:
         if match is None:
             raise InvalidConfig(
                 f"{where} line {line}: an example must name its value, not {item!r:.60}",
-                hint="Write it as - 50: what the middle means.",
+                hint="write it as - 50: what the middle means",
             )
         found.append((line, int(match[1]), _unbracketed(match[2])))
     return found

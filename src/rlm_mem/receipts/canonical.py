@@ -12,17 +12,17 @@ from typing import Any
 
 from rlm_mem.sandbox.values import well_formed
 
-__all__ = ["canonical", "digest", "plain_json", "steady"]
+__all__ = ["canonical", "digest", "plain_json", "without_volatile"]
 
 VOLATILE = frozenset({"access_count", "accessed_at", "storage_size_mb", "index_size_mb"})
-"""Keys of results that change without a change of any memory: counted reads, and sizes on disk."""
+"""Keys of results whose values change although no memory does: counted reads, and sizes on disk."""
 
 
 def plain_json(value: Any) -> Any:
-    """The value as JSON can hold it.
+    """The value as plain JSON data.
 
-    Tuples become lists, amounts of money and everything unknown text, lone surrogates U+FFFD, and numbers that are not
-    finite their names.
+    Tuples become lists, decimals and unknown types text, lone surrogates U+FFFD, and numbers that are not finite their
+    names.
     """
     if isinstance(value, str):
         return well_formed(value)
@@ -42,19 +42,19 @@ def plain_json(value: Any) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Plain JSON data as the one line that stands for it: keys in order, no spaces, UTF-8."""
+    """Plain JSON data in its one canonical form: a line with keys in order, no spaces, UTF-8."""
     return json.dumps(
         value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
     ).encode()
 
 
 def digest(value: Any, domain: str) -> str:
-    """SHA-256, hexadecimal, of the canonical form after a line that says what it is."""
+    """SHA-256, hexadecimal, of a line with the domain and the canonical form."""
     return hashlib.sha256(f"rlm-mem-receipt/1 {domain}\n".encode() + canonical(value)).hexdigest()
 
 
-def steady(value: Any) -> Any:
-    """Plain data without what changes while no memory does."""
+def without_volatile(value: Any) -> Any:
+    """Plain data without the keys in ``VOLATILE``."""
     if isinstance(value, dict):
-        return {name: steady(item) for name, item in value.items() if name not in VOLATILE}
-    return [steady(item) for item in value] if isinstance(value, list) else value
+        return {name: without_volatile(item) for name, item in value.items() if name not in VOLATILE}
+    return [without_volatile(item) for item in value] if isinstance(value, list) else value

@@ -23,16 +23,16 @@ MAX_BYTES = 64_000_000
 """Of a receipt, and of a bundle."""
 MAX_PARTS = 50_000
 MAX_DEPTH = 64
-"""Levels of nesting in one line; a memory may hold 32."""
+"""Levels of nesting in one line; a memory may have 32."""
 _START = "0" * 64
 
 
 class Altered(InputError):
-    """A receipt or bundle that is not as it was written: its text, its order or one of its hashes."""
+    """A receipt or bundle that was altered: its text, its order or one of its hashes."""
 
 
 class HashedCall(Struct, forbid_unknown_fields=True, frozen=True):
-    """One call of a program: the function, and the hashes of its arguments and of what the memory answered."""
+    """One call of a program: the function, and the hashes of its arguments and of its result."""
 
     name: str
     args: str
@@ -40,7 +40,7 @@ class HashedCall(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ReceiptOrigin(Struct, forbid_unknown_fields=True, frozen=True):
-    """Which run this is the receipt of, and what wrote it."""
+    """The run of the receipt, and the version that wrote it."""
 
     format: int
     version: str
@@ -50,14 +50,14 @@ class ReceiptOrigin(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class AskedQuestion(Struct, forbid_unknown_fields=True, frozen=True):
-    """What was asked, and when."""
+    """The question, and when it was asked."""
 
     text: str
     asked_at: str
 
 
 class RunSettings(Struct, forbid_unknown_fields=True, frozen=True):
-    """Who wrote the programs, where they ran, and within which bounds."""
+    """The model, the engine and the limits of the run."""
 
     model: str
     engine: str
@@ -79,7 +79,7 @@ class MemoryState(Struct, forbid_unknown_fields=True, frozen=True):
 class ReceiptStep(Struct, forbid_unknown_fields=True, frozen=True):
     """One turn: programs, output, and the calls that they made.
 
-    ``reproduced`` is False where the programs already gave something else when the receipt was written.
+    ``reproduced`` is False where a replay gave other results already when the receipt was written.
     """
 
     turn: int
@@ -96,7 +96,7 @@ class ReceiptStep(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ModelReply(Struct, forbid_unknown_fields=True, frozen=True):
-    """What a model said to ``llm_query`` in a program."""
+    """The reply of a model to ``llm_query`` in a program."""
 
     turn: int
     prompt: str
@@ -106,7 +106,7 @@ class ModelReply(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ChunkVersion(Struct, forbid_unknown_fields=True, frozen=True):
-    """One version of a chunk that was read or cited; without revision and hash where it was no longer to be had."""
+    """One version of a chunk that was read or cited; without revision and hash where it was no longer kept."""
 
     id: str
     revision: int | None
@@ -128,7 +128,7 @@ class GivenAnswer(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class RunCost(Struct, forbid_unknown_fields=True, frozen=True):
-    """What the run took; money in US dollars as text, null when a call had no known price."""
+    """The cost of the run; US dollars as text, null when a call had no known price."""
 
     turns: int
     model_calls: int
@@ -139,13 +139,13 @@ class RunCost(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Seal(Struct, forbid_unknown_fields=True, frozen=True):
-    """The end: how many parts stand before it."""
+    """The end: the number of parts before it."""
 
     parts: int
 
 
 class BundleHead(Struct, forbid_unknown_fields=True, frozen=True):
-    """Which receipt a bundle belongs to."""
+    """The receipt that a bundle belongs to."""
 
     format: int
     receipt: str
@@ -171,7 +171,7 @@ _ORDER: tuple[tuple[str, type[Struct], bool], ...] = (
     ("cost", RunCost, False),
     ("seal", Seal, False),
 )
-"""Kinds in their order; the last value says whether there may be any number of them."""
+"""Kinds in their order; the last value: whether a kind may be repeated."""
 
 
 @dataclass(frozen=True)
@@ -188,11 +188,11 @@ class Receipt:
     """The record of one answer as a file.
 
     Attributes:
-        origin, question, settings, state, answer, cost: the parts of which there is one.
-        steps, replies, chunks: those of which there are several, in order.
+        origin, question, settings, state, answer, cost: the single parts.
+        steps, replies, chunks: the repeated parts, in order.
         head: the hash over everything, 64 hexadecimal digits; what a signature covers.
         signature: None for an unsigned receipt.
-        bundle: the chunks and calls, where they were asked for; written by :meth:`Bundle.write`.
+        bundle: the chunks and calls, if requested; written by :meth:`Bundle.write`.
     """
 
     origin: ReceiptOrigin
@@ -244,16 +244,16 @@ class Receipt:
         """Write the file, whole or not at all; returns its path.
 
         Raises:
-            InputError: it is there already. StorageError: it cannot be written.
+            InputError: it exists already. StorageError: it cannot be written.
         """
         return write_file(Path(path), self.to_bytes(), overwrite=overwrite)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Receipt:
-        """Read a file, checking form, order and hashes, though not what they stand for.
+        """Read a file, checking form, order and hashes, but not the content.
 
         Raises:
-            Altered: it is not as a receipt is written; names the line.
+            Altered: it is not a valid receipt; names the line.
         """
         bodies: list[tuple[str, Any]] = []
         signature: ReceiptSignature | None = None
@@ -261,7 +261,7 @@ class Receipt:
         for number, line in enumerate(_lines(data, "receipt"), 1):
             where = f"line {number} of the receipt"
             if signature is not None:
-                raise Altered(f"{where} stands after the signature")
+                raise Altered(f"{where} is after the signature")
             kind = line.get("kind")
             if kind == "signature" and bodies and bodies[-1][0] == "seal":
                 signature = _typed(line.get("body"), ReceiptSignature, where)
@@ -279,14 +279,14 @@ class Receipt:
             body = _typed(line.get("body"), _ORDER[place][1], where)
             before = chained(before, str(kind), line["body"])
             if line.get("hash") != before:
-                raise Altered(f"{where} ({kind}) was altered, or one before it: its hash does not fit")
+                raise Altered(f"{where} ({kind}) was altered, or one before it: its hash does not match")
             if canonical(msgspec.to_builtins(body)) != canonical(line["body"]):
-                raise Altered(f"{where} is not written as a receipt is")
+                raise Altered(f"{where} is not in the form of a receipt")
             bodies.append((str(kind), body))
         if not bodies or bodies[-1][0] != "seal":
             raise Altered("the receipt has no end: lines are missing")
         if bodies[-1][1].parts != len(bodies) - 1:
-            raise Altered("the receipt says that it has another number of parts than it has")
+            raise Altered("the receipt has another number of parts than its last line gives")
         one = {kind: body for kind, body in bodies if not _repeats(kind)}
         if one["receipt"].format != FORMAT:
             raise InputError(
@@ -304,10 +304,10 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Bundle:
-    """What a receipt is replayed against without the memory: the chunks, and what the memory answered to each call.
+    """The data to replay a receipt without the memory: the chunks, and the result of each call.
 
     Attributes:
-        receipt: the head of the receipt that it belongs to.
+        receipt: the head of its receipt.
         chunks: documents by chunk id.
         calls: for each step with calls, its number from 0 and its calls in order, each a mapping of ``name``, ``args``,
             ``read`` and either ``result`` or ``error``.
@@ -331,7 +331,7 @@ class Bundle:
         """Write the file, whole or not at all; returns its path.
 
         Raises:
-            InputError: it is there already. StorageError: it cannot be written.
+            InputError: it exists already. StorageError: it cannot be written.
         """
         return write_file(Path(path), self.to_bytes(), overwrite=overwrite)
 
@@ -340,7 +340,7 @@ class Bundle:
         """Read a file.
 
         Raises:
-            Altered: it is not as a bundle is written; names the line.
+            Altered: it is not a valid bundle; names the line.
         """
         head: BundleHead | None = None
         chunks: dict[str, dict[str, Any]] = {}
@@ -368,14 +368,14 @@ class Bundle:
 
 
 class CallError(Struct, forbid_unknown_fields=True, frozen=True):
-    """An error that a program got for a call."""
+    """The error of a call."""
 
     kind: str
     message: str
 
 
 class TapedCall(Struct, forbid_unknown_fields=True, frozen=True):
-    """One call with what the memory answered: JSON as text, since programs see the order of keys, or an error."""
+    """One call with its result: JSON as text, since programs see the order of keys, or an error."""
 
     name: str
     args: Any
@@ -390,13 +390,13 @@ class _StepCalls(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def _written(call: Mapping[str, Any]) -> dict[str, Any]:
-    """A call as the bundle has it."""
+    """A call in the form of a bundle."""
     text = None if "error" in call else json.dumps(call["result"], ensure_ascii=False, allow_nan=False)
     return {**call, "result": text, "error": call.get("error")}
 
 
 def _read_call(call: TapedCall, where: str) -> dict[str, Any]:
-    """A call as sessions note it."""
+    """A call in the form that sessions record."""
     made: dict[str, Any] = {"name": call.name, "args": call.args, "read": call.read}
     if call.error is not None:
         return made | {"error": msgspec.to_builtins(call.error)}
@@ -404,9 +404,9 @@ def _read_call(call: TapedCall, where: str) -> dict[str, Any]:
         result = json.loads(call.result or "")
         canonical(result)
     except (ValueError, RecursionError):
-        raise Altered(f"{where} holds a result that is not JSON") from None
+        raise Altered(f"{where} contains a result that is not JSON") from None
     if _too_deep(result):
-        raise Altered(f"{where} holds a result that is nested more than {MAX_DEPTH} levels deep")
+        raise Altered(f"{where} contains a result that is nested more than {MAX_DEPTH} levels deep")
     return made | {"result": result}
 
 
@@ -421,7 +421,7 @@ def _repeats(kind: str) -> bool:
 
 
 def _lines(data: bytes, what: str) -> Iterator[dict[str, Any]]:
-    """The lines as objects; each must be the canonical form of what it holds."""
+    """The lines as objects; each must be in canonical form."""
     if len(data) > MAX_BYTES:
         raise InputError(f"the {what} has {len(data):,} bytes; at most {MAX_BYTES:,} are read")
     if not data.endswith(b"\n"):
@@ -444,7 +444,7 @@ def _lines(data: bytes, what: str) -> Iterator[dict[str, Any]]:
 
 
 def _too_deep(value: Any) -> bool:
-    """Whether plain data is nested further than a receipt can be."""
+    """Whether plain data is nested deeper than a receipt may be."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [item for one in level for item in _items(one) if isinstance(item, dict | list)]
@@ -466,25 +466,27 @@ def _typed(body: object, kind: type[Any], where: str) -> Any:
 
 def _only(line: dict[str, Any], names: Set[str], where: str) -> None:
     if set(line) != names:
-        raise Altered(f"{where} has other fields than a part has")
+        raise Altered(f"{where} has fields that a part does not have")
 
 
 def read_bytes(path: str | Path, what: str) -> bytes:
     """The content of a file of at most 64 MB.
 
     Raises:
-        InputError: it is not there, larger, or no plain file.
+        InputError: it is missing, larger, or not a plain file.
     """
     place = Path(path)
     try:
         if not place.is_file():
-            raise InputError(f"{place} is no file", hint=f"name the {what} that was written with the answer")
+            raise InputError(
+                f"{place} is not a file", hint=f"name the {what} that was written with the answer"
+            )
         with place.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError(f"{place} cannot be read: {error.strerror or error}") from None
     if len(data) > MAX_BYTES:
-        raise InputError(f"{place} has more than {MAX_BYTES:,} bytes, which no {what} has")
+        raise InputError(f"{place} has more than {MAX_BYTES:,} bytes, more than a {what} may have")
     return data
 
 
@@ -492,13 +494,13 @@ def check_new(path: str | Path, *, overwrite: bool = False) -> Path:
     """The path, where a file may be written to it.
 
     Raises:
-        InputError: there is something already.
+        InputError: the path exists already.
     """
     place = Path(path)
     if place.is_dir():
         raise InputError(f"{place} is a folder", hint="name a file")
     if place.exists() and not overwrite:
-        raise InputError(f"{place} is there already", hint="name another file; --overwrite writes over it")
+        raise InputError(f"{place} exists already", hint="name another file; --overwrite replaces it")
     return place
 
 

@@ -1,7 +1,7 @@
-"""Making a receipt: what a run recorded, with the versions that it rests on and what the memory answered to its calls.
+"""Making a receipt: the record of a run, with the versions that it rests on and the results of its calls.
 
-The programs of the run are replayed on the memory for this, and each call is noted. Where the memory has changed since
-the run, or a program depends on chance, the step says that it was not reproduced.
+The programs of the run are replayed on the memory for this, and each call is recorded. A step is marked as not
+reproduced where the memory has changed since the run, or where a program uses random numbers or the clock.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.replaying import ReplayStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Told", "agrees", "chunk_hash", "make_receipt", "told"]
+__all__ = ["RecordedParts", "agrees", "chunk_hash", "make_receipt"]
 
 REPLAY_SECONDS = 300.0
 """Wall clock that the programs of one receipt may take, all together."""
@@ -73,8 +73,8 @@ def make_receipt(
 
     Raises:
         NotFoundError: there is no such run.
-        InputError: the run has not ended or failed, the key cannot be used, or a bundle is asked for and the memory
-            no longer gives what it gave.
+        InputError: the run has not ended or failed, the key cannot be used, or a bundle is requested and the memory
+            no longer returns what it returned.
     """
     trajectory = run if isinstance(run, Trajectory) else getattr(run, "trajectory", run)
     if not isinstance(trajectory, Trajectory):
@@ -82,12 +82,12 @@ def make_receipt(
     outcome = trajectory.outcome
     if outcome is None or outcome.error is not None:
         raise InputError(
-            f"run {trajectory.id} has no outcome, so there is no answer to write down",
+            f"run {trajectory.id} has no outcome, so there is no answer for a receipt",
             hint="ask again; rlm-mem trajectories list shows how each run ended",
         )
     if trajectory.as_of is not None:
         raise ConflictError(
-            f"run {trajectory.id} was asked as of {trajectory.as_of[:10]}: a receipt is of what held when it was asked",
+            f"run {trajectory.id} was asked as of {trajectory.as_of[:10]}: receipts cover only what holds at the time",
             hint="ask without as_of, or keep the run itself: rlm-mem trajectories show",
         )
     trajectory = without_keys(trajectory)
@@ -95,10 +95,10 @@ def make_receipt(
     recorder = CallRecorder(
         pinned(store, parse_time(trajectory.started_at)), trajectory, functions=functions, limits=settings
     )
-    with suppress(BudgetError):  # what was not reached counts as not reproduced
+    with suppress(BudgetError):  # steps that were not reached count as not reproduced
         recorder.play(trajectory.query, 0)
     now = {id(step.then): (step, calls) for step, calls in zip(recorder.steps, recorder.calls, strict=False)}
-    parts = told(trajectory)
+    parts = RecordedParts(trajectory)
     steps = tuple(
         _with_calls(step, *now.get(id(then), (None, [])))
         for step, then in zip(parts.steps, trajectory.steps, strict=True)
@@ -136,8 +136,8 @@ def make_receipt(
         wrong = [number for number, step in enumerate(steps, 1) if not step.reproduced]
         if wrong or any(one.hash is None for one in chunks):
             raise InputError(
-                f"the memory no longer gives what it gave run {trajectory.id}, so no bundle can stand for it",
-                hint="ask again, and have the receipt and its bundle written with the answer",
+                f"the memory no longer returns what it returned to run {trajectory.id}, so there can be no bundle",
+                hint="ask again, and write the receipt and its bundle together with the answer",
             )
         calls = {
             number: now[id(then)][1]
@@ -157,8 +157,8 @@ def _version() -> str:
         return "unknown"
 
 
-class Told:
-    """What a trajectory says by itself, as parts of a receipt; calls and reproduction are not among it.
+class RecordedParts:
+    """The parts of a receipt that follow from a trajectory alone, without calls and reproduction.
 
     Attributes:
         question, steps, replies, answer, cost: the parts.
@@ -193,13 +193,8 @@ class Told:
         )
 
 
-def told(trajectory: Trajectory) -> Told:
-    """The parts of a receipt that a trajectory tells by itself."""
-    return Told(trajectory)
-
-
 def without_keys(trajectory: Trajectory) -> Trajectory:
-    """The trajectory without keys of model providers, as its file has it."""
+    """The trajectory without keys of model providers, as in its file."""
     return replace(
         trajectory,
         query=redact(trajectory.query),
@@ -234,7 +229,7 @@ def _hide(value: Any) -> Any:
 
 
 def agrees(step: ReplayStep) -> bool:
-    """Whether a turn gave the same again, but for what changes while no memory does."""
+    """Whether a turn gave the same again, apart from the values in ``VOLATILE``."""
     then, now = step.then, step.now
     error = None if now.error is None else redact(now.error)
     quoted = then.error_kind == "QuotedProgram"
@@ -247,7 +242,7 @@ def agrees(step: ReplayStep) -> bool:
 
 
 def chunk_hash(document: Mapping[str, Any]) -> str:
-    """The hash of one version of a chunk: its document without what reading it changes."""
+    """The hash of one version of a chunk: its document without the fields that reading it changes."""
     metadata = document.get("metadata")
     kept = dict(document)
     if isinstance(metadata, Mapping):

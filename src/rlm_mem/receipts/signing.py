@@ -38,7 +38,7 @@ def sign(head: str, key: str | Path, *, password: str | None = None) -> ReceiptS
 
 
 def check_key(key: str | Path, password: str | None = None) -> None:
-    """Raise unless one can sign with the key, as :func:`sign` does."""
+    """Raise as :func:`sign` does where the key cannot be used to sign."""
     _private(Path(key), password)
 
 
@@ -46,7 +46,7 @@ def signed_by(head: str, signature: ReceiptSignature) -> bytes:
     """The public key (32 bytes) with which the head was signed.
 
     Raises:
-        Altered: the signature is not one of this head. InvalidConfig: the extra ``sign`` is not installed.
+        Altered: the signature is not of this head. InvalidConfig: the extra ``sign`` is not installed.
     """
     crypto = _crypto()
     try:
@@ -58,7 +58,7 @@ def signed_by(head: str, signature: ReceiptSignature) -> bytes:
     except (binascii.Error, ValueError, crypto.InvalidSignature) as error:
         if isinstance(error, Altered):
             raise
-        raise Altered("the signature does not fit the receipt: one of the two was altered") from None
+        raise Altered("the signature does not match the receipt: one of the two was altered") from None
     return key
 
 
@@ -69,7 +69,7 @@ def public_key(given: str | Path) -> bytes:
         given: a line ``ssh-ed25519 AAAA… comment``, or a file with such a line or with a public key as PEM.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a public key.
     """
     text = str(given)
     if not text.startswith("ssh-"):
@@ -92,7 +92,7 @@ def public_key(given: str | Path) -> bytes:
         blob = b""
     if blob != _field(_TYPE) + _field(blob[-32:]) or len(blob) != _BLOB_BYTES:
         raise InputError(
-            f"{str(given)[:80]!r} holds no Ed25519 public key", hint="ssh-keygen -t ed25519 makes one"
+            f"{str(given)[:80]!r} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 makes one"
         )
     return blob[-32:]
 
@@ -129,7 +129,7 @@ def _private(path: Path, password: str | None) -> Ed25519PrivateKey:
     except (ValueError, TypeError, crypto.UnsupportedAlgorithm) as error:
         raise InputError(
             f"the key {path} cannot be used: {str(error)[:200]}",
-            hint="ssh-keygen -t ed25519 makes one; the password of a key stands in RLM_MEM_KEY_PASSWORD",
+            hint="ssh-keygen -t ed25519 makes one; the password of a key is read from RLM_MEM_KEY_PASSWORD",
         ) from None
     if not isinstance(found, crypto.ed25519.Ed25519PrivateKey):
         raise InputError(f"the key {path} is not of the kind Ed25519", hint="ssh-keygen -t ed25519 makes one")
@@ -143,7 +143,7 @@ def _from_pem(text: str, given: object) -> bytes:
     except (ValueError, crypto.UnsupportedAlgorithm):
         found = None
     if not isinstance(found, crypto.ed25519.Ed25519PublicKey):
-        raise InputError(f"{given} holds no Ed25519 public key", hint="ssh-keygen -t ed25519 makes one")
+        raise InputError(f"{given} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 makes one")
     return bytes(found.public_bytes_raw())
 
 

@@ -1,4 +1,4 @@
-"""Sessions that note every call of their programs with its answer, or play such notes back."""
+"""Sessions that record every call of their programs with its result, or replay recorded calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rlm_mem.errors import BudgetError
 from rlm_mem.recall.replaying import Replayer
-from rlm_mem.receipts.canonical import digest, plain_json, steady
+from rlm_mem.receipts.canonical import digest, plain_json, without_volatile
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
 from rlm_mem.sandbox.session import SandboxSession
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["CallPlayer", "CallRecorder", "TapedSession", "args_hash", "pinned", "result_hash"]
 
 _OWN = frozenset((*MODEL_FUNCTIONS, "page", "help", "FINAL"))
-"""Answered by the session itself or from recorded replies, so they need no note."""
+"""Answered by the session itself or from recorded replies, so they are not recorded."""
 
 DIVERGED = "calls"
-"""What ends a replay whose programs call something else than was noted (``stopped_by``)."""
+"""``stopped_by`` of a replay whose programs make other calls than recorded."""
 
 
 def args_hash(args: Any) -> str:
@@ -36,32 +36,32 @@ def args_hash(args: Any) -> str:
 
 
 def result_hash(call: dict[str, Any]) -> str:
-    """The hash of what the memory answered: a result without volatile keys, or an error; and the ids that were read."""
+    """The hash of the result of a call without volatile keys, or of its error; and the ids that were read."""
     return digest(
         {"read": call["read"], "error": call["error"]}
         if call.get("error") is not None
-        else {"read": call["read"], "result": steady(call.get("result"))},
+        else {"read": call["read"], "result": without_volatile(call.get("result"))},
         "result",
     )
 
 
 class TapedSession(SandboxSession):
-    """A session whose calls of the memory are noted, or answered from notes.
+    """A session whose calls of the memory are recorded, or answered from recorded calls.
 
     Attributes:
-        made: the calls noted since the last program.
-        tape: calls to play back instead of asking the memory; None asks it.
+        made: the calls recorded since the last program.
+        tape: recorded calls to answer from; None: the memory answers.
     """
 
     made: list[dict[str, Any]]
     tape: list[dict[str, Any]] | None = None
 
     def answer_call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Answer one call, noting it or from the notes.
+        """Answer one call and record it, or answer it from the recorded calls.
 
         Raises:
-            HostCallFailed: the function failed, now or then.
-            BudgetError: the notes hold another call at this place.
+            HostCallFailed: the function failed, now or when recorded.
+            BudgetError: another call was recorded at this place.
         """
         if name in _OWN:
             return super().answer_call(name, args, keywords)
@@ -88,7 +88,7 @@ class TapedSession(SandboxSession):
         self._check_time()
         call = self.tape.pop(0) if self.tape else None
         if call is None or call["name"] != name or args_hash(call["args"]) != args_hash(given):
-            raise BudgetError(f"the program calls {name} otherwise than was noted", stopped_by=DIVERGED)
+            raise BudgetError(f"the program calls {name} otherwise than was recorded", stopped_by=DIVERGED)
         for chunk_id in call["read"]:
             self._note_read(chunk_id)
         self.made.append(call)
@@ -100,10 +100,10 @@ class TapedSession(SandboxSession):
 
 
 class CallRecorder(Replayer):
-    """Replays a run on a memory at the time when it was asked, and notes every call.
+    """Replays a run on a memory at the time when it was asked, and records every call.
 
     Attributes:
-        calls: the calls of each step that had programs, in the order in which these ended.
+        calls: the calls of each step that had programs, in the order in which they ended.
     """
 
     def __init__(
@@ -134,21 +134,21 @@ class CallRecorder(Replayer):
     def open_session(
         self, sub_question: Callable[[str], dict[str, Any]], accept: Callable[[Any], Any] | None
     ) -> SandboxSession:
-        """A session that notes its calls."""
+        """A session that records its calls."""
         return self._runner.session(self._budget, self._llm, sub_question, accept=accept, kind=TapedSession)
 
     def before(self, session: SandboxSession, then: LoopStep) -> None:  # noqa: ARG002 - as overridden
-        """Begin the notes of a turn."""
+        """Begin recording a turn."""
         cast("TapedSession", session).made = []
 
     def after(self, session: SandboxSession, then: LoopStep, now: LoopStep) -> None:  # noqa: ARG002 - as overridden
-        """Keep the notes of a turn."""
+        """Keep the recorded calls of a turn."""
         if then.programs:
             self.calls.append(cast("TapedSession", session).made)
 
 
 class CallPlayer(CallRecorder):
-    """Replays a run from notes, without its memory.
+    """Replays a run from recorded calls, without its memory.
 
     Args:
         tapes: the calls of each step of the trajectory, in its order.
@@ -171,13 +171,13 @@ class CallPlayer(CallRecorder):
         self._tapes = {id(step): list(tape) for step, tape in zip(recorded.steps, tapes, strict=True)}
 
     def before(self, session: SandboxSession, then: LoopStep) -> None:
-        """Put the notes of the turn in."""
+        """Provide the recorded calls of the turn."""
         super().before(session, then)
         cast("TapedSession", session).tape = self._tapes[id(then)]
 
 
 class _Pinned:
-    """A store whose clock stands still."""
+    """A store with a fixed clock."""
 
     def __init__(self, store: ChunkStore, moment: datetime) -> None:
         self._store = store
@@ -192,5 +192,5 @@ class _Pinned:
 
 
 def pinned(store: ChunkStore, moment: datetime) -> ChunkStore:
-    """The store at another time of day: what ``last week`` means depends on when it was said."""
+    """The store with another present time: what ``last week`` means depends on when it is said."""
     return cast("ChunkStore", _Pinned(store, moment))

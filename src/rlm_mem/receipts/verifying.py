@@ -21,7 +21,7 @@ from rlm_mem.recall.outcome import outcome_word
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory
 from rlm_mem.receipts.canonical import canonical, plain_json
 from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, read_bytes
-from rlm_mem.receipts.making import REPLAY_SECONDS, Told, agrees, chunk_hash, without_keys
+from rlm_mem.receipts.making import REPLAY_SECONDS, RecordedParts, agrees, chunk_hash, without_keys
 from rlm_mem.receipts.signing import fingerprint, public_key, signed_by
 from rlm_mem.receipts.tape import DIVERGED, CallPlayer, CallRecorder, args_hash, pinned, result_hash
 
@@ -35,22 +35,22 @@ __all__ = ["PartCheck", "Status", "Verdict", "Verification", "verify"]
 Status = Literal["holds", "changed", "altered", "not checked"]
 Verdict = Literal["holds", "changed", "incomplete", "altered"]
 
-_CHANCE = frozenset(
+_RANDOM = frozenset(
     (
         *("now", "today", "utcnow", "time", "time_ns", "monotonic", "perf_counter"),
         *("random", "randint", "uniform", "shuffle", "choice", "choices", "sample", "uuid4"),
     )
 )
-"""Names of functions that give something else each time."""
+"""Names of functions whose result differs each time."""
 
 
 @dataclass(frozen=True)
 class PartCheck:
-    """What was found about one part.
+    """The result for one part.
 
     Attributes:
         part: ``file``, ``signature``, ``record``, ``settings``, ``chunk ID``, ``step N``, ``answer``, ``cost``.
-        status: ``holds``; ``changed``: the memory has gone on since; ``altered``: this is not what was written;
+        status: ``holds``; ``changed``: the memory has changed since; ``altered``: the receipt was changed;
             ``not checked``, with the reason.
         detail: in words.
     """
@@ -71,9 +71,9 @@ class Verification:
         verdict: ``altered`` where any part is; else ``changed`` where any part is; else ``incomplete`` where a chunk, a
             step or the answer could not be checked; else ``holds``.
         checks: part by part.
-        receipt: None where the file is none.
-        signer: the fingerprint of the key that signed it, or None. Only a check ``signature`` that holds says that it
-            is the key you trust.
+        receipt: None where the file is not a receipt.
+        signer: the fingerprint of the key that signed it, or None. It is the key you trust
+            only if the check ``signature`` holds.
     """
 
     verdict: Verdict
@@ -102,14 +102,14 @@ def verify(
 
     Args:
         receipt: the receipt, the content of its file, or the path.
-        store: the memory that was asked; its chunks and its record of the run are looked at, and without a bundle the
+        store: the memory that was asked; its chunks and its record of the run are compared, and without a bundle the
             programs run on it.
         bundle: what was written together with the receipt; the programs run on it.
         key: the public key that must have signed it: a line ``ssh-ed25519 …``, or a file.
         functions: the further host functions of the memory, by name.
 
     Raises:
-        InputError: a file cannot be read, is too large or of a later format; the key is none.
+        InputError: a file cannot be read, is too large or of a later format; the key is not valid.
     """
     trusted = None if key is None else public_key(key)
     data = receipt if isinstance(receipt, bytes) else None
@@ -135,7 +135,7 @@ def verify(
     chunks = [] if store is None else _chunks(found, store)
     checks += chunks
     if notes is not None and any(check.status == "altered" for check in checks):
-        # Its notes cannot be relied on any more.
+        # Its recorded calls are not reliable any more.
         return _verdict(checks, found, signer)
     if notes is not None:
         replayed = _Replayed(found, _BundleStore(notes, found), notes, {}, unchanged=True)
@@ -190,7 +190,7 @@ def _signature(receipt: Receipt, trusted: bytes | None) -> tuple[PartCheck, str 
     name = fingerprint(key)
     if trusted is None:
         return PartCheck(
-            "signature", "not checked", f"it fits the key {name}; name the key that you trust"
+            "signature", "not checked", f"it matches the key {name}; name the key that you trust"
         ), name
     if key != trusted:
         return PartCheck("signature", "altered", f"it was made with another key, {name}"), name
@@ -198,7 +198,7 @@ def _signature(receipt: Receipt, trusted: bytes | None) -> tuple[PartCheck, str 
 
 
 def _consistency(receipt: Receipt) -> list[PartCheck]:
-    """What the parts say of each other."""
+    """Contradictions between the parts."""
     wrong: list[PartCheck] = []
     answer, known = receipt.answer, {one.id for one in receipt.chunks}
     word = outcome_word(content=answer.content, chunk_ids=answer.chunk_ids, concluded=answer.concluded)
@@ -225,38 +225,38 @@ def _consistency(receipt: Receipt) -> list[PartCheck]:
 
 
 def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
-    """Compare with what the memory itself recorded of the run."""
+    """Compare with the memory's own record of the run."""
     if store is None:
-        return PartCheck("record", "not checked", "no memory was given that could have one")
+        return PartCheck("record", "not checked", "no memory was given that could have a record")
     try:
         trajectory = without_keys(load_trajectory(store, receipt.origin.run))
     except NotFoundError:
         return PartCheck(
-            "record", "not checked", "this memory has no record of the run, or keeps it no longer"
+            "record", "not checked", "this memory has no record of the run any more, or never had one"
         )
     except InvalidQuery as error:
         return PartCheck("record", "altered", str(error))
     if trajectory.outcome is None:
         return PartCheck("record", "not checked", "the record of the run has no end")
-    told = Told(trajectory)
+    parts = RecordedParts(trajectory)
     settings = receipt.settings
     pairs: list[tuple[str, Any, Any]] = [
-        ("the question", receipt.question, told.question),
+        ("the question", receipt.question, parts.question),
         ("the kind of run", receipt.origin.operation, trajectory.operation),
         ("the model", settings.model, trajectory.model),
         ("the engine", settings.engine, trajectory.engine),
         ("the limits", settings.limits, plain_json(trajectory.limits)),
-        ("the steps", [_bare(step) for step in receipt.steps], list(told.steps)),
-        ("the replies of models", list(receipt.replies), list(told.replies)),
-        ("the answer", receipt.answer, told.answer),
-        ("the cost", receipt.cost, told.cost),
+        ("the steps", [_bare(step) for step in receipt.steps], list(parts.steps)),
+        ("the replies of models", list(receipt.replies), list(parts.replies)),
+        ("the answer", receipt.answer, parts.answer),
+        ("the cost", receipt.cost, parts.cost),
     ]
     other = [name for name, here, there in pairs if _bytes(here) != _bytes(there)]
     if other:
         return PartCheck(
-            "record", "altered", f"the memory's own record of the run has otherwise: {', '.join(other)}"
+            "record", "altered", f"the memory's own record of the run differs in: {', '.join(other)}"
         )
-    return PartCheck("record", "holds", "the memory's own record of the run says the same")
+    return PartCheck("record", "holds", "the memory's own record of the run is the same")
 
 
 def _bare(step: ReceiptStep) -> ReceiptStep:
@@ -280,7 +280,7 @@ def _chunks(receipt: Receipt, store: ChunkStore) -> list[PartCheck]:
     for one in receipt.chunks:
         part = f"chunk {one.id}"
         if one.hash is None:
-            detail = "its version was not to be had when the receipt was written"
+            detail = "its version was not available when the receipt was written"
             found.append(PartCheck(part, "not checked", detail))
             continue
         now = present.get(one.id)
@@ -302,7 +302,7 @@ def _former(
     """A chunk that is no longer at the version that was read."""
     archived = store.get_archived(chunk_id) if now is None else None
     state = (
-        f"it is at revision {now.revision} by now"
+        f"it is at revision {now.revision} now"
         if now is not None
         else "it was deleted since"
         if archived is not None
@@ -336,7 +336,9 @@ def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
         if version is None or document is None or chunk_hash(document) != version.hash:
             wrong.append(
                 PartCheck(
-                    f"chunk {chunk_id[:140]}", "altered", "the bundle does not hold the version that was read"
+                    f"chunk {chunk_id[:140]}",
+                    "altered",
+                    "the bundle does not contain the version that was read",
                 )
             )
     for number in range(max(len(receipt.steps), *(step + 1 for step in bundle.calls), 0)):
@@ -345,10 +347,14 @@ def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
         made = [(call["name"], args_hash(call["args"]), result_hash(call)) for call in noted]
         if step is None or made != [(call.name, call.args, call.result) for call in step.calls]:
             wrong.append(
-                PartCheck(f"step {number + 1}", "altered", "the bundle holds other calls than it made")
+                PartCheck(f"step {number + 1}", "altered", "the bundle contains other calls than it made")
             )
         wrong += [
-            PartCheck(f"step {number + 1}", "altered", f"the bundle quotes {one} otherwise than its text is")
+            PartCheck(
+                f"step {number + 1}",
+                "altered",
+                f"the bundle quotes {one} with another text than the chunk has",
+            )
             for one in dict.fromkeys(_misquoted([call.get("result") for call in noted], bundle.chunks))
         ]
     return wrong or [
@@ -357,7 +363,7 @@ def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
 
 
 def _misquoted(value: Any, documents: dict[str, dict[str, Any]]) -> list[str]:
-    """Chunks of which a result hands out another content than they have."""
+    """Chunks that a result quotes with another content than they have."""
     if isinstance(value, list):
         return [one for item in value for one in _misquoted(item, documents)]
     if not isinstance(value, dict):
@@ -375,7 +381,7 @@ def _misquoted(value: Any, documents: dict[str, dict[str, Any]]) -> list[str]:
 
 
 class _BundleStore:
-    """As much of a store as a replay from notes asks for."""
+    """The part of a store that a replay from recorded calls needs."""
 
     namespace = "bundle"
 
@@ -398,11 +404,11 @@ class _BundleStore:
 
 
 class _Replayed:
-    """A replay of a receipt's programs, and what it says of each step and of the answer.
+    """A replay of a receipt's programs, and its results for each step and for the answer.
 
     Args:
         notes: the bundle; None replays on the memory.
-        unchanged: nothing was written since the receipt, so whatever comes out otherwise was altered.
+        unchanged: nothing was written since the receipt, so any difference is an alteration.
     """
 
     def __init__(
@@ -449,7 +455,7 @@ class _Replayed:
         self._checks: list[PartCheck] = []
 
     def checks(self) -> list[PartCheck]:
-        """What is found of each step with programs."""
+        """The result for each step with programs."""
         for number, (step, then) in enumerate(zip(self._receipt.steps, self._then, strict=True), 1):
             if step.programs:
                 status, detail = self._step(step, *self._now.get(id(then), (None, [])))
@@ -461,13 +467,13 @@ class _Replayed:
     ) -> tuple[Status, str]:
         if now is None:
             if self._stopped_by == DIVERGED:
-                return "altered", "its programs, or those before it, call something else than was noted"
+                return "altered", "its programs, or those before it, make other calls than were recorded"
             if not step.reproduced or self._stopped_by:
                 return (
                     "not checked",
                     f"the replay ended before it ({self._stopped_by or 'it was not reached'})",
                 )
-            return "altered", "no program leads to it"
+            return "altered", "no program produces it"
         noted = [(call.name, call.args, call.result) for call in step.calls]
         made = [(call["name"], args_hash(call["args"]), result_hash(call)) for call in calls]
         differs = next(
@@ -479,24 +485,24 @@ class _Replayed:
         if same and differs is None:
             return "holds", "the same output"
         if not step.reproduced:
-            return "not checked", "the memory gave something else already when the receipt was written"
-        if differs is None and _takes_chances(step.programs):
-            return "not checked", "its programs read the clock or draw random numbers"
+            return "not checked", "the memory gave other results already when the receipt was written"
+        if differs is None and _is_random(step.programs):
+            return "not checked", "its programs read the clock or use random numbers"
         if self._unchanged:
             what = "output" if not same else "calls"
             return "altered", f"its programs give another {what}, though the memory has not changed"
         if any(check.status != "holds" for check in self._checks):
-            return "changed", "it builds on steps that came out otherwise"
+            return "changed", "it depends on steps that differ"
         if differs is None:
-            return "altered", "its programs give another output, though the memory answers the same"
+            return "altered", "its programs give another output, though the memory returns the same"
         other_call = differs >= len(noted) or differs >= len(made) or noted[differs][:2] != made[differs][:2]
         if other_call:
-            return "altered", "its programs call something else than was noted"
+            return "altered", "its programs make other calls than were recorded"
         what = "with the same output" if same else "so the output is another"
-        return "changed", f"the memory answers {noted[differs][0]} otherwise by now, {what}"
+        return "changed", f"{noted[differs][0]} returns something else now, {what}"
 
     def answer(self, recorded: bool) -> PartCheck:
-        """What is found of the answer; ``recorded``: the memory's own record has the same."""
+        """The result for the answer; ``recorded``: the memory's own record has the same."""
         answer = self._receipt.answer
         if not answer.concluded:
             read = first_ids(dict.fromkeys(one for step in self._receipt.steps for one in step.chunks_read))
@@ -506,16 +512,20 @@ class _Replayed:
         if not answer.by_program:
             if recorded:
                 return PartCheck(
-                    "answer", "holds", "whoever drove the run gave it, as the memory's record says"
+                    "answer",
+                    "holds",
+                    "given by the caller that drove the run, as the memory's record confirms",
                 )
-            return PartCheck("answer", "not checked", "whoever drove the run gave it: no program leads to it")
+            return PartCheck(
+                "answer", "not checked", "given by the caller that drove the run: no program produces it"
+            )
         if self._final is None:
             return self._other_answer("the replay ended without an answer")
         content, chunk_ids = self._expected(self._final)
         if content != answer.content:
             return self._other_answer(f"the programs give {_short(content)}")
         if chunk_ids != answer.chunk_ids:
-            return self._other_answer("the programs lead to other chunks")
+            return self._other_answer("the programs give other chunks")
         if self._final.confidence is not None and self._final.confidence != answer.confidence:
             return self._other_answer(f"the programs give the confidence {self._final.confidence}")
         return PartCheck("answer", "holds", "the programs give the same")
@@ -527,7 +537,7 @@ class _Replayed:
         return PartCheck("answer", "changed" if "changed" in states else "not checked", detail)
 
     def _expected(self, final: Final) -> tuple[str | None, list[str]]:
-        """Answer and citations as the operation makes them of what FINAL was given."""
+        """Answer and citations as the operation derives them from the arguments of FINAL."""
         store = cast("ChunkStore", self._store)
         given = final.answer
         named: list[Any] = list(final.chunk_ids)
@@ -545,7 +555,7 @@ class _Replayed:
 
 
 def _trajectory(receipt: Receipt) -> Trajectory:
-    """The run as the replay takes it."""
+    """The run in the form that a replay needs."""
     return Trajectory(
         id=receipt.origin.run,
         operation=receipt.origin.operation,
@@ -573,8 +583,8 @@ def _noted(*_arguments: Any, **_keywords: Any) -> Any:
     raise RlmMemError("calls are answered from the bundle")
 
 
-def _takes_chances(programs: Sequence[str]) -> bool:
-    """Whether a program names what gives something else each time."""
+def _is_random(programs: Sequence[str]) -> bool:
+    """Whether a program names a function whose result differs each time."""
     for program in programs:
         try:
             names = {
@@ -584,7 +594,7 @@ def _takes_chances(programs: Sequence[str]) -> bool:
             }
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        if names & _CHANCE:
+        if names & _RANDOM:
             return True
     return False
 

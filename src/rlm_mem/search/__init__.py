@@ -1,7 +1,7 @@
 """Deterministic retrieval: from a question to ranked hits, no model involved.
 
 ``candidates`` takes a bounded number of segments from a backend's index, ``ranking`` scores them (one implementation
-for every backend), ``snippets`` shows the sentence that matched. Nothing here writes to a store, and only the chunks
+for every backend), ``api`` adds the snippets. Nothing here writes to a store, and only the chunks
 that are returned are read from it.
 """
 

@@ -64,7 +64,7 @@ def snippet(
 ) -> str:
     """The segment `content[start:end]` as one line of at most `longest` characters.
 
-    A longer segment is cut at word ends to the stretch that holds most of the question's words; `…` marks each cut.
+    A longer segment is cut at word ends to the stretch that has most of the question's words; `…` marks each cut.
     """
     text = content[start:end].strip()
     if len(text) <= longest:
@@ -85,7 +85,7 @@ def snippet(
 
 
 def explain(parts: dict[str, float], most: int = 8) -> str:
-    """The parts of a score as one line, the weightiest first: "own +2.10, author_named +0.84, is_question -0.58"."""
+    """The parts of a score as one line, the largest first: "own +2.10, author_named +0.84, is_question -0.58"."""
     weighty = sorted(parts.items(), key=lambda item: (-abs(item[1]), item[0]))
     shown = [f"{name} {value:+.2f}" for name, value in weighty[:most] if abs(value) >= 0.005]
     return ", ".join(shown)
@@ -128,16 +128,16 @@ class Hit:
         chunk_id: the chunk; read it with `get_chunk`.
         score: higher is better; comparable within one search only.
         snippet: the segment that matched, shortened if long.
-        start, end: where that segment stands in the chunk's content, in characters.
+        start, end: place of that segment in the chunk's content, in characters.
         segment_no: its number within the chunk, from 0.
         conversation_id: the chunk's conversation, None for none.
-        at: when it happened, else was created (`YYYY-MM-DDTHH:MM:SS.ffffffZ`).
+        at: `occurred_at`, else `created_at` (`YYYY-MM-DDTHH:MM:SS.ffffffZ`).
         type, tags: as in the chunk.
-        author: who says the segment, None where the text does not tell.
-        parts: with `explain`, what each signal added to the segment's score.
+        author: the speaker of the segment, None where the text names none.
+        parts: with `explain`, the part of each signal in the segment's score.
         neighbours: with `neighbours`, the turns or sentences beside it in its conversation, in reading order: beside
             the segment where hits are segments, else beside the chunk.
-        superseded_by: the chunk that replaced this one, which is out of date then.
+        superseded_by: the chunk that replaced this one, or None.
         replaces: the chunks that this one replaced.
         origin: how the chunk came: person, agent, tool, import, web.
         trust: how far it is trusted: untrusted, ordinary, trusted.
@@ -184,17 +184,17 @@ def search(
 
     Args:
         store: where to look; only its own namespace is seen.
-        query: a question or keywords in any language; only the first few thousand characters count. Without any
-            word to look for the result is empty, unless `filters` restrict: then it is the newest that pass.
+        query: a question or keywords in any language; only the first few thousand characters count. Without
+            searchable words the result is empty; with `filters`, it is the newest chunks that pass.
         limit: hits wanted, 1 to 1,000; long lists cost more, since every candidate is ranked.
-        filters: what may be returned (see `Filters`); a mapping of its fields is taken as well.
+        filters: what may be returned (see `Filters`); a mapping of its fields is accepted, too.
         by: "chunk"; "segment" for single turns or sentences, of which one chunk may have several; "conversation" for
             the best chunk of each conversation.
-        as_of: what held at this time: nothing that happened later, nothing outside its validity. Relative dates in
-            the question ("last week") are counted from it too. None: now, what was superseded below its successor.
-        explain: also say what each signal added.
-        neighbours: turns or sentences on each side that each hit carries along, 0 to 10. A quarter of what a search
-            misses stands within two turns of a hit. Their chunks are read as well.
+        as_of: search what held at this time: nothing that happened later, nothing outside its validity. Relative dates
+            in the question ("last week") count from it, too. None: now, superseded chunks below their successors.
+        explain: also return the part of each signal.
+        neighbours: turns or sentences on each side returned with each hit, 0 to 10. A quarter of what a search misses
+            is within two turns of a hit. Their chunks are read, too.
 
     Raises:
         InvalidQuery: an argument of the wrong type or out of range.
@@ -240,7 +240,7 @@ def hits_within(hits: list[Hit], max_tokens: int) -> list[Hit]:
 def excerpts(
     store: ChunkStore, query: str, chunks: Sequence[Chunk], *, longest: int = 1_000
 ) -> dict[str, str]:
-    """Of each of these chunks, by id, the stretch that bears most on a question.
+    """The most relevant stretch of each of these chunks, by id.
 
     A stretch is one line of at most ``longest`` characters.
     """
@@ -280,10 +280,10 @@ def ranked_ids(
 
 
 def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
-    """Ids of the chunks that hold a word of the query, in whatever form of it, best first; from the index alone.
+    """Ids of the chunks that contain a word of the query in any form, best first; from the index alone.
 
-    Where `search` also brings in what lies beside a match, names a related thing or is spelt nearly so, this returns
-    none of it. Names of people are words like any other.
+    Unlike `search`, this returns no neighbours of a match, no related words and no near-spellings. Names of people
+    are words like any other.
 
     Raises:
         InvalidQuery: an argument of the wrong type or out of range.
@@ -308,7 +308,7 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
 
 
 def question_for(source: CandidateSource, query: str, language: str, now: datetime | None) -> Query:
-    """Analyse a question for the store behind `source`: who speaks there tells names from words."""
+    """Analyse a question for the store behind `source`, whose speakers are recognised as names."""
 
     analyser = get_analyser(language)
     question = analyse_query(query, analyser, now=now, known_authors=source.authors())
@@ -346,7 +346,7 @@ def _then(store: ChunkStore, filters: Filters) -> Filters:
 def _hits(
     store: ChunkStore, question: Query, results: Iterator[Ranked], limit: int, explain: bool
 ) -> Iterator[Hit]:
-    """Read the chunks behind the best results; one whose file is gone or damaged gives way to the next."""
+    """Read the chunks behind the best results; one whose file is gone or damaged is skipped."""
 
     analyser = get_analyser(store.config.search.language)
     found = 0
@@ -362,7 +362,7 @@ def _hits(
             if chunk is not None:
                 found += 1
                 now = present.get(chunk.id, chunk)
-                # Found by its present words, shown with those that it had then.
+                # Found by its present words, shown as it was then.
                 same = now is chunk or now.content == chunk.content
                 place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                 yield _hit(chunk, place, question, analyser, explain)
@@ -443,28 +443,26 @@ def _newest(store: ChunkStore, source: CandidateSource, filters: Filters, limit:
 def _check(query: object, limit: object, by: object) -> None:
     if not isinstance(query, str):
         raise InvalidQuery(
-            f"A query is text, not {type(query).__name__}.", hint="Pass a question or keywords."
+            f"a query must be text, not {type(query).__name__}", hint="pass a question or keywords"
         )
     if isinstance(limit, bool) or not isinstance(limit, int):
-        raise InvalidQuery(f"limit is a whole number, not {type(limit).__name__}.", hint="Pass limit=10.")
+        raise InvalidQuery(f"limit must be a whole number, not {type(limit).__name__}", hint="pass limit=10")
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidQuery(
-            f"limit is {limit}; it must be 1 to {MAX_LIMIT}.", hint="Ask for fewer hits at a time."
+            f"limit must be 1 to {MAX_LIMIT}, not {limit}", hint="ask for fewer hits at a time"
         )
     if by not in _BY:
-        raise InvalidQuery(
-            f"by is {by!r}; it must be one of: {', '.join(_BY)}.", hint="Leave it out for chunks."
-        )
+        raise InvalidQuery(f"by must be one of {', '.join(_BY)}, not {by!r}", hint="leave it out for chunks")
 
 
 def _check_neighbours(count: object) -> None:
     if isinstance(count, bool) or not isinstance(count, int):
         raise InvalidQuery(
-            f"neighbours is a whole number, not {type(count).__name__}", hint="pass neighbours=2"
+            f"neighbours must be a whole number, not {type(count).__name__}", hint="pass neighbours=2"
         )
     if not 0 <= count <= MAX_NEIGHBOURS:
         raise InvalidQuery(
-            f"neighbours is {count}; it must be 0 to {MAX_NEIGHBOURS}", hint="read the conversation for more"
+            f"neighbours must be 0 to {MAX_NEIGHBOURS}, not {count}", hint="read the conversation for more"
         )
 
 
@@ -476,14 +474,14 @@ def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
     elif isinstance(given, Mapping):
         values = dict(given)
     else:
-        raise InvalidQuery(f"filters are Filters or a mapping, not {type(given).__name__}.")
+        raise InvalidQuery(f"filters must be Filters or a mapping, not {type(given).__name__}")
     known = {field.name for field in fields(Filters)}
     for name, value in values.items():
         if name not in known:
-            raise InvalidQuery(f"There is no filter {name!r}; there are: {', '.join(sorted(known))}.")
+            raise InvalidQuery(f"there is no filter {name!r}: use one of {', '.join(sorted(known))}")
         values[name] = _filter_value(name, value)
     checked = Filters(**values)
-    time_range(checked.start, checked.end)  # says which one is not a time
+    time_range(checked.start, checked.end)  # raises for one that is not a time
     return checked
 
 
@@ -501,16 +499,16 @@ def _filter_value(name: str, value: Any) -> Any:
         return _texts(name, value)
     if name == "include_superseded":
         if not isinstance(value, bool):
-            raise InvalidQuery(f"The filter {name} is true or false, not {value!r}.")
+            raise InvalidQuery(f"the filter {name} must be true or false, not {value!r}")
         return value
     if name == "valid_at":
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InvalidQuery(f"The filter {name} is a number of seconds, not {value!r}.")
+            raise InvalidQuery(f"the filter {name} must be a number of seconds, not {value!r}")
         return float(value)
     if isinstance(value, datetime):
         return format_time(value)
     if not isinstance(value, str):
-        raise InvalidQuery(f"The filter {name} is text, not {type(value).__name__}.")
+        raise InvalidQuery(f"the filter {name} must be text, not {type(value).__name__}")
     return value
 
 
@@ -518,5 +516,5 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple | set | frozenset) or not all(
         isinstance(item, str) for item in value
     ):
-        raise InvalidQuery(f"The filter {name} is a list of texts, not {value!r}.")
+        raise InvalidQuery(f"the filter {name} must be a list of texts, not {value!r}")
     return tuple(sorted(value))

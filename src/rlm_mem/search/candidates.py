@@ -1,7 +1,7 @@
 """The first stage of search: a bounded number of candidate segments from the backend's index, ready to be ranked.
 
-The best chunks by tuned BM25 over whole chunks, their neighbours in conversation order (without them a fifth of what
-ranking can find is lost) and chunks of a period that the question names. Everything that ranking needs comes along as
+The best chunks by tuned BM25 over whole chunks, their neighbours in conversation order (without them ranking misses a
+fifth of the answers) and chunks of a period that the question names. Everything that ranking needs is returned as
 arrays, so the ranker does no I/O.
 """
 
@@ -24,41 +24,41 @@ if TYPE_CHECKING:
 
 __all__ = ["CandidateSet", "gather"]
 
-#: Segments on each side of a candidate chunk that may be results themselves, and that are read at all: a segment's
-#: score looks three to either side.
+#: Segments on each side of a candidate chunk that may be results themselves, and that are read: a segment's
+#: score depends on three to either side.
 NEAR_SEGMENTS = 3
 READ_SEGMENTS = 6
-#: Beyond the first few, a chunk whose words score less than this share of the best is left out: measured, none of
-#: them came to the top.
+#: Beyond the first few, a chunk whose words score less than this share of the best is left out: in measurements
+#: none of them came to the top.
 FIRST_FEW = 30
-LEAST_SHARE = 0.2
+MIN_SHARE = 0.2
 #: Chunks that a period named in the question brings in, whatever their words.
 PERIOD_CHUNKS = 50
-#: Neighbours come along for the best candidates of this many segments together, and for so many chunks at least. For
-#: single turns that is all of them; long chunks hold their context themselves.
+#: Neighbours are read for the best candidates up to this many segments together, and for this many chunks at least.
+#: That is all candidates where chunks are single turns; long chunks contain their own context.
 NEIGHBOURED_SEGMENTS = 300
 NEIGHBOURED_CHUNKS = 30
-#: What happened on a day is often told some days later.
-TOLD_LATER = timedelta(days=7)
+#: What happened on a day is often mentioned some days later.
+MENTIONED_WITHIN = timedelta(days=7)
 
 
 class CandidateSet(Struct, frozen=True):
     """Segments of candidate chunks and of their neighbours, with the figures that scoring needs.
 
     Sizes: ``M`` chunks, ``S`` segments, ``Q`` query terms (in the order of ``Query.terms``), ``C`` conversations.
-    Chunks stand in conversation order within a run, a chunk's segments are contiguous and in text order, and
+    Chunks are in conversation order within a run, a chunk's segments are contiguous and in text order, and
     ``chunk_index`` never decreases. Window and gap features must not cross a change of ``run``.
 
     Per chunk:
         chunk_ids: their ids.
-        doc: index number; only for ties and for asking the index again.
+        doc: number in the index; only for ties and further queries of the index.
         chunk_conv: index into the conversation arrays. A chunk without a conversation is a conversation of its own.
         chunk_at: epoch seconds of occurred_at, else of created_at.
         chunk_type, confidence, valid_from, valid_to, superseded_by: as in the chunk (times as strings or None); the
             last two are None throughout when outdated chunks are to be ranked like any other.
         first_stage: BM25 over the whole chunk, 0 for one that came in as neighbour or by date.
-        chunk_eligible: may be a result: passes the filters and is a candidate or close to one. The others are there
-            as context for window features only.
+        chunk_eligible: may be a result: passes the filters and is a candidate or close to one. The others are
+            context for window features only.
     Per segment:
         chunk_index: index into the chunk arrays.
         seg_no: number of the segment within its chunk.
@@ -74,7 +74,7 @@ class CandidateSet(Struct, frozen=True):
         tf: frequency of each query term.
         eligible: ``chunk_eligible`` of its chunk.
     Statistics of the namespace, exact and independent of the history of writes:
-        n_segments, avg_length, df: number of segments, terms per segment, segments that hold each query term.
+        n_segments, avg_length, df: number of segments, terms per segment, segments that contain each query term.
         n_chunks, avg_chunk_length, chunk_df: the same for chunks.
         n_conversations, avg_conversation_length, conv_df: the same for conversations.
         conv_tf, conv_length: per conversation, over all its chunks.
@@ -127,25 +127,25 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     Args:
         source: the index, as it is now.
         query: the analysed question.
-        filters: what may be returned; neighbours that do not pass come along as context only.
-        limit: chunks to take by their words (50 to 200 lose next to nothing against taking all).
+        filters: what may be returned; neighbours that do not pass are context only.
+        limit: chunks to take by their words (50 to 200 find nearly as much as all).
     """
     terms = source.term_ids(query.terms)
     weights = np.array(query.weights, np.float64)
     docs, scores = source.best(terms, weights, limit, filters)
-    worthwhile = (scores >= LEAST_SHARE * scores[:1]) | (np.arange(len(scores)) < FIRST_FEW)
+    worthwhile = (scores >= MIN_SHARE * scores[:1]) | (np.arange(len(scores)) < FIRST_FEW)
     docs, scores = docs[worthwhile], scores[worthwhile]
     figures = source.statistics(terms)
     first = _with_neighbours(figures)
     together = distinct(np.concatenate([docs[:first], *_of_period(source, query, terms, weights, filters)]))
-    # What was replaced ranks below what replaced it, so that has to be there; unless all are to be ranked alike.
+    # A superseded chunk ranks below its successor, which is therefore a candidate, too; unless all rank alike.
     alike = filters.include_superseded or filters.valid_at is not None
     if not alike:
         together = union(together, source.successors(union(together, docs)))
     hood = source.around(together, docs[first:], NEAR_SEGMENTS, READ_SEGMENTS)
     rows, decoded = source.rows(hood.doc)
     there = np.array(rows.doc, np.int64)
-    # A chunk may have been removed since the postings were read: it is simply not there any more.
+    # A chunk may have been removed since the postings were read: it is left out.
     kept = contained(hood.doc, there)
     eligible = hood.near[kept] & source.accepts(there, filters)
     first_stage = _scores_of(there, docs, scores)
@@ -217,7 +217,7 @@ def _of_period(
     chosen = []
     for mention in query.dates:
         first, last = _midnight(mention.first), _midnight(mention.last) + timedelta(days=1)
-        within = _narrowed(filters, first, last + TOLD_LATER)
+        within = _narrowed(filters, first, last + MENTIONED_WITHIN)
         if within is None:
             continue
         chosen.append(source.best(terms, weights, PERIOD_CHUNKS, within)[0])
@@ -254,7 +254,7 @@ def _scores_of(
 
 
 def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-    """How often each segment holds each term."""
+    """How often each segment contains each term."""
     segments, count = len(decoded.start), len(terms)
     known = np.flatnonzero(terms >= 0)
     if not len(known) or not segments:
@@ -265,7 +265,7 @@ def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.
     hit = np.flatnonzero(wanted[place] == decoded.terms)
     segment = np.searchsorted(decoded.term_start, hit, side="right") - 1
     cells = np.bincount(segment * count + order[place[hit]], minlength=segments * count)
-    spoken = decoded.author[:, None] == terms[None, :]  # a term that is an author: who speaks the segment
+    spoken = decoded.author[:, None] == terms[None, :]  # a term that is an author: the speaker of the segment
     frequencies: npt.NDArray[np.float32] = (cells.reshape(segments, count) + (spoken & (terms >= 0))).astype(
         np.float32
     )

@@ -1,6 +1,6 @@
 """The signals of ranking: each a small function from a question and its candidates to one number per segment.
 
-Nothing here knows weights, labels or where the text came from. A window never crosses the end of a run (an unbroken
+Weights are in `ranking`; the source of a text plays no part. A window never crosses the end of a run (an unbroken
 stretch of one conversation). Pure numpy, no I/O; cost grows with segments times terms.
 """
 
@@ -37,9 +37,9 @@ _GAP = ((-1, 1.0), (1, 0.6), (-2, 0.6))
 
 
 def weighed(values: Floats, weights: Floats) -> Floats:
-    """`values @ weights`, each row's sum rounded alike wherever the row stands.
+    """`values @ weights`, each row's sum rounded alike whatever its position.
 
-    A matrix product may round a row by its place among the others, and their order is the backend's affair.
+    A matrix product may round a row by its place among the others, and their order differs between backends.
     """
     return np.asarray((values * weights).sum(axis=1), np.float64)
 
@@ -71,13 +71,13 @@ class Scene:
 
     @cached_property
     def idf(self) -> Floats:
-        """Inverse document frequency of every column, times nothing."""
+        """Inverse document frequency of every column, unweighted."""
         df = self.candidates.df
         return np.asarray(np.log1p((self.candidates.n_segments - df + 0.5) / (df + 0.5)), np.float64)
 
     @cached_property
     def mass(self) -> Floats:
-        """What each word is worth: idf times its weight in the question, nothing for a word the store lacks."""
+        """The weight of each word: idf times its weight in the question, 0 for a word that is not in the store."""
         weights = np.array(self.query.weights, np.float64)
         return np.where(self.candidates.df > 0, self.idf * weights, 0.0)[self.words]
 
@@ -88,7 +88,7 @@ class Scene:
 
     @cached_property
     def has(self) -> Floats:
-        """1 where a segment holds a word, else 0."""
+        """1 where a segment contains a word, else 0."""
         return (self.tf > 0).astype(np.float64)
 
     @cached_property
@@ -104,10 +104,10 @@ class Scene:
 
     @cached_property
     def talk(self) -> float:
-        """How much the candidates are talk among equals, 0 to 1.
+        """How evenly the speakers share the candidates, 0 to 1.
 
-        0 for texts that nobody is known to say; 1 where nobody says more than half of what is said; near 0 where one
-        says nearly all, as an assistant does.
+        0 for texts without speakers; 1 where nobody has more than half of the segments that have a speaker; near 0
+        where one speaker has nearly all, as an assistant does.
         """
         author = self.candidates.author
         said = np.bincount(author + 1, self.candidates.length, minlength=2)
@@ -160,7 +160,7 @@ class Scene:
 
     @cached_property
     def members(self) -> Floats:
-        """What class members are worth here where the word itself is missing (see `related_words`)."""
+        """The weight of class members where the word itself is missing (see `related_words`)."""
         if not len(self.related):
             return np.zeros(self.size)
         heads = np.array(self.query.concepts, np.int64)[self.related]
@@ -182,12 +182,12 @@ class Scene:
 
     @cached_property
     def time_words(self) -> npt.NDArray[np.int64]:
-        """How many time expressions each segment holds, up to 3."""
+        """How many time expressions each segment contains, up to 3."""
         return (self.candidates.flags >> 1) & 3
 
     @cached_property
     def spoken(self) -> Floats:
-        """1 where somebody is known to say the segment, else 0."""
+        """1 where the segment has a known speaker, else 0."""
         return (self.candidates.author >= 0).astype(np.float64)
 
     def flag(self, bit: int) -> Floats:
@@ -246,7 +246,7 @@ def window(scene: Scene) -> Floats:
 
 
 def gap(scene: Scene) -> Floats:
-    """Worth of the words that are missing here but present in a neighbour."""
+    """Weight of the words that are missing here but present in a neighbour."""
     return weighed(scene.nearby * (1 - scene.has), scene.mass)
 
 
@@ -262,12 +262,12 @@ def session(scene: Scene) -> Floats:
 
 
 def coverage(scene: Scene) -> Floats:
-    """Share of the question's worth that stands in the segment, 0 to 1."""
+    """Share of the question's weight that is in the segment, 0 to 1."""
     return weighed(scene.has, scene.mass) / max(float(scene.mass.sum()), 1e-9)
 
 
 def coverage_nearby(scene: Scene) -> Floats:
-    """Share of the question's worth that stands here or in a close neighbour, 0 to 1."""
+    """Share of the question's weight that is in the segment or a close neighbour, 0 to 1."""
     best = scene.has.copy()
     for distance, _ in _GAP:
         np.maximum(best, scene.shifted(scene.has, distance), out=best)
@@ -282,7 +282,7 @@ def whole(scene: Scene) -> Floats:
 def first_person(scene: Scene) -> Floats:
     """The segment says "I" or "we" and so does the question: the idf among the candidates of that one word.
 
-    The index holds no pronouns, but where somebody asks about themselves they tell who is meant.
+    The index has no pronouns, but in a question in the first person they identify who is meant.
     """
     if not scene.query.first_person:
         return np.zeros(scene.size)
@@ -292,7 +292,7 @@ def first_person(scene: Scene) -> Floats:
 
 
 def whole_rare(scene: Scene) -> Floats:
-    """Share of the squared worth of the question's words that stands in the chunk: the rarest words all but decide."""
+    """Share of the squared weight of the question's words that is in the chunk: the rarest words nearly decide."""
     rare = scene.mass**2
     found = weighed((scene.whole_tf > 0).astype(np.float64), rare)
     return np.asarray((found / max(float(rare.sum()), 1e-9))[scene.candidates.chunk_index], np.float64)
@@ -352,7 +352,7 @@ def is_question(scene: Scene) -> Floats:
 def asks_as_usual(scene: Scene) -> Floats:
     """The segment ends with a question, as those of its author do: by this share of them.
 
-    Among friends a question says little about who asks it; somebody who uses an assistant hardly says anything else.
+    Friends ask each other now and then; the user of an assistant does little else.
     """
     return scene.flag(analysis.IS_QUESTION) * scene.asking
 
@@ -383,7 +383,7 @@ def after_question(scene: Scene) -> Floats:
 
 
 def says_less(scene: Scene) -> Floats:
-    """How much less than half of what is said among the candidates its author says, 1 to -1; 0 for no author."""
+    """How far the share of its author among the spoken candidates is below half, 1 to -1; 0 for no author."""
     author = scene.candidates.author + 1
     said = np.bincount(author, scene.candidates.length, minlength=1)
     share = said / max(float(said[1:].sum()), 1.0)
@@ -391,13 +391,13 @@ def says_less(scene: Scene) -> Floats:
 
 
 def opens_conversation(scene: Scene) -> Floats:
-    """Said among the first two segments of its conversation, where news is told."""
+    """Among the first two segments of its conversation, where news is usually mentioned."""
     multi = scene.candidates.conv_length[scene.candidates.conv] > 2 * scene.candidates.length
     return np.asarray((scene.candidates.conv_pos < 2) & multi, np.float64) * scene.spoken
 
 
 def length(scene: Scene) -> Floats:
-    """Logarithm of the number of terms: a longer segment holds more answers."""
+    """Logarithm of the number of terms: a longer segment answers more questions."""
     return np.log1p(scene.candidates.length.astype(np.float64))
 
 
@@ -408,7 +408,7 @@ def chunk_length(scene: Scene) -> Floats:
 
 
 def time_told(scene: Scene) -> Floats:
-    """Somebody says it and it holds a time expression."""
+    """It has a speaker and contains a time expression."""
     return np.minimum(scene.time_words, 1) * scene.spoken
 
 
@@ -459,7 +459,7 @@ def in_year(scene: Scene) -> Floats:
 
 
 def just_after(scene: Scene) -> Floats:
-    """Its date lies shortly after one the question names: what happened is told within days."""
+    """Its date lies shortly after one the question names: events are mentioned within days."""
     days = _within(scene, [(end, end + 10 * _DAY) for _, end in _spans(scene, "day", "week", "span")])
     months = _within(scene, [(end, end + 15 * _DAY) for _, end in _spans(scene, "month", "season")])
     return np.maximum(days, 0.5 * months)
@@ -476,7 +476,7 @@ def near_date(scene: Scene) -> Floats:
 def by_event(scene: Scene) -> Floats:
     """On the right side of an event that the question dates by, the nearer the more.
 
-    "Before the move": the event is taken to have happened when the segment was said that matches its words best.
+    "Before the move": the event is dated by the segment that matches its words best.
     """
     anchor = scene.query.anchor
     if anchor is None or not scene.size:
@@ -507,13 +507,13 @@ SIGNALS: tuple[Callable[[Scene], Floats], ...] = (
 BASE = ("whole", "first_person", "own", "session", "gap", "related_words")
 ANYWHERE = (*BASE, "in_month", "exact_day", "in_year", "just_after", "near_date", "by_event")
 
-#: Signals with a weight of their own where somebody says nearly all, as an assistant does.
+#: Signals with a weight of their own where one speaker has nearly all segments, as an assistant does.
 ONE_SIDED = (
     "own", "coverage", "coverage_nearby", "whole_rare", "window", "gap", "chunk_length", "is_question",
     "asks_as_usual", "asks_within", "asks_within_as_usual", "says_less", "opens_conversation", "time_told",
 )  # fmt: skip
 
-#: Cues of speech: what a segment that somebody says holds (a flag of the index), whatever the question.
+#: Cues of speech: flags of a spoken segment in the index, whatever the question.
 CUES: dict[str, int] = {
     "place": analysis.PLACE_CUE, "duration": analysis.DURATION, "quotes": analysis.QUOTES,
     "capitals": analysis.CAPITALS, "number": analysis.NUMBER, "first_person": analysis.FIRST_PERSON,
@@ -537,7 +537,7 @@ ASKED: dict[str, tuple[str, ...]] = {
 }
 
 
-#: Signals with a weight of their own in talk among equals (`Scene.talk`).
+#: Signals with a weight of their own where the speakers share the talk evenly (`Scene.talk`).
 IN_TALK = (
     "own", "coverage", "coverage_nearby", "whole_rare", "window", "gap", "session", "related_words",
     "related_nearby", "chunk_length", "length", "author_named", "author_first", "named_speaks_of_self",

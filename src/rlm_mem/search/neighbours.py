@@ -1,4 +1,4 @@
-"""What stands beside a hit: the turns or sentences before and after it in its conversation."""
+"""The neighbours of a hit: the turns or sentences before and after it in its conversation."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["AdjacentSegment", "neighbours_of"]
 
 @dataclass(frozen=True, slots=True)
 class AdjacentSegment:
-    """A turn or sentence beside a hit.
+    """A turn or sentence before or after a hit.
 
     Attributes:
         offset: how far from the hit: -1 is the one before it, 1 the one after it.
-        chunk_id: the chunk that holds it, which may be the hit's own.
-        text: its words, as they stand in the chunk.
-        start, end: where it stands in that chunk's content, in characters.
-        author: who says it, None where the text does not tell.
-        at: when it happened, else was created (`YYYY-MM-DDTHH:MM:SS.ffffffZ`).
+        chunk_id: its chunk, which may be the hit's own.
+        text: its words, as in the chunk.
+        start, end: its place in that chunk's content, in characters.
+        author: its speaker, None where the text names none.
+        at: `occurred_at`, else `created_at` (`YYYY-MM-DDTHH:MM:SS.ffffffZ`).
     """
 
     offset: int
@@ -43,7 +43,7 @@ def neighbours_of(
 ) -> list[tuple[AdjacentSegment, ...]]:
     """For each hit, given as a chunk and a stretch of it, up to `count` neighbours on each side, in reading order.
 
-    Chunks that the stretches' own do not suffice for are read in one go.
+    Further chunks that are needed for them are read in one query.
     """
     beside = {
         chunk.id: store.neighbours(chunk.id, before=count, after=count)

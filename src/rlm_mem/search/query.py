@@ -1,15 +1,15 @@
 """Questions: their terms, the people and dates they name, and what kind of answer they want.
 
-Nothing here looks at a store but through `known_authors`. A question of any length, in any script, is accepted: only
+The store plays no part here, except through `known_authors`. A question of any length, in any script, is accepted: only
 its first `MAX_CHARACTERS` are read and only its `MAX_TERMS` most telling terms are kept.
 
-A question often names the class where the memory names the member ("instrument" is answered by "violin"); no statistic
-of a small store can know that they belong together. The table of classes is general knowledge of English words, written
-by hand; it only ever *adds* alternatives to a question, at a lower weight, never to the index.
+A question often names the class where the memory names the member ("instrument" is answered by "violin"); the
+statistics of a small store cannot relate them. The table of classes is general knowledge of English words, written
+by hand; it only *adds* alternatives to a question, at a lower weight, never to the index.
 
-A word that the store does not know is read as the known word one edit away. The candidates come from the word itself by
-deletion, exchange of neighbours, replacement and insertion of one letter, so no extra index is kept and the repair
-always knows the store's current vocabulary. Only words that occur nowhere are repaired, and never short ones, numbers
+A word that is not in the store is read as one of the store one edit away. The candidates come from the word itself by
+deletion, exchange of neighbours, replacement and insertion of one letter, so no extra index is kept and the
+vocabulary is always current. Only words that occur nowhere are repaired, and never short ones, numbers
 or identifiers: one typo costs five points of recall, and repair gives four of them back (docs/benchmarks/retrieval.md).
 """
 
@@ -195,7 +195,7 @@ speed; memory ram; limit cap maximum; schedule cron timetable; document doc guid
 
 #: Most alternatives added for one word of a question.
 MAX_MEMBERS = 48
-#: Letters that a class head and the question's term share at least (a stem keeps its beginning).
+#: Letters that a class head and the question's term share, at least (stemming keeps the beginning).
 _PREFIX = 3
 
 
@@ -241,7 +241,7 @@ def related_terms(term: str, analyser: Analyser) -> tuple[str, ...]:
 
 
 #: Characters of a question that are read, and distinct terms that are kept. Longer questions are documents pasted
-#: into the search box; the words that are rarest in the store speak for them (see `rarest`).
+#: into the search box; of these the terms that are rarest in the store are kept (see `rarest`).
 MAX_CHARACTERS = 4_000
 MAX_TERMS = 48
 #: Distinct terms that `rarest` chooses from.
@@ -254,7 +254,7 @@ WORD, REPAIR, RELATED = 0, 1, 2
 #: Weight of a class member in the first stage, relative to the word it stands for.
 RELATED_WEIGHT = 0.4
 
-# Words that ask rather than tell: they stay searchable at a lower weight (general English, not from any corpus).
+# Words of asking rather than content: searchable at a lower weight (general English, not from any corpus).
 _WEAK_WORDS = """
 type kind sort mention mentioned describe described discuss discussed say said tell told talk talked speak
 share shared conversation conversations recent recently time times thing things plan planning planned
@@ -263,7 +263,7 @@ consider considered likely would could main primary reason way ways new try trie
 begin decide decided want wanted people person participate participated engage engaged involve involved
 attend attended express expressed receive received current
 """
-#: Weight of a term that asks rather than tells, relative to 1.
+#: Weight of a word of asking, relative to 1.
 WEAK = 0.6
 #: The same for an everyday word ("like", "will") that is not written as a name, and for a single Han character beside
 #: the pairs that it is in. Where a question has nothing else they count in full.
@@ -338,13 +338,13 @@ class Query:
     """A question, analysed.
 
     `terms` are distinct: first the words of the question in order of appearance, then near-spellings, then members of
-    the classes it names. `weights` (0–1) say how much each counts in the first stage, `roles` which of the three it
-    is (`WORD`, `REPAIR`, `RELATED`), `concepts` the number of the word it is or stands for. `authors` are the known
+    the classes it names. `weights` (0–1) are those of the first stage, `roles` which of the three each is
+    (`WORD`, `REPAIR`, `RELATED`), `concepts` the number of the word it is or stands for. `authors` are the known
     authors it names (as given in
     `known_authors`); their names are not among the terms. `dates` are the days it names, `kind` what it asks for
     ("when", "where", "why", … or "words" for bare keywords), `wants_list` whether it asks for several things.
-    `anchor` is the event it dates by ("before the move"), `now` the reference of relative dates. `first_person` tells
-    that whoever asks speaks of themselves ("what did I …").
+    `anchor` is the event it dates by ("before the move"), `now` the reference of relative dates. `first_person`: the
+    question is about the person who asks ("what did I …").
     """
 
     text: str
@@ -378,7 +378,7 @@ def analyse_query(
         text: the question, any language, any length.
         analyser: the analyser that the store was written with.
         now: reference for "last week" and the like; None leaves relative dates out.
-        known_authors: names of the people and agents whose words the store holds.
+        known_authors: names of the speakers in the store.
 
     Never raises on odd text; a question without any searchable word has no terms.
     """
@@ -396,7 +396,7 @@ def analyse_query(
         elif analyser.is_stop(fold(question[start:end])) and not (start and question[start].isupper()):
             weight = EVERYDAY
         weights[term] = max(weights.get(term, 0.0), weight)
-    if not weights and used:  # nothing but names: then the names are what is looked for
+    if not weights and used:  # only names: then the names are searched for as words
         for term in analyser.terms(question):
             weights[term] = 1.0
     most = max(weights.values(), default=1.0)
@@ -463,8 +463,8 @@ def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float
 def rarest(query: Query, term_counts: Callable[[list[str]], Mapping[str, int]]) -> Query:
     """`query` with no more than `MAX_TERMS` terms: those of a long one that are in the fewest chunks of the store.
 
-    Of terms that the store lacks a few are kept, since they may be misspelt. `term_counts` gives, for each of some
-    terms that the store holds, the number of chunks with it.
+    Of terms that are not in the store a few are kept, since they may be misspelt. `term_counts` returns the number of
+    chunks for each given term that is in the store.
     """
     if len(query.terms) <= MAX_TERMS:
         return query
@@ -502,9 +502,9 @@ def with_related(query: Query, analyser: Analyser) -> Query:
 
 
 def with_authors(query: Query, known_authors: Collection[str]) -> Query:
-    """Add the people and agents that the question names to its terms: what they say is found by their names.
+    """Add the people and agents that the question names to its terms, so that what they say is found.
 
-    The index keeps who speaks a segment apart from the words of the segment.
+    The index keeps the speaker of a segment apart from its words.
     """
     names = [AUTHOR_PREFIX + name for name in _named_authors(query.text, known_authors)[0]]
     if not names:
@@ -520,7 +520,7 @@ def with_authors(query: Query, known_authors: Collection[str]) -> Query:
 
 
 def by_names(query: Query, analyser: Analyser) -> Query:
-    """`query` reduced to the people and agents that it names: as words, and as those who speak."""
+    """`query` reduced to the people and agents that it names, as words and as speakers."""
     words_of = dict.fromkeys(term for name in query.authors for term in analyser.indexed_terms(name))
     terms = (*words_of, *(AUTHOR_PREFIX + name for name in query.authors))
     return replace(
@@ -553,7 +553,7 @@ def _anchor(
         return None
     named = tuple(dict.fromkeys(t for t in analyser.terms(match["event"]) if t in terms))
     before = match["way"].lower() in ("before", "until", "prior to")
-    # Where the event is all there is, the question is about the event.
+    # If the event has all the terms, the question is about the event.
     return Anchor(before, named) if named and len(named) < len(terms) else None
 
 
@@ -592,9 +592,9 @@ _WORDS = 6
 def repaired(
     query: Query, analyser: Analyser, term_counts: Callable[[list[str]], Mapping[str, int]]
 ) -> Query:
-    """`query` with near-spellings beside each word that the store does not know.
+    """`query` with near-spellings beside each word that is not in the store.
 
-    `term_counts` gives, for each of some terms that the store holds, the number of chunks with it.
+    `term_counts` returns the number of chunks for each given term that is in the store.
     """
     own = [term for term, role in zip(query.terms, query.roles, strict=True) if role == WORD]
     if not own:

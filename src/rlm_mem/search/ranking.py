@@ -80,7 +80,7 @@ def _put_in_order(
     lowered: npt.NDArray[np.float64],
     relevant: npt.NDArray[np.bool_],
 ) -> bool:
-    """Order one pair; False if it was in order already, or the older chunk is no result at all."""
+    """Order one pair; False if it was in order already, or the older chunk is not a result."""
     old, new = (np.flatnonzero(candidates.chunk_index == index) for index in pair)
     old = old[relevant[old]]
     if not len(old) or not len(new):
@@ -106,7 +106,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Ranked(Struct, frozen=True):
-    """A result by number: which chunk and which of its segments, its score and what added to it."""
+    """A result: chunk and segment, its score and the parts of the score."""
 
     chunk_id: str
     score: float
@@ -122,7 +122,7 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
 
     Args:
         by: "chunk", "segment" or "conversation".
-        with_word: only chunks that hold a term of the query themselves, not those beside one that does.
+        with_word: only chunks that contain a term of the query themselves, not their neighbours.
     """
     if not len(candidates.chunk_index):
         return
@@ -142,7 +142,7 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
         owner = candidates.chunk_index if by == "chunk" else candidates.conv
         best = _best_of(owner, scores.total, eligible)
         totals = score_chunks(scores, owner, counted, summed=by == "conversation")[owner[best]]
-    # What was put in order by succession stays in that order.
+    # Chunks ordered by succession keep that order.
     ordered = "supersedes" in scores.parts or "succeeded" in scores.parts
     lost = np.zeros(len(best)) if ordered else repetition(query, candidates.conv[best], totals)
     totals = totals + lost
@@ -174,10 +174,10 @@ def _result(
     )
 
 
-#: What each signal is worth anywhere, in nats of odds. Learned by `benchmarks/ranking_fit.py` from dialogues, chats
+#: The weight of each signal in any text, in nats of odds. Learned by `benchmarks/ranking_fit.py` from dialogues, chats
 #: with an assistant, meetings, abstracts, notes and Chinese notes together (a listwise logistic loss over what is
-#: marked as relevant). The first six rank by words alone and keep the proportions that did best over all sets; what
-#: else counts is added to them. The meaning of each is the docstring of the function of that name in `features`;
+#: marked as relevant). The first six rank by words alone and keep the proportions that did best over all sets; the
+#: others are added to them. The meaning of each is the docstring of the function of that name in `features`;
 #: `has_x` is a cue of the segment, `kind:x` the same cue where the question asks for that kind of thing.
 WEIGHTS: dict[str, float] = {
     "whole": 0.211,
@@ -194,7 +194,7 @@ WEIGHTS: dict[str, float] = {
     "by_event": 0.521,
 }
 
-#: What is added in talk among equals (times `Scene.talk`).
+#: Added where the speakers share the talk evenly (times `Scene.talk`).
 TALK: dict[str, float] = {
     "own": -0.119,
     "coverage": 1.512,
@@ -262,7 +262,7 @@ TALK: dict[str, float] = {
     "would:feeling": -0.231,
 }
 
-#: What is added for what is said where one says nearly all, as an assistant does (times 1 - `Scene.talk`).
+#: Added for spoken segments where one speaker has nearly all, as an assistant does (times 1 - `Scene.talk`).
 ONE_SIDED: dict[str, float] = {
     "own": 0.012,
     "coverage": 0.439,
@@ -280,8 +280,8 @@ ONE_SIDED: dict[str, float] = {
     "time_told": 0.136,
 }
 
-#: Not learned, since no conversation marks them: what no longer holds goes below its successor, and a memory held
-#: with no confidence at all goes below an equal one held with full confidence.
+#: Not learned, since no data set marks them: a superseded memory ranks below its successor, and a memory of no
+#: confidence below an equal one of full confidence.
 SUPERSEDED = -4.0
 CONFIDENCE = 0.5
 
@@ -292,7 +292,7 @@ REPEATED = -0.3
 #: best segment counts nearly alone, far above 1 all of them count alike.
 TEMPERATURE = 0.5
 
-#: Signals without any of which a segment is no result at all.
+#: A segment without any of these signals is not a result.
 _EVIDENCE = (
     "own", "window", "related_words", "related_nearby", "in_month", "exact_day", "in_year",
 )  # fmt: skip
@@ -301,8 +301,8 @@ _EVIDENCE = (
 class Scores(Struct, frozen=True):
     """Scores of the segments of a candidate set.
 
-    `total[i]` is the sum of `parts[...][i]`; parts that are 0 for all are left out. `relevant[i]` tells that a word
-    or date of the question is in the segment or near it.
+    `total[i]` is the sum of `parts[...][i]`; parts that are 0 for all are left out. `relevant[i]`: a word or date of
+    the question is in the segment or near it.
     """
 
     total: Floats
@@ -339,8 +339,8 @@ def score_chunks(
 ) -> Floats:
     """Log-mean-exp of the `counted` segments of each owner (chunk or conversation), -inf for an owner without one.
 
-    Of a chunk the mean: what it has in common counts in each of its segments, and a long one is no better for having
-    more of them. Of a conversation the sum (`summed`): its chunks are read one by one.
+    For a chunk the mean: words of the whole chunk count in each of its segments, and length alone must not raise its
+    score. For a conversation the sum (`summed`): its chunks are separate results.
     """
     size = int(owner.max()) + 1 if len(owner) else 0
     result = np.full(size, -np.inf)
@@ -357,7 +357,7 @@ def score_chunks(
 
 
 def repetition(query: Query, owner: npt.NDArray[np.int64], scores: Floats) -> Floats:
-    """What results lose for coming from a conversation that better results are from, where a list is asked for.
+    """The penalty of results from a conversation that has better results already, where a list is asked for.
 
     "What hobbies …" is answered in many places: from the third on, each result of one conversation loses
     `REPEATED` more; nothing for other questions. Worth a point or two where the answer lies in several memories.

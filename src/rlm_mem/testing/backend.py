@@ -52,7 +52,7 @@ class BackendContract(StoreFixtures):
     be found. Search over the backend has a suite of its own, ``CandidateSourceContract``.
 
     Attributes:
-        persistent: whether a store that is closed and opened again has what was written.
+        persistent: whether data are kept when a store is closed and opened again.
         several_processes: whether several processes may have the same place open at once.
     """
 
@@ -87,7 +87,7 @@ class BackendContract(StoreFixtures):
             assert {name: chunk.to_dict() for name, chunk in later.get_many(list(wanted)).items()} == wanted
         assert [chunk.content for chunk in store.iter_chunks()] == list(_TEXTS)
 
-    def test_an_unknown_id_answers_nothing_and_a_bad_one_is_refused(self, store: ChunkStore) -> None:
+    def test_an_unknown_id_finds_nothing_and_an_invalid_one_is_refused(self, store: ChunkStore) -> None:
         """An unknown id has an empty result; an invalid id is an error, and never reaches the backend."""
         unknown = "chunk-2026-01-01-00000000"
         assert store.get_chunk(unknown) is None
@@ -117,7 +117,7 @@ class BackendContract(StoreFixtures):
     def test_an_update_is_a_new_revision_and_the_former_one_is_kept(
         self, store: ChunkStore, moved_clock: MovedClock
     ) -> None:
-        """History is complete and in order; undoing is a further revision; an update without effect is none."""
+        """History is complete and in order; undoing adds a revision; an update without effect adds none."""
         made = store.create_chunk("one", tags=["a"], metadata={"kept": 1})
         moved_clock.advance(hours=1)
         changed = store.update_chunk(made.id, "two", metadata={"new": 2}, tags=["b"])
@@ -210,7 +210,7 @@ class BackendContract(StoreFixtures):
     # --- links --------------------------------------------------------------------------------------------
 
     def test_links_are_seen_from_both_ends(self, store: ChunkStore) -> None:
-        """Outgoing, incoming, both; strongest first; of a type; changed in place; removed; never to nowhere."""
+        """Outgoing, incoming, both; strongest first; by type; changed in place; removed; never to a missing chunk."""
         hub, one, two = (store.create_chunk(name) for name in ("hub", "one", "two"))
         store.add_link(hub.id, one.id, "supports", 0.4, "since it says so")
         store.add_link(hub.id, two.id, "contradicts", 0.9)
@@ -277,7 +277,7 @@ class BackendContract(StoreFixtures):
             page, place = store.list_page(5, after=place)
             paged += page
             if len(paged) == 5:
-                store.delete_chunk(paged[0])  # a page holds its place whatever is written meanwhile
+                store.delete_chunk(paged[0])  # a page keeps its place whatever is written in the meantime
             if place is None:
                 break
         assert paged == ids
@@ -315,7 +315,7 @@ class BackendContract(StoreFixtures):
     # --- namespaces and transactions ----------------------------------------------------------------------
 
     def test_namespaces_are_isolated(self, open_store: OpenStore) -> None:
-        """Content of one namespace does not exist for another: no read, list, count, link, file, event or hit."""
+        """Content of one namespace is invisible to another: reads, lists, counts, links, files, events, search."""
         one, two = open_store(namespace="agent/one"), open_store(namespace="agent/two")
         own = one.create_chunk("the walnut secret", tags=["t"], conversation_id="c")
         one.backend.files("agent/one").write("system/own.md", b"own")
@@ -395,7 +395,7 @@ class BackendContract(StoreFixtures):
     # --- files beside the chunks --------------------------------------------------------------------------
 
     def test_files_are_kept_byte_for_byte(self, store: ChunkStore) -> None:
-        """Written, read in part, made once, appended to, renamed, listed, told apart when changed, removed."""
+        """Written, read in part, created exclusively, appended to, renamed, listed, seen as changed, removed."""
         files = store.backend.files(store.namespace)
         name = "system/memory_log.md"
         assert (files.read(name), files.exists(name), files.signature(name)) == (None, False, None)
@@ -463,10 +463,10 @@ class BackendContract(StoreFixtures):
             assert [one for one in compare(store, restored) if one.what != "audit log"] == []
 
     def test_a_read_only_store_writes_nothing(self, store: ChunkStore, open_store: OpenStore) -> None:
-        """Every write is refused, every read answers."""
+        """Every write is refused, every read succeeds."""
         made = store.create_chunk("there")
         if not (self.persistent and self.several_processes):
-            pytest.skip("this backend has one store object for a place at a time")
+            pytest.skip("this backend allows one store object for a place at a time")
         reader = open_store(read_only=True)
         assert reader.list_chunks() == [made.id]
         for write in (
@@ -504,7 +504,7 @@ class BackendContract(StoreFixtures):
     def test_processes_share_a_place_and_see_each_other(self, store: ChunkStore, place: Path | str) -> None:
         """No update of several processes is lost, and each write is seen by the next read elsewhere."""
         if not self.several_processes:
-            pytest.skip("this backend lets one process have a place open")
+            pytest.skip("this backend allows one process at a place")
         made = store.create_chunk("0", metadata={"count": 0})
         script = """
             import sys

@@ -114,7 +114,7 @@ class CandidateSourceContract(StoreFixtures):
             assert lengths.tolist() == [sum(one.length for one in members)]
 
     def test_the_best_are_the_best(self, searched: ChunkStore) -> None:
-        """Weighted BM25 of whole chunks, under each kind of filter, cut off at the limit and nowhere else."""
+        """Weighted BM25 of whole chunks, under each kind of filter, cut off exactly at the limit."""
         source, plain = searched.candidate_source(), _recounted(searched)
         ids = _ids(source)
         rng = random.Random(7)
@@ -179,7 +179,7 @@ class CandidateSourceContract(StoreFixtures):
             ]
             assert found == [(two.start, two.end, two.author, two.length) for two in one.segments]
 
-    def test_neighbours_stand_in_the_order_of_their_conversation(self, searched: ChunkStore) -> None:
+    def test_neighbours_are_in_the_order_of_their_conversation(self, searched: ChunkStore) -> None:
         """``around`` reaches as many segments on each side as asked, in one unbroken run."""
         source, plain = searched.candidate_source(), _recounted(searched)
         ids = _ids(source)
@@ -200,7 +200,7 @@ class CandidateSourceContract(StoreFixtures):
             assert before in (FAR, sum(lengths[one] for one in order[: order.index(chunk_id)]))
 
     def test_terms_that_nobody_used_are_no_error(self, searched: ChunkStore) -> None:
-        """Unknown words, none at all, and words that no database can hold find nothing."""
+        """Unknown words, none at all, and words that no database can store find nothing."""
         source = searched.candidate_source()
         odd = ["neverused", "\0", "\ud800", "'; --", ""]
         assert source.term_ids(odd).tolist() == [-1] * len(odd)

@@ -58,12 +58,12 @@ class ImporterContract:
     @pytest.fixture
     def importer(self) -> Format:
         """The format that is tested; its package is installed, or it is built in."""
-        raise NotImplementedError("provide the fixture `importer` in the class that subclasses the suite")
+        raise NotImplementedError("define the fixture `importer` in your subclass of the suite")
 
     @pytest.fixture
     def example(self) -> tuple[str, bytes]:
         """A file of the format as its program writes it: its name, and its bytes."""
-        raise NotImplementedError("provide the fixture `example` in the class that subclasses the suite")
+        raise NotImplementedError("define the fixture `example` in your subclass of the suite")
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> ChunkStore:
@@ -89,7 +89,7 @@ class ImporterContract:
         assert importer.description
 
     def test_it_claims_its_own_file(self, importer: Format, source: Path, store: ChunkStore) -> None:
-        """An import that is not told the format reads the example by this one."""
+        """An import without ``--format`` reads the example as this format."""
         report = import_source(store, source, dry_run=True)
         assert report.formats == {importer.name: 1}, _problems(report)
 
@@ -144,7 +144,7 @@ class ImporterContract:
         assert check(store) == []
         assert source.read_bytes() == before
 
-    def test_a_dry_run_says_what_an_import_does_and_writes_nothing(
+    def test_a_dry_run_reports_what_an_import_does_and_writes_nothing(
         self, source: Path, store: ChunkStore
     ) -> None:
         """The figures of ``--dry-run`` are those of the import that follows."""
@@ -155,10 +155,10 @@ class ImporterContract:
     @pytest.mark.parametrize(
         "damage", ["empty", "cut", "binary", "nulls", "reversed", "nested", "long line", "not text"]
     )
-    def test_a_hostile_file_is_a_line_of_the_report(
+    def test_a_hostile_file_is_reported(
         self, importer: Format, example: tuple[str, bytes], store: ChunkStore, tmp_path: Path, damage: str
     ) -> None:
-        """Whatever the file contains, the import ends, reports the reason, and leaves a valid store."""
+        """Whatever the file contains, the import finishes, reports the reason, and leaves a valid store."""
         name, data = example
         hostile = {
             "empty": b"",
@@ -175,7 +175,7 @@ class ImporterContract:
         path.write_bytes(hostile)
         report = import_source(store, path, format=importer.name)
         assert report.finished
-        assert report.problem_count or report.created, "a file that gave nothing, and no reason"
+        assert report.problem_count or report.created, "nothing was imported, and no reason reported"
         assert all(problem.where and problem.reason for problem in report.problems)
         assert not any("Traceback" in problem.reason for problem in report.problems)
         assert len(store.list_chunks()) == report.created

@@ -15,7 +15,7 @@ from rlm_mem.models import LLM, Completion, Message, Usage, adapt
 __all__ = ["ModelContract"]
 
 _KEY = "contract-k3y-51f0a9c27d"
-"""Is in the environment while a model is tested; no answer, name or error may repeat it."""
+"""Set in the environment while a model is tested; no answer, name or error may repeat it."""
 
 
 class ModelContract:
@@ -30,11 +30,11 @@ class ModelContract:
     @pytest.fixture
     def model(self) -> LLM:
         """A model that answers any prompt with some text."""
-        raise NotImplementedError("provide the fixture `model` in the class that subclasses the suite")
+        raise NotImplementedError("define the fixture `model` in your subclass of the suite")
 
     @pytest.fixture
     def failing_model(self) -> LLM | None:
-        """A model whose every call fails, as one without its server does; None: there is no such thing."""
+        """A model whose every call fails, as one without its server does; None: there is none."""
         return None
 
     @pytest.fixture(autouse=True)
@@ -129,9 +129,9 @@ class ModelContract:
         assert time.monotonic() - began < self.time_limit
 
     def test_a_failure_is_an_error_of_the_tree_without_a_key(self, failing_model: LLM | None) -> None:
-        """The message says what failed; neither it nor its causes repeat a key."""
+        """The message names what failed; neither it nor its causes repeat a key."""
         if failing_model is None:
-            pytest.skip("this model has no way to fail")
+            pytest.skip("this model cannot fail")
         with pytest.raises(ModelError) as caught:
             failing_model.complete(f"The key is {os.environ['CONTRACT_API_KEY']}.", timeout=5.0)
         assert caught.value.message
@@ -141,7 +141,7 @@ class ModelContract:
             error = error.__cause__
 
     def test_it_can_be_closed_and_used_again(self, model: LLM) -> None:
-        """``close``, where there is one, may be called twice; a later call opens what it needs."""
+        """``close``, where there is one, may be called twice; a later call reopens what it needs."""
         model.complete("x")
         close = getattr(model, "close", None)
         if close is None:

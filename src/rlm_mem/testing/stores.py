@@ -40,7 +40,7 @@ class StoreFixtures:
     @pytest.fixture
     def place(self) -> Path | str:
         """An empty place of the test alone, as ``ChunkStore`` takes it: a folder, or ``SCHEME://…``."""
-        raise NotImplementedError("provide the fixture `place` in the class that subclasses the suite")
+        raise NotImplementedError("define the fixture `place` in your subclass of the suite")
 
     @pytest.fixture
     def moved_clock(self) -> MovedClock:

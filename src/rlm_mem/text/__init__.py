@@ -1,7 +1,7 @@
 """Language without I/O, used by store, ingest and search alike.
 
-Lives here: token counts (`tokens`), the structure of a text (`blocks`), its segments and terms (`analysis`), dates
-(`dates`), keys and passwords in it (`secrets`). Does not live here: anything that reads a file, knows a chunk or ranks.
+Contents: token counts (`tokens`), the structure of a text (`blocks`), its segments and terms (`analysis`), dates
+(`dates`), keys and passwords in it (`secrets`). Nothing here reads files, depends on chunks or ranks.
 """
 
 ANALYSIS_VERSION = 2

@@ -6,8 +6,8 @@ words, maps irregular forms to their base and stems the rest with the Snowball s
 Scripts without spaces (Han, kana, Hangul, Thai, …) become character bigrams; right-to-left scripts are split at
 spaces like any other and never reordered. Offsets are characters of the text as given.
 
-An index holds more than `terms` gives: everyday words ("like", "will") and single Han characters, each of which can be
-all that a question has. `located_terms(…, indexed=True)` gives what an index holds.
+An index has more terms than `terms` returns: also everyday words ("like", "will") and single Han characters, since a
+question may consist of nothing else. `located_terms(…, indexed=True)` returns them, too.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from rlm_mem.text.stopwords import function_words, stop_words
 #: Longest term kept, in characters; longer runs (hashes, base64) are cut to this prefix.
 MAX_TERM = 48
 
-#: Terms of headings, titles and paths that each segment below them is indexed with.
-_MOST_AROUND = 32
+#: Terms of headings, titles and paths that each segment below them is indexed with, at most.
+_MAX_AROUND = 32
 
 # Flag bits of a segment (stored as one unsigned 32-bit number).
 IS_QUESTION = 1 << 0  #: its last sentence asks something
@@ -178,7 +178,7 @@ _KIND_FLAGS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
 
 
 class _Cues(NamedTuple):
-    """The patterns of `segment_flags`: times, cues of any case with their bits, and cues that tell capitals apart."""
+    """The patterns of `segment_flags`: times, cues of any case with their bits, and cues that depend on case."""
 
     time: re.Pattern[str]
     caseless: tuple[tuple[re.Pattern[str], int], ...]
@@ -199,8 +199,8 @@ def _cues(ascii_only: bool) -> _Cues:
     )
 
 
-#: Words and stems kept per language: names and hashes are unbounded; the everyday words come back at once.
-_MOST_KNOWN = 100_000
+#: Words and stems cached per language: names and hashes are unbounded; common words are soon cached again.
+_MAX_KNOWN = 100_000
 
 #: Cue patterns look at no more than this many characters of a segment, so that one giant line stays cheap.
 _CUE_WINDOW = 4000
@@ -209,7 +209,7 @@ _CUE_WINDOW = 4000
 class AnalysedSegment(Struct):
     """One segment as the index stores it.
 
-    `start` and `end` are character offsets into the chunk's content; `author` is who said it, if the text tells;
+    `start` and `end` are character offsets into the chunk's content; `author` is its speaker, if the text names one;
     `flags` is a bitmask of the constants above; `length` the number of terms (with repetitions); `terms` their
     frequencies.
     """
@@ -223,7 +223,7 @@ class AnalysedSegment(Struct):
 
 
 def time_words(flags: int) -> int:
-    """How many time expressions a segment with `flags` holds: 0, 1, 2, or 3 for three and more."""
+    """Number of time expressions of a segment with `flags`: 0, 1, 2, or 3 for three and more."""
     return (flags >> _TIME_SHIFT) & 3
 
 
@@ -314,7 +314,7 @@ class Analyser:
             stemmed = cut
         else:
             stemmed = self._stem_word(self._forms.get(cut, cut))
-        if len(self._cache) >= _MOST_KNOWN:
+        if len(self._cache) >= _MAX_KNOWN:
             self._cache.clear()
         self._cache[word] = stemmed
         return stemmed
@@ -330,7 +330,7 @@ class Analyser:
         return self._many(text, self._known, self._stop, singles=False)
 
     def indexed_terms(self, text: str) -> list[str]:
-        """The terms of `text` that an index holds, in order."""
+        """The terms of `text` that an index has, in order."""
         return self._many(text, self._known_indexed, self._function, singles=True)
 
     def located_terms(
@@ -338,7 +338,7 @@ class Analyser:
     ) -> Iterator[tuple[str, int, int]]:
         """The terms of `text` with the offsets of the word each comes from (parts of a word share its offsets).
 
-        With `indexed`, also the everyday words and single Han characters that an index holds.
+        With `indexed`, also the everyday words and single Han characters that an index has.
         """
         shouting = text.isupper()
         left_out = frozenset[str]() if keep_stop_words else self._function if indexed else self._stop
@@ -359,7 +359,7 @@ class Analyser:
         for word in _WORD.findall(_plain(text)):
             made = known.get(word)
             if made is None:
-                if len(known) >= _MOST_KNOWN:
+                if len(known) >= _MAX_KNOWN:
                     known.clear()
                 made = known[word] = tuple(self._terms_of(word, left_out, singles=singles))
             found += made
@@ -368,7 +368,7 @@ class Analyser:
     def _terms_of(
         self, word: str, left_out: frozenset[str], *, singles: bool, shouting: bool = False
     ) -> Iterator[str]:
-        """The terms of one raw word; `shouting` says that the whole text around it is in capitals."""
+        """The terms of one raw word; `shouting`: the whole text is in capitals."""
         for raw in self._split(word, singles):
             folded = fold(raw)
             # "IT", "US", "WHO" in capitals are names, not function words, unless everything is in capitals.
@@ -420,8 +420,8 @@ class Analyser:
         """The segments of `content` as the index stores them.
 
         `skip_before` is the number of leading characters repeated from the previous chunk: they are not indexed twice.
-        `around` is what all of the content stands below (headings before it, its title, its path): a segment can be
-        found by these words and by those of the headings it stands below as if they were its own.
+        `around` is the context of all of the content (headings before it, its title, its path): a segment is indexed
+        with these words and those of the headings above it as if they were its own.
         """
         analysed: list[AnalysedSegment] = []
         above = self.indexed_terms(around) if around else []
@@ -439,9 +439,7 @@ class Analyser:
             elif segment.kind != "turn" and (above or headings):
                 texts = headings.texts() if headings else ()
                 below = [*above, *(term for text in texts for term in self.indexed_terms(text))]
-                counts.update(
-                    term for term in list(dict.fromkeys(below))[:_MOST_AROUND] if term not in counts
-                )
+                counts.update(term for term in list(dict.fromkeys(below))[:_MAX_AROUND] if term not in counts)
             flags = segment_flags(body) | _KIND_FLAGS.get(segment.kind, 0)
             if not analysed:
                 flags |= OPENS
@@ -492,9 +490,9 @@ def _stemmer(language: str) -> Callable[[str], str]:
         return lambda word: word
     if language not in Stemmer.algorithms():
         choices = ", ".join(sorted(Stemmer.algorithms()))
-        raise InvalidConfig(f"There is no stemmer for {language!r}; choose one of: {choices}, none.")
-    stemmer = Stemmer.Stemmer(language, 0)  # no cache: an analyser keeps the stems that it has seen
-    lock = Lock()  # a stemmer object keeps its working state in itself
+        raise InvalidConfig(f"there is no stemmer for {language!r}: use one of {choices}, none")
+    stemmer = Stemmer.Stemmer(language, 0)  # no cache of its own: an analyser caches stems
+    lock = Lock()  # a stemmer object is not thread-safe
 
     def stem(word: str) -> str:
         with lock:
@@ -520,8 +518,8 @@ SegmentKind = Literal["turn", "sentence", "code", "item", "heading"]
 SHORT_PARAGRAPH = 160  # up to here a paragraph is one segment
 LARGEST = 800  # a longer turn becomes several segments of its author; a longer item or sentence is cut
 LONG_CODE = 1200
-_LONGEST_HEADING = 200  # as context of what stands below it
-_TINY = 40  # "Yes." alone says nothing: it joins the sentence after it, or the one before at the end
+_MAX_HEADING = 200  # as context of what stands below it
+_TINY = 40  # "Yes." alone has no content: it joins the next sentence, or the one before at the end
 
 
 class Segment(NamedTuple):
@@ -541,12 +539,12 @@ class Headings:
         self._open: list[tuple[int, str]] = []
 
     def enter(self, text: str) -> None:
-        """A heading, as it is written, is reached: it ends those of its level and below."""
+        """Add a heading line; it ends those of its level and below."""
         first, _, rest = text.strip().partition("\n")
         marks = len(first) - len(first.lstrip("#"))
         level = marks if marks else 1 if rest.startswith("=") else 2 if rest.startswith("-") else 7
         self._open = [one for one in self._open if one[0] < level]
-        self._open.append((level, first.strip("#*: \t")[:_LONGEST_HEADING]))
+        self._open.append((level, first.strip("#*: \t")[:_MAX_HEADING]))
 
     def texts(self) -> list[str]:
         """Their words, the topmost first."""
@@ -554,9 +552,9 @@ class Headings:
 
 
 def headings_at(text: str, offsets: Sequence[int]) -> list[list[str]]:
-    """For each of some rising offsets of `text` the headings that what begins there stands below, topmost first.
+    """The headings above each of these rising offsets of `text`, topmost first.
 
-    A heading that begins at the offset itself is none of them. Linear time.
+    A heading that begins at the offset itself is not included. Linear time.
     """
     found: list[list[str]] = []
     headings = Headings()

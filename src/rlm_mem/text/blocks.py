@@ -55,7 +55,7 @@ _HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{1,80}\*\*:?\Z")
 _UNDERLINE = re.compile(r"(?:=+|-{3,})\Z")
 _RULE = re.compile(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})\Z")
 _ITEM = re.compile(r"(?:[-*+•‣◦]|(?P<number>\d{1,4})[.)]|\([a-z0-9]{1,3}\))\s+(?=\S)")
-# One line that opens with a letter and has no colon is a paragraph: it bears no mark of another block, no label.
+# A single line that begins with a letter and has no colon is a paragraph: no other block begins so, and no label.
 _PLAIN_LINE = re.compile(r"[^\W\d_][^\r\n:：]*\Z")
 _STOP = ".!?…。！？:\"'”’)]*"
 _CODE_INDENT = 4  # columns (Markdown)
@@ -68,7 +68,7 @@ _KEPT_LENGTH = 8_000  # characters: any chunk of usual settings is shorter
 def blocks(text: str) -> Sequence[Block]:
     """The blocks of `text` in order.
 
-    Those of the last short texts are kept: cutting, type detection and the index ask for the same chunk in turn.
+    Those of the last short texts are cached: cutting, type detection and the index use the same chunk in turn.
     """
     return _kept(text) if len(text) <= _KEPT_LENGTH else _parsed(text)
 
@@ -85,7 +85,7 @@ _kept = lru_cache(maxsize=128)(_parsed)
 
 
 class _Scanner:
-    """Holds the open block while the lines go by."""
+    """Reads lines one by one and keeps the open block."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -129,7 +129,7 @@ class _Scanner:
         """Let `line` continue the open block, or close it and open the next."""
         if not line.apart and self.kind in (PARAGRAPH, TURN) and self.text[line.start].isalpha():
             self._take_words(line, self.text[line.start : min(line.end, line.start + MAX_LABEL)])
-            return  # the usual line of running text: nothing but a speaker's label could open a block here
+            return  # running text: only a speaker's label could open a block here
         text = self.text[line.start : min(line.end, line.start + 400)]  # the first characters decide the kind
         whole = line.end - line.start <= 400
         if line.apart and self.kind is not None and not self._continues_after_gap(line):
@@ -184,7 +184,7 @@ class _Scanner:
     def _may_start_item(self, item: re.Match[str], line: _Line) -> bool:
         if self.kind == CODE and line.indent >= _CODE_INDENT:
             return False
-        # A number at a wrapped line's start ("… in\n1984. Then") is no item.
+        # A number at the start of a wrapped line ("… in\n1984. Then") is not an item.
         return item["number"] is None or self.kind not in (PARAGRAPH, TURN) or item["number"] == "1"
 
     def _may_start_turn(self, line: _Line) -> bool:
@@ -206,7 +206,7 @@ class _Scanner:
     def close(self) -> None:
         if self.kind is not None and self.first is not None:
             line = self.first
-            # Indentation means something in code and nested lists: it stays with the block.
+            # Indentation is significant in code and nested lists: it stays with the block.
             start = line.left if line.indent and self.kind in (CODE, ITEM) else line.start
             depth = line.indent if self.kind == ITEM else 0
             self.found.append(
@@ -216,7 +216,7 @@ class _Scanner:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    """The lines that hold something."""
+    """The lines that are not empty."""
     previous_end = 0
     for match in _LINE.finditer(text):
         stripped = match[0].lstrip()
@@ -341,7 +341,7 @@ _STAMP = rf"(?:{_DATE}(?:,\s?|\s|T)\s?{_TIME}(?:Z|[+-]\d\d:?\d\d)?|{_TIME}|{_DAT
 
 @cache
 def _labelled_line() -> re.Pattern[str]:
-    """Compiled with the first line that may bear a label: loading this module would cost a search 2 ms otherwise."""
+    """Compiled with the first line that may have a label: loading this module would cost a search 2 ms otherwise."""
     return re.compile(
         rf"""(?P<stamp>\[{_STAMP}\]|\({_STAMP}\)|{_STAMP}(?=\s?[-–|]))?\s*(?:[-–|]\s+)?
             (?:
@@ -418,9 +418,9 @@ class Said(NamedTuple):
 
 
 def said_in(text: str) -> list[Said]:
-    """The turns of `text` in order; a text that is no dialogue is one piece without a speaker. Linear time.
+    """The turns of `text` in order; a text that is not a dialogue is one piece without a speaker. Linear time.
 
-    A text is a dialogue when it begins with a speaker's label or holds two of them. What follows a turn (paragraphs,
+    A text is a dialogue when it begins with a speaker's label or contains two of them. What follows a turn (paragraphs,
     lists, code) belongs to it until the next turn or a heading.
     """
     found = blocks(text)
@@ -448,7 +448,7 @@ def said_in(text: str) -> list[Said]:
 # --- sentences ------------------------------------------------------------------------------------------------------
 
 # By rules: no model, linear time, any script that has full stops. A full stop ends a sentence unless an abbreviation,
-# an initial, a number or a lower-case letter after it says otherwise. Ideographic stops need no space after them.
+# an initial, a number or a lower-case letter after it shows otherwise. Ideographic stops need no space after them.
 
 # Followed by a name or a number, these never end a sentence.
 _TITLES = _words(
@@ -588,7 +588,7 @@ def pieces(text: str, start: int, end: int, limit: int) -> list[tuple[int, int]]
 _BREAKS = tuple(
     re.compile(pattern) for pattern in (r"[\r\n]", r"[,;:，；：、—–](?=\s|[^\x00-\x7f])|[。！？]", r"\s")
 )
-_LONGEST_CLUSTER = 32  # characters that a cut in an unbroken run may move back
+_MAX_CLUSTER = 32  # characters that a cut in an unbroken run may move back
 
 
 def _cut(text: str, start: int, latest: int) -> int:
@@ -600,14 +600,14 @@ def _cut(text: str, start: int, latest: int) -> int:
             last = match
         if last is not None:
             return last.end()
-    for cut in range(latest, max(start, latest - _LONGEST_CLUSTER), -1):
+    for cut in range(latest, max(start, latest - _MAX_CLUSTER), -1):
         if not _joined(text, cut):
             return cut
     return latest
 
 
 def _joined(text: str, cut: int) -> bool:
-    """Whether the characters on both sides of `cut` make one character for the reader."""
+    """Whether the characters on both sides of `cut` are one visible character."""
     before, after = text[cut - 1], text[cut]
     if after < "\u0300":
         return before == "\r" and after == "\n"
@@ -625,7 +625,7 @@ _FLAG_FIRST, _FLAG_LAST = "\U0001f1e6", "\U0001f1ff"
 
 
 def _inside_flag(text: str, cut: int) -> bool:
-    """Regional letters pair up from the left; a long row of them is only looked at for a while."""
+    """Regional letters pair up from the left; only a bounded number of them is examined."""
     count = 0
     while count < 64 and cut - 1 - count >= 0 and _FLAG_FIRST <= text[cut - 1 - count] <= _FLAG_LAST:
         count += 1

@@ -1,4 +1,4 @@
-"""What changed between two rows of words or lines, in bounded time whatever repeats in them."""
+"""The differences of two sequences of words or lines, in bounded time however much repeats in them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["Opcode", "comparable", "opcodes"]
 
 Opcode = tuple[str, int, int, int, int]
 
-_MOST_PAIRS = 60_000
-"""Pairs of equal items that are weighed against each other; the comparison looks at them many times over."""
-_MOST_ITEMS = 6_000
+_MAX_PAIRS = 60_000
+"""Pairs of equal items, at most; the comparison visits each of them many times."""
+_MAX_ITEMS = 6_000
 
 
 def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
-    """How ``before`` becomes ``after``, as `difflib.SequenceMatcher.get_opcodes` tells it.
+    """How ``before`` becomes ``after``, in the form of `difflib.SequenceMatcher.get_opcodes`.
 
-    What both begin and end with is equal. Where too much repeats in between, all of that counts as replaced.
+    The common beginning and end are equal. Where too much repeats in between, all of that counts as replaced.
     """
     head, tail = _in_common(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
@@ -30,7 +30,7 @@ def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
 
 
 def comparable(before: Sequence[str], after: Sequence[str]) -> bool:
-    """Whether little enough repeats for `opcodes` to tell more than that something was replaced."""
+    """Whether `opcodes` compares these in detail: not where too much repeats."""
     head, tail = _in_common(before, after)
     return _bounded(before[head : len(before) - tail], after[head : len(after) - tail])
 
@@ -48,7 +48,7 @@ def _in_common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
 def _bounded(old: Sequence[str], new: Sequence[str]) -> bool:
     counted = Counter(new)
     pairs = sum(count * counted[item] for item, count in Counter(old).items())
-    return pairs <= _MOST_PAIRS and len(old) + len(new) <= _MOST_ITEMS
+    return pairs <= _MAX_PAIRS and len(old) + len(new) <= _MAX_ITEMS
 
 
 def _between(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:

@@ -90,8 +90,8 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 
-# Every pattern wants one of these: a text without them is spared the twenty patterns, and a new process compiling them,
-# which takes 5 ms.
+# Every pattern needs one of these: a text without them skips the twenty patterns, and a new process need not compile
+# them, which takes 5 ms.
 _SIGNS = re.compile(
     r"[0-9]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|day|night|week|month|year|morrow|spring|summer|fall|autumn|"
     r"winter",
@@ -111,8 +111,8 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 class DateMention:
     """A date in a text: the days `first` to `last` (both included).
 
-        `precision` is "day", "week", "month", "season", "year" or "span"; `relative` tells that it was counted from the
-    reference ("last week"), `yearless` that the text names month or day but no year ("in May": the nearest is
+        `precision` is "day", "week", "month", "season", "year" or "span"; `relative`: it was counted from the
+    reference ("last week"); `yearless`: the text names month or day but no year ("in May": the nearest is
     given). `start` and `end` are character offsets of `text`.
     """
 
@@ -167,7 +167,7 @@ _Resolved = tuple[date, date, str, bool]
 
 
 def _resolve(kind: str, match: re.Match[str], today: date | None) -> _Resolved | None:
-    """The days a match means, or None when that needs a reference that is not there."""
+    """The days a match means, or None when that needs a reference and there is none."""
     groups = match.groupdict()
     year = int(groups["year"]) if groups.get("year") else None
     if groups.get("monthno"):
@@ -278,7 +278,7 @@ def _count(word: str) -> int:
 
 
 def _nearest_year(month: int, today: date) -> int:
-    """The year in which `month` lies nearest to today; what has passed wins a tie."""
+    """The year in which `month` lies nearest to today; a tie goes to the past."""
     candidates = (today.year, today.year - 1, today.year + 1)
     return min(candidates, key=lambda y: abs((y - today.year) * 12 + month - today.month))
 

@@ -1,8 +1,7 @@
 """Irregular English forms and close derivations, each mapped to the form the stemmer should see.
 
-Snowball strips regular endings; what it cannot know is that "bought" is "buy" and "children" is "child". Each line
-is a base followed by the forms that mean it. such a table
-is worth 0.7 points of recall (docs/benchmarks/retrieval.md).
+Snowball strips regular endings; it does not relate "bought" to "buy" or "children" to "child". Each entry is a base
+followed by its forms. The table is worth 0.7 points of recall (docs/benchmarks/retrieval.md).
 """
 
 from __future__ import annotations

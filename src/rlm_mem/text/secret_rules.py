@@ -1,6 +1,6 @@
 """The rules by which keys, tokens, passwords, e-mail addresses and telephone numbers are recognised in text.
 
-One row a format: a name, literal anchors of which one must stand in the text (so that ordinary text costs a few
+One row for each format: a name, literal anchors of which one must be in the text (so that ordinary text costs a few
 substring searches and no pattern at all), and the pattern. Every pattern is bounded or runs once over the text: its
 time grows linearly. A named group ``secret`` marks the part to hide where that is not the whole match.
 """
@@ -19,9 +19,9 @@ PII = "pii"
 
 @dataclass(frozen=True)
 class SecretRule:
-    """One recognisable format; ``title`` is what a person is told.
+    """One recognisable format; ``title`` describes it in messages.
 
-    The pattern is compiled when an anchor is first found: most processes meet no secret.
+    The pattern is compiled when an anchor is first found: most processes find no secret.
     """
 
     name: str
@@ -39,7 +39,7 @@ class SecretRule:
 
 _BEFORE = r"(?<![A-Za-z0-9])"
 _AFTER = r"(?![A-Za-z0-9])"
-_DIGIT = r"(?=[A-Za-z_-]{0,100}+[0-9])"  # words joined by hyphens are no key; bounded, so linear
+_DIGIT = r"(?=[A-Za-z_-]{0,100}+[0-9])"  # words joined by hyphens are not a key; bounded, so linear
 
 
 def _rule(name: str, title: str, anchors: str, pattern: str, flags: int = 0) -> SecretRule:
@@ -51,7 +51,7 @@ def _token(name: str, title: str, anchors: str, body: str) -> SecretRule:
     return _rule(name, title, anchors, _BEFORE + body + _AFTER)
 
 
-# A name of a secret and what stands behind it where something is assigned to it.
+# A name of a secret and the value assigned to it.
 _NAMED = tuple(
     name + behind
     for name in (
@@ -162,7 +162,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
     ),
     _rule("onepassword-token", "a 1Password service token", "ops_eyJ", r"ops_eyJ[A-Za-z0-9_=-]{200,}"),
     _token("age-key", "an age secret key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
-    # Watching and working together.
+    # Monitoring and collaboration.
     _rule(
         "grafana-token",
         "a Grafana token",
@@ -211,7 +211,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
     ),
     _rule("dropbox-token", "a Dropbox token", "sl.", _BEFORE + r"sl\.[\w-]{130,}"),
     _token("facebook-token", "a Facebook token", "EAA", r"EAA[A-Za-z0-9]{80,}"),
-    # Money, mail, messages.
+    # Payments, mail, messages.
     _token("stripe-webhook-secret", "a Stripe webhook secret", "whsec_", r"whsec_[A-Za-z0-9]{24,64}"),
     _rule("square-token", "a Square token", "sq0", _BEFORE + r"sq0(?:atp|csp|idp)-[\w-]{22,50}"),
     _token("shopify-token", "a Shopify token", "shp", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
@@ -249,7 +249,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
         "://",
         r"[a-z][a-z0-9+.-]{0,30}://(?P<secret>[^\s/@:\[]{0,256}:[^\s/@]{1,256})@",
     ),
-    # A name that speaks of a secret, then : or =, then something that no one would say: letters and digits, long.
+    # A name of a secret, then : or =, then a long run of letters and digits that is not a word.
     SecretRule(
         "assigned-secret",
         "what is assigned to a password, key or token",
@@ -298,4 +298,4 @@ PII_RULES: tuple[SecretRule, ...] = (
         kind=PII,
     ),
 )
-"""What tells who somebody is and how to reach them."""
+"""Personal contact data."""

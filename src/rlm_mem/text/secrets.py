@@ -29,7 +29,7 @@ __all__ = [
 
 REDACTED = "[redacted]"
 
-_DEEPEST = 40  # levels; the store refuses what is nested deeper than 32
+_MAX_DEPTH = 40  # levels; the store refuses what is nested deeper than 32
 _PRIVATE_KEY = "private-key"
 _TITLES = {rule.name: rule.title for rule in (*KEY_RULES, *PII_RULES)} | {_PRIVATE_KEY: "a private key"}
 _CASELESS = frozenset(rule.name for rule in (*KEY_RULES, *PII_RULES) if rule.flags & re.IGNORECASE)
@@ -122,7 +122,7 @@ def hide(
 
 
 class Screened(Struct, frozen=True):
-    """A text after the settings were applied to it; ``found`` refers to characters of the text as it came."""
+    """A text after the settings were applied to it; ``found`` refers to characters of the original text."""
 
     text: str
     found: list[FoundSecret] = []
@@ -139,7 +139,7 @@ class Screened(Struct, frozen=True):
             mask = len(_mask(one))
             starts.append(one.start - shift + mask)
             shift += one.end - one.start - mask
-            # Positions below are in the new text; everything behind a mask moves by what was cut out so far.
+            # Positions below are in the new text; everything after a mask is shifted by what was cut out before.
             shifts.append(shift)
         return position + shifts[bisect_right(starts, position)]
 
@@ -186,7 +186,7 @@ class SecretsFound:
 
 
 def screen(text: str, settings: SecretsConfig, action: SecretAction | None = None) -> Screened:
-    """Look for secrets and do what the call, else the settings, say.
+    """Find secrets and apply the action of the call, else that of the settings.
 
     Args:
         action: ``redact``, ``keep`` or ``refuse``; None: ``settings.action``.
@@ -197,7 +197,7 @@ def screen(text: str, settings: SecretsConfig, action: SecretAction | None = Non
     Raises:
         InvalidChunk: there is one, and secrets are refused. The message names the format and the line, never the
             secret.
-        InputError: ``action`` is none of the three.
+        InputError: ``action`` is not one of the three.
     """
     chosen = _chosen(settings, action)
     if chosen == "off":
@@ -220,7 +220,7 @@ def screen_data(
     """The same for every text within mappings and lists, keys of mappings left alone.
 
     Args:
-        where: what an error calls the data.
+        where: name of the data in errors.
 
     Returns:
         the data, a changed copy where something is hidden, and what was found.
@@ -229,14 +229,14 @@ def screen_data(
         InvalidChunk, InputError: as :func:`screen`.
     """
     chosen = _chosen(settings, action)
-    # One look at all texts together settles the usual case.
+    # One search of all texts together decides the usual case.
     texts = "\n".join(_texts(data)) if chosen != "off" else ""
     if not texts or not find_secrets(texts, pii=settings.pii):
         return data, Screened("")
     found: list[FoundSecret] = []
 
     def replaced(value: Any, depth: int = 0) -> Any:
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return value
         if isinstance(value, str):
             here = find_secrets(value, pii=settings.pii)
@@ -264,8 +264,8 @@ def _chosen(settings: SecretsConfig, action: SecretAction | None) -> str:
 
 def _refusal(first: FoundSecret, where: str) -> InvalidChunk:
     return InvalidChunk(
-        f"{where} holds what looks like {first.title}, and secrets are refused",
-        hint="take it out, or give secrets='redact' (or 'keep') for this call, or set secrets.action"
+        f"{where} contains what looks like {first.title}, and secrets are refused",
+        hint="remove it, or pass secrets='redact' (or 'keep') for this call, or set secrets.action"
         + (" (secrets.pii = false allows addresses and numbers)" if first.kind == PII else ""),
     )
 
@@ -273,7 +273,7 @@ def _refusal(first: FoundSecret, where: str) -> InvalidChunk:
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif depth > _DEEPEST:
+    elif depth > _MAX_DEPTH:
         return
     elif isinstance(value, Mapping):
         for item in value.values():
@@ -288,8 +288,8 @@ def _mask(one: FoundSecret) -> str:
 
 
 def log_secrets(where: str, screened: Screened) -> None:
-    """Say in the log what was found: a warning for keys, a remark for addresses and numbers."""
-    done = "was hidden in" if screened.hidden else "stands in"
+    """Log what was found: keys as a warning, addresses and numbers as information."""
+    done = "was hidden in" if screened.hidden else "is stored in"
     for kind, level in ((KEY, logging.WARNING), (PII, logging.INFO)):
         titles = dict.fromkeys(one.title for one in screened.found if one.kind == kind)
         if titles:

@@ -4,8 +4,8 @@ English is the full list used in indexing and in questions. The other languages 
 articles, pronouns, prepositions and auxiliaries: inverse document frequency takes care of the rest. A language
 without a list simply keeps every word.
 
-An index leaves out less than a summary of a text does: words that can be the subject of a question ("what do I like?",
-"who is Will?") are in it, and a question weighs them less than others instead of dropping them.
+An index leaves out fewer words: everyday words that can be the subject of a question ("what do I like?", "who is
+Will?") are in it, at a lower weight in questions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ which while who whoever whom whose why will with within without won would wouldn
 yours yourself yourselves ya ah d m o
 """
 
-# Those of them that say something where nothing else does: they are indexed.
+# Stop words that are indexed all the same, since a question may have no other words.
 _EVERYDAY = """
 again always anybody anyone anything back became become cause done down everybody everyone everything few get gets
 getting give go goes going gone gonna got gotta hello hey hi keep kind kinds know let lets like lot lots made make makes
@@ -73,5 +73,5 @@ def stop_words(language: str) -> frozenset[str]:
 
 
 def function_words(language: str) -> frozenset[str]:
-    """The stop words of `language` that not even an index holds: articles, pronouns, auxiliaries, prepositions."""
+    """The stop words of `language` that are not indexed either: articles, pronouns, auxiliaries, prepositions."""
     return stop_words(language) - (frozenset(_EVERYDAY.split()) if language == "english" else frozenset())

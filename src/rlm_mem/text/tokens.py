@@ -47,7 +47,7 @@ def truncate_tokens(text: str, limit: int) -> str:
 
 
 def texts_within(texts: Sequence[str], limit: int) -> list[str]:
-    """The first texts that together have at most `limit` tokens (0 or more); of the last of them its beginning.
+    """The first texts that together have at most `limit` tokens (0 or more); the last of them cut.
 
     Raises:
         InputError: the limit is negative.

@@ -1,7 +1,7 @@
 """Standing wishes in what a person says: "Always answer in metres", "from now on …", "never …", by rules.
 
-A sentence is a standing wish when it tells somebody what to do from now on: it begins with a word of lasting command,
-or holds a phrase that makes a request last. What a person tells of themselves ("I always drink tea") is none.
+A sentence is a standing wish when it asks for something from now on: it begins with a word of lasting command, or has
+a phrase that makes a request permanent. A statement about oneself ("I always drink tea") is not one.
 English, German, French, Spanish, Italian and Portuguese.
 """
 
@@ -46,7 +46,7 @@ _HOLDS = re.compile(
 _NO_MEANING_OF_LAST = frozenset(
     ("don't", "don’t", "do not", "avoid", "remember that", "in the future", "in future")
 )
-_LONGEST = 600  # characters of a sentence that are looked at
+_MAX_SENTENCE = 600  # characters of a sentence that are looked at
 _SCREEN = re.compile(
     r"always|never|ever\b|don.t|do not|sure to|make sure|remember|avoid|keep in mind|from now|forward|future|"
     r"time\b|you to\b|you should|you must|\bif |\bwhen |immer|nie|künftig|jetzt|nun an|denk|achte|sofort|toujours|"
@@ -57,18 +57,18 @@ _SCREEN = re.compile(
 
 
 def standing_wishes(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, str]]:
-    """The sentences of `text[start:end]` that state a standing wish, each with the words that make it one."""
+    """The sentences of `text[start:end]` that state a standing wish, each with the words that show it."""
     found = []
     stop = len(text) if end is None else end
     if _SCREEN.search(text, start, stop) is None:
         return []
     for first, last in sentences(text, start, stop):
-        sentence = text[first : min(last, first + _LONGEST)]
+        sentence = text[first : min(last, first + _MAX_SENTENCE)]
         match = _OPENS.match(sentence) or _HOLDS.search(sentence) or _PLEASE.search(sentence)
         if match is None or sentence.endswith("?"):
             continue
         rule = " ".join(match["rule"].lower().split())
-        # "Don't worry", "avoid it": of a moment, unless the sentence says that it lasts.
+        # "Don't worry", "avoid it": for the moment, unless the sentence has words of permanence.
         if rule in _NO_MEANING_OF_LAST and not re.search(
             r"\b(?:always|ever|never|when(?:ever)?|if|any|again|every)\b",
             sentence[match.end("rule") :].lower(),

@@ -32,12 +32,12 @@ MAX_DEPTH = 64
 
 _MAX_BITS = 1_000  # of a whole number: Python refuses to write out those of many thousand
 _MERGE = "tag:yaml.org,2002:merge"
-_LONGEST_PROBLEM = 200
+_MAX_PROBLEM = 200
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
 class BadYaml(ValueError):
-    """The text cannot be read; the message says why and, where it is known, at which line of the text (from 1)."""
+    """The text cannot be read; the message gives the reason and, if known, the line of the text (from 1)."""
 
 
 def plain_reader() -> YAML:
@@ -61,7 +61,7 @@ def round_trip() -> YAML:
 
 
 def load(yaml: YAML, text: str, first_line: int = 1) -> Any:
-    """What a text says.
+    """The data of a YAML text.
 
     Args:
         yaml: one of the readers above.
@@ -69,7 +69,7 @@ def load(yaml: YAML, text: str, first_line: int = 1) -> Any:
         first_line: number of its first line in the file, for the message.
 
     Raises:
-        BadYaml: it is too long, nested too deeply, or no YAML.
+        BadYaml: it is too long, nested too deeply, or not YAML.
     """
     from ruamel.yaml.error import YAMLError
 
@@ -83,11 +83,11 @@ def load(yaml: YAML, text: str, first_line: int = 1) -> Any:
         problem = getattr(error, "problem", None) or (str(error).splitlines() or [type(error).__name__])[0]
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + first_line})" if mark is not None else ""
-        raise BadYaml(f"is not valid YAML{line}: {problem[:_LONGEST_PROBLEM]}") from None
+        raise BadYaml(f"is not valid YAML{line}: {problem[:_MAX_PROBLEM]}") from None
     except RecursionError:
         raise BadYaml("is nested too deeply") from None
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError) as error:
-        # The library lets these through for odd numbers, dates and tags.
+        # The library raises these for odd numbers, dates and tags.
         raise BadYaml(f"cannot be read: {type(error).__name__}") from None
 
 
@@ -96,10 +96,10 @@ def plain_fields(loaded: Any, most: int) -> dict[str, Any]:
 
     Args:
         loaded: what ``load`` returned.
-        most: values it may hold, since aliases of aliases can stand for more than any machine holds.
+        most: values it may contain, since aliases of aliases can expand beyond any memory.
 
     Raises:
-        BadYaml: it is no table, holds more, is nested too deeply, or holds a number of too many digits.
+        BadYaml: it is not a table, has more values, is nested too deeply, or has a number of too many digits.
     """
     if not isinstance(loaded, Mapping):
         raise BadYaml("is not a table of fields")
@@ -120,7 +120,7 @@ def plain_fields(loaded: Any, most: int) -> dict[str, Any]:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int) and value.bit_length() > _MAX_BITS:
-            raise BadYaml("holds a number of too many digits")
+            raise BadYaml("has a number of too many digits")
         for kind in (int, float, str):
             if isinstance(value, kind):
                 return kind(value)
@@ -131,7 +131,7 @@ def plain_fields(loaded: Any, most: int) -> dict[str, Any]:
 
 def _key(key: Any) -> str:
     if isinstance(key, int) and key.bit_length() > _MAX_BITS:
-        raise BadYaml("holds a number of too many digits")
+        raise BadYaml("has a number of too many digits")
     return str(key)
 
 

@@ -77,7 +77,7 @@ class _DayLayout:
         if not self._day or _DATED.match(chunk_id):
             return chunk_id
         here = str(self._above / self._day / f"{chunk_id}.json") in self._names
-        # A link to a chunk that is missing on the same day leads to another day, which is not known.
+        # A link to a chunk that is missing on the same day refers to an unknown day.
         return f"chunk-{self._day}-{chunk_id.removeprefix('chunk-')}" if here else chunk_id
 
 
@@ -125,7 +125,7 @@ def lenient_chunk(
         return ImportProblem(where, "nested too deeply")
     if not chunk.tokens and chunk.content:
         chunk.tokens = count_tokens(chunk.content)
-    named = raw.get("schema") == "2.0" or "namespace" in raw  # older schemas know no namespaces
+    named = raw.get("schema") == "2.0" or "namespace" in raw  # older schemas have no namespaces
     original_id = None if chunk.id == original else str(original)
     return ImportedChunk(chunk, where, archived, original_id, names_namespace=named)
 
@@ -189,7 +189,7 @@ def _sniff_lines(head: FileHead) -> Claim:
             or (is_chunk_id(entry.get("id")) and "content" in entry and "metadata" in entry)
         ):
             return Claim.LIKELY
-    # A first line longer than the head, or one that does not parse: it is reported by the likeliest reader.
+    # A first line longer than the head, or one that does not parse: the most likely reader reports it.
     broken = not head.lines and re.match(r'\s*\{"(?:schema|archived|id|brain_file)"', head.text)
     return Claim.LIKELY if broken else Claim.NO
 

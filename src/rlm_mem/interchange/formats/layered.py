@@ -31,7 +31,7 @@ _RECOVERED = ("supports", "contradicts")
 
 
 def read_layered(file: SourceFile) -> Iterator[Record]:
-    """The last line of each id, with the links that only its earlier lines hold. The file is read twice."""
+    """The last line of each id, with the links that only its earlier lines have. The file is read twice."""
     last: dict[str, str] = {}
     recovered: dict[str, list[tuple[str, str]]] = {}
     with file.opened() as handle:
