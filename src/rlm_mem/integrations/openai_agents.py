@@ -46,8 +46,7 @@ class RlmMemSession(SessionABC):
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The items, the oldest first; with a limit the newest of them."""
         most = resolve_session_limit(limit, self.session_settings)
-        items = await self._memory.run(lambda _: self._items(most))
-        return cast("list[TResponseInputItem]", items)
+        return await self._memory.run(lambda _: self._items(most))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items at the end: all of them or, where one is refused, none."""
