@@ -178,12 +178,17 @@ class TrustConfig:
     )  # other levels for a namespace, by the same names
     expired: str = _one_of("archive", "archive", "erase")  # what consolidation does with what has expired
 
-    def level(self, origin: str, namespace: str) -> str:
-        """The level of new chunks of this origin in a namespace."""
-        name = "imported" if origin == "import" else origin
-        own = self.namespaces.get(namespace)
-        level = own.get(name) if isinstance(own, Mapping) else None
-        return str(getattr(self, name) if level is None else level)
+    def levels(self, namespace: str) -> dict[str, str]:
+        """The level of new chunks in a namespace, by their origin."""
+        found = {
+            "person": self.person,
+            "agent": self.agent,
+            "tool": self.tool,
+            "imported": self.imported,
+            "web": self.web,
+            **self.namespaces.get(namespace, {}),
+        }
+        return {"import": found.pop("imported"), **found}
 
 
 def _check_trust_of_namespaces(config: TrustConfig, where: str) -> None:

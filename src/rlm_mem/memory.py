@@ -26,7 +26,7 @@ from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.chunk.trust import Ttl
+    from rlm_mem.chunk.types import Ttl
     from rlm_mem.continuum.system import Continuum
     from rlm_mem.ingest.remember import RememberResult, When
     from rlm_mem.interchange.documents import FolderOptions

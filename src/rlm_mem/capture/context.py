@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk.trust import is_untrusted
+from rlm_mem.chunk.types import is_untrusted
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.tokens import count_many, truncate_tokens

@@ -17,20 +17,25 @@ from typing import Any, Literal
 
 import msgspec
 
-from rlm_mem.chunk.trust import DEFAULT_TRUST, ORIGINS, TRUST_LEVELS, Ttl, default_origin, duration
 from rlm_mem.chunk.types import (
     AGAINST_LINK_TYPES,
     ALL_LINK_TYPES,
     AUTO_LINK_TYPES,
     CHUNK_TYPES,
+    DEFAULT_TRUST,
     LINK_TYPES,
     MANUAL_LINK_TYPES,
+    ORIGINS,
     SIMILAR_TO,
     STATED_LINK_TYPES,
     SUPERSEDES,
+    TRUST_LEVELS,
     ChunkTypeSpec,
     LinkType,
+    Ttl,
     TypeRegistry,
+    default_origin,
+    duration,
     shown,
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk.trust import is_untrusted
+from rlm_mem.chunk.types import is_untrusted
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Edit
 from rlm_mem.continuum.files import InvalidEntry, TieredMemory, new_text

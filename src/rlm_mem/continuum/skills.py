@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk.trust import is_untrusted
+from rlm_mem.chunk.types import is_untrusted
 from rlm_mem.errors import InputError, InvalidMemory, StorageError
 
 if TYPE_CHECKING:

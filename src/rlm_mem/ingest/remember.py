@@ -26,7 +26,7 @@ from rlm_mem.chunk import (
     format_time,
     parse_time,
 )
-from rlm_mem.chunk.trust import Ttl, default_origin, rank
+from rlm_mem.chunk.types import Ttl, default_origin, rank
 from rlm_mem.config import Config, IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
@@ -464,7 +464,7 @@ def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> None
     """Let what was said again be trusted as far, and kept as long, as the better of the two ways in would have it."""
     (former,) = store.summaries([same])
     how = fields.get("origin") or default_origin(fields["source"])
-    level = fields.get("trust") or store.config.trust.level(how, store.namespace)
+    level = fields.get("trust") or store.trust_levels[how]
     changed: dict[str, Any] = {}
     if rank(level) > rank(former.trust):
         changed = {"origin": how, "trust": level}

@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, format_time
-from rlm_mem.chunk.trust import lower, rank
+from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id
 from rlm_mem.interchange.report import ImportOptions, ImportReport

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.chunk.trust import check_trust
+from rlm_mem.chunk.types import check_trust
 from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.adopting import Adopter

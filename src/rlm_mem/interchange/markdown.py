@@ -20,7 +20,7 @@ from rlm_mem.chunk import (
     content_hash,
     is_chunk_id,
 )
-from rlm_mem.chunk.trust import DEFAULT_TRUST, default_origin
+from rlm_mem.chunk.types import DEFAULT_TRUST, default_origin
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.frontmatter import frontmatter_line, read_frontmatter, split_frontmatter
 from rlm_mem.text.tokens import count_tokens

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct, field, to_builtins
 
 from rlm_mem import recall
-from rlm_mem.chunk.trust import is_untrusted
+from rlm_mem.chunk.types import is_untrusted
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.problems import Problem

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from rlm_mem.chunk import expiry, parse_time
-from rlm_mem.chunk.trust import rank
+from rlm_mem.chunk.types import rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
@@ -525,7 +525,7 @@ def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
 
 def _by_agent(context: Context, chunk_id: str) -> dict[str, str] | None:
     """What the words of an agent are trusted, where those that they replace were trusted more."""
-    level = context.memory.config.trust.level("agent", context.memory.store.namespace)
+    level = context.memory.store.trust_levels["agent"]
     for one in context.memory.store.summaries([chunk_id]):
         if rank(level) < rank(one.trust):
             return {"origin": "agent", "trust": level}

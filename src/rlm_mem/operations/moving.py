@@ -102,7 +102,7 @@ def import_file(
         again=True,
         # By name and content: the same file again is known, another one of that name replaces nothing.
         label=f"{path.name}~{_digest(path)}",
-        trust=memory.config.trust.level("import", memory.store.namespace),
+        trust=memory.store.trust_levels["import"],
         progress=progress,
     )
     given = report.as_dict()

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from rlm_mem.chunk import MAX_TAG_LENGTH, MAX_TAGS, format_time, parse_time
-from rlm_mem.chunk.trust import Origin, TrustLevel
+from rlm_mem.chunk.types import Origin, TrustLevel
 from rlm_mem.config import SecretAction
 
 __all__ = [

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
-from rlm_mem.chunk.trust import is_untrusted, outside
+from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.models.base import Message, breaking
 from rlm_mem.sandbox.functions import speakers
 from rlm_mem.sandbox.line_functions import users_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
 from rlm_mem.chunk import parse_time
-from rlm_mem.chunk.trust import outside
+from rlm_mem.chunk.types import outside
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import (

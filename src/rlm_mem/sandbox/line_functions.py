@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
 from rlm_mem.chunk import parse_time
-from rlm_mem.chunk.trust import is_untrusted, outside
+from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
 from rlm_mem.sandbox.engine import HostCallFailed

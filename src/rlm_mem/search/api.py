@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from rlm_mem.chunk import format_time
-from rlm_mem.chunk.trust import is_untrusted, wanted_origins, wanted_trust
+from rlm_mem.chunk.types import is_untrusted, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of

@@ -20,7 +20,7 @@ from rlm_mem.chunk import (
     format_time,
     normalised_hash,
 )
-from rlm_mem.chunk.trust import TRUST_LEVELS, Ttl, check_trust, default_origin
+from rlm_mem.chunk.types import TRUST_LEVELS, Ttl, check_trust, default_origin
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError
 from rlm_mem.results import Progress
@@ -238,7 +238,8 @@ class ChunkStore(ChunkReader):
         """A chunk that is not stored yet, from fields checked by ``writer.given_fields``; raises InvalidChunk."""
         place = self.namespace if namespace is None else self._other(namespace)
         how = fields.get("origin") or default_origin(fields.get("source", "interaction"))
-        level = fields.get("trust") or self.config.trust.level(how, place)
+        levels = self.trust_levels if place == self.namespace else self.config.trust.levels(place)
+        level = fields.get("trust") or levels[how]
         return new_chunk(
             content,
             {**fields, "origin": how, "trust": level},

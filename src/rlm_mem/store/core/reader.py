@@ -20,7 +20,7 @@ from rlm_mem.chunk import (
     check_namespace,
     format_time,
 )
-from rlm_mem.chunk.trust import hidden, wanted_origins, wanted_trust
+from rlm_mem.chunk.types import hidden, wanted_origins, wanted_trust
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
@@ -122,6 +122,8 @@ class ChunkReader:
         self._folder = folder
         self.config = config or Config.load(folder.absolute().parent if folder else None)
         self.namespace = check_namespace(self.config.store.namespace if namespace is None else namespace)
+        self.trust_levels = self.config.trust.levels(self.namespace)
+        """How far new chunks of the namespace are trusted, by their origin."""
         self.confined = confined
         self.actor = actor
         self.types = TypeRegistry(self.config.types.chunk, self.config.types.link)

@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Struct
 
 from rlm_mem.chunk import Chunk, format_time, normalised_hash, parse_time
-from rlm_mem.chunk.trust import hidden
+from rlm_mem.chunk.types import hidden
 from rlm_mem.errors import CorruptStore, InvalidChunk, InvalidQuery
 from rlm_mem.store.core.files import Signature
 

@@ -31,7 +31,7 @@ from rlm_mem.chunk import (
     links_from_raw,
     new_chunk_id,
 )
-from rlm_mem.chunk.trust import check_origin, check_trust
+from rlm_mem.chunk.types import check_origin, check_trust
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version, audit_line

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from rlm_mem.chunk.trust import wanted_origins, wanted_trust
+from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,

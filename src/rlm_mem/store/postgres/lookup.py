@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.chunk import format_time
-from rlm_mem.chunk.trust import wanted_origins, wanted_trust
+from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
