@@ -89,7 +89,7 @@ class IngestConfig:
     overlap_tokens: int = _ranged(40, 0, 10_000)
     max_content_bytes: int = _ranged(8_388_608, 1, 1 << 30)  # largest text that one remember takes
     min_shared_tags: int = _ranged(1, 1, 1000)
-    max_links_per_type: int = _ranged(10, 0, 10_000)
+    max_links_per_type: int = _ranged(3, 0, 10_000)
     follows_seconds: float = _ranged(300.0, 0.0, 86_400.0)
     folders: tuple[
         str, ...

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import Any
 
 from rlm_mem.chunk import (
     SIMILAR_TO,
     Chunk,
     ChunkLinks,
+    ChunkMetadata,
     check_chunk_ids,
     check_confidence,
     check_content,
@@ -54,7 +54,6 @@ __all__ = [
 
 
 _STEP = 0.9  # strength of the next nearest chunk, relative to the one before
-_ELSEWHERE = 0.5  # closeness in time counts half across conversations
 _TAGS_ASKED = 16  # tags of a new chunk that are looked up
 _TAGGED = 32  # newest chunks of each tag that are compared
 
@@ -62,8 +61,9 @@ _TAGGED = 32  # newest chunks of each tag that are compared
 class AutoLinker:
     """Links a new chunk to those before it (docs/spec/links.md, Automatic rules).
 
-    ``context_of``: the same conversation, nearest first. ``follows``: at most five minutes earlier, the nearer the
-    stronger, half as strong across conversations. ``related_to``: shared tags, strength = Jaccard of the tag sets.
+    ``context_of``: the same conversation, nearest first. ``follows``: at most five minutes earlier in the same
+    conversation or by the same author, the nearer the stronger; what was imported without times of its own follows
+    only what stands before it in the same text. ``related_to``: shared tags, strength = Jaccard of the tag sets.
     ``similar_to``: the same words except for case, space and punctuation. Of each type at most
     ``ingest.max_links_per_type`` links are stored, strongest first, then newest.
 
@@ -82,13 +82,7 @@ class AutoLinker:
         Returns:
             The chunk with its links. One that is stored is updated there; one that is not is left to the caller.
         """
-        found = self.links_for(
-            content=chunk.content,
-            at=chunk.metadata.at or format_time(self._store.clock()),
-            conversation_id=chunk.metadata.conversation_id,
-            tags=chunk.tags,
-            own_id=chunk.id,
-        )
+        found = self.links_for(chunk)
         present = {(link.target_id, link.type) for link in chunk.links}
         added = [link for link in found if (link.target_id, link.type) not in present]
         if not added:
@@ -97,41 +91,22 @@ class AutoLinker:
         stored = self._store.update_chunk(chunk.id, links=links) if self._store.exists(chunk.id) else None
         return stored or replace(chunk, links=links)
 
-    def links_for(
-        self,
-        *,
-        content: str,
-        at: str,
-        conversation_id: str | None,
-        tags: Sequence[str],
-        own_id: str | None = None,
-    ) -> list[ChunkLinks]:
-        """The automatic links of a chunk that need not be stored yet.
-
-        Args:
-            content: its text.
-            at: when it was said, else created; ISO 8601.
-            conversation_id: its conversation, if any.
-            tags: its tags.
-            own_id: its id, never linked to.
-        """
+    def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
+        """The automatic links of a chunk, which need not be stored yet; those that it has are not looked at."""
         limit = self._config.max_links_per_type
         if limit == 0:
             return []
-        moment = parse_time(at)
-        said_before: list[str] = []
-        if conversation_id is not None:  # so far, newest first, as far as any rule looks back
-            found = self._store.list_between(
-                None, moment, 2 * limit + 1, conversation_id=conversation_id, newest_first=True
-            )
-            said_before = [chunk_id for chunk_id, _, _ in found]
-        links = [
-            *self._context(moment, conversation_id, said_before, own_id, limit),
-            *self._follows(moment, conversation_id, said_before, own_id, limit),
-            *(self._related(tags, own_id, limit) if tags else ()),
-            *self._similar(content, own_id, limit),
-        ]
         made_at = format_time(self._store.clock())
+        moment = parse_time(chunk.metadata.at or made_at)
+        said_before: list[tuple[str, float]] = []
+        if chunk.metadata.conversation_id is not None:  # so far, newest first, as far as any rule looks back
+            said_before = self._before(chunk, None, moment, limit + 1)
+        links = [
+            *self._context(chunk, moment, said_before, limit),
+            *self._follows(chunk, moment, said_before, limit),
+            *(self._related(chunk.tags, chunk.id, limit) if chunk.tags else ()),
+            *self._similar(chunk.content, chunk.id, limit),
+        ]
         for link in links:
             link.created_at = made_at
         return links
@@ -159,58 +134,67 @@ class AutoLinker:
         """
         return self._store.add_link(source_id, target_id, link_type, strength, reasoning)
 
+    def _before(
+        self, chunk: Chunk, since: datetime | None, moment: datetime, limit: int
+    ) -> list[tuple[str, float]]:
+        """Other chunks of its conversation, or of all where it has none, with their times, newest first."""
+        found = self._store.list_between(
+            since, moment, limit, conversation_id=chunk.metadata.conversation_id, newest_first=True
+        )
+        return [(chunk_id, at) for chunk_id, at, _ in found if chunk_id != chunk.id]
+
     def _context(
-        self,
-        moment: datetime,
-        conversation_id: str | None,
-        said_before: list[str],
-        own_id: str | None,
-        limit: int,
+        self, chunk: Chunk, moment: datetime, said_before: list[tuple[str, float]], limit: int
     ) -> list[ChunkLinks]:
+        conversation_id = chunk.metadata.conversation_id
         if conversation_id is None:
             return []
-        near = said_before[: limit + 1]
-        if len(near) <= limit:  # said before chunks that are stored already, as in an import out of order
+        near = [chunk_id for chunk_id, _ in said_before]
+        if len(near) < limit:  # said before chunks that are stored already, as in an import out of order
             later = self._store.list_between(moment, None, limit + 1, conversation_id=conversation_id)
-            near += [chunk_id for chunk_id, _, _ in later]
-        links: list[ChunkLinks] = []
-        for chunk_id in dict.fromkeys(near):
-            if chunk_id != own_id and len(links) < limit:
-                links.append(ChunkLinks(chunk_id, "context_of", _rounded(_STEP ** len(links))))
-        return links
+            near += [chunk_id for chunk_id, _, _ in later if chunk_id != chunk.id]
+        return [
+            ChunkLinks(chunk_id, "context_of", _rounded(_STEP**rank))
+            for rank, chunk_id in enumerate(list(dict.fromkeys(near))[:limit])
+        ]
 
     def _follows(
-        self,
-        moment: datetime,
-        conversation_id: str | None,
-        said_before: list[str],
-        own_id: str | None,
-        limit: int,
+        self, chunk: Chunk, moment: datetime, said_before: list[tuple[str, float]], limit: int
     ) -> list[ChunkLinks]:
         window = self._config.follows_seconds
+        near = said_before
+        if chunk.metadata.conversation_id is None:
+            near = self._by_the_same(chunk, moment, limit)
+        near = [(chunk_id, at) for chunk_id, at in near if moment.timestamp() - at <= window][:limit]
+        if near and (chunk.metadata.conversation_id is None or not has_own_time(chunk.metadata)):
+            bodies = self._store.get_many([chunk_id for chunk_id, _ in near])
+            near = [
+                (chunk_id, at)
+                for chunk_id, at in near
+                if chunk_id in bodies and of_one_stream(chunk.metadata, bodies[chunk_id].metadata)
+            ]
+        links: list[ChunkLinks] = []
+        for chunk_id, at in near:
+            gap = max(0.0, moment.timestamp() - at)
+            strength = (1.0 - gap / window if window else 1.0) * _STEP ** len(links)
+            if _rounded(strength) > 0.0:
+                links.append(ChunkLinks(chunk_id, "follows", _rounded(strength)))
+        return links
+
+    def _by_the_same(self, chunk: Chunk, moment: datetime, limit: int) -> list[tuple[str, float]]:
+        """The latest chunks before this one that have no conversation either, and the same origin and source."""
+        about = chunk.metadata
         try:
-            since = moment - timedelta(seconds=window)
+            since = moment - timedelta(seconds=self._config.follows_seconds)
         except OverflowError:  # the first minutes of the year 1
             since = moment
-        recent = self._store.list_between(since, moment, 2 * limit + 1, newest_first=True)
-        if conversation_id is None:
-            alone = self._store.summaries([chunk_id for chunk_id, _, _ in recent])
-            said_before = [summary.id for summary in alone if summary.conversation_id is None]
-        of_conversation = set(said_before)
-        links: list[ChunkLinks] = []
-        rank = {True: 0, False: 0}
-        for chunk_id, at, _ in recent:
-            if chunk_id == own_id:
-                continue
-            same = chunk_id in of_conversation
-            gap = max(0.0, moment.timestamp() - at)
-            closeness = 1.0 - min(1.0, gap / window) if window else 1.0
-            strength = closeness * _STEP ** rank[same] * (1.0 if same else _ELSEWHERE)
-            rank[same] += 1
-            if strength > 0.0:
-                links.append(ChunkLinks(chunk_id, "follows", _rounded(strength)))
-        links.sort(key=attrgetter("strength"), reverse=True)  # stable: equals stay newest first
-        return links[:limit]
+        recent = dict(self._before(chunk, since, moment, 2 * limit + 1))
+        alike = {
+            other.id
+            for other in self._store.summaries(list(recent))
+            if other.conversation_id is None and (other.origin, other.source) == (about.origin, about.source)
+        }
+        return [(chunk_id, at) for chunk_id, at in recent.items() if chunk_id in alike]
 
     def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
         own = set(tags)
@@ -243,6 +227,28 @@ def add_manual_link(
 ) -> bool:
     """Link two chunks on purpose; see ``AutoLinker.add_manual_link``."""
     return chunk_store.add_link(source_id, target_id, link_type, strength, reasoning)
+
+
+def has_own_time(about: ChunkMetadata) -> bool:
+    """Whether the time of a chunk is its own; that of an import without ``occurred_at`` is the time of the import."""
+    return about.occurred_at is not None or about.origin not in ("import", "web")
+
+
+def of_one_stream(later: ChunkMetadata, earlier: ChunkMetadata) -> bool:
+    """Whether two chunks near in time may follow each other: one conversation, or one author outside of any.
+
+    What was imported without times of its own follows only what came from the same file or address.
+    """
+    if later.conversation_id != earlier.conversation_id:
+        return False
+    if not (has_own_time(later) and has_own_time(earlier)):
+        path = later.provenance.get("path")
+        return path is not None and path == earlier.provenance.get("path")
+    return later.conversation_id is not None or _author(later) == _author(earlier)
+
+
+def _author(about: ChunkMetadata) -> tuple[object, ...]:
+    return (about.origin, about.source, about.extra.get("author"), about.extra.get("speaker"))
 
 
 def _rounded(strength: float) -> float:
@@ -540,13 +546,7 @@ def store_piece(
     own = {"type": piece.type, **fields, "tokens": piece.tokens, "provenance": dict(provenance)}
     now = store.clock()
     chunk = store.draft(piece.content, own, extra, now)
-    chunk.links = linker.links_for(
-        content=piece.content,
-        at=fields.get("occurred_at") or format_time(now),
-        conversation_id=fields.get("conversation_id"),
-        tags=chunk.tags,
-    )
-    chunk.links += links
+    chunk.links = [*linker.links_for(chunk), *links]
     return store.add(chunk)
 
 
