@@ -109,7 +109,7 @@ def test_the_filter_holds_in_a_process() -> None:
 def test_the_worker_runs_confined_with_an_empty_environment(store: ChunkStore) -> None:
     session = REPLSession(store, engine="cpython")
     session.execute("1")
-    process = session._engine._holding.process  # type: ignore[attr-defined]
+    process = session._engine._handle.process  # type: ignore[attr-defined]
     pid = process._popen.pid
     status = Path(f"/proc/{pid}/status").read_text()
     assert "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status
@@ -125,7 +125,7 @@ def test_the_worker_runs_confined_with_an_empty_environment(store: ChunkStore) -
 def test_losing_a_session_ends_its_worker(store: ChunkStore) -> None:
     session = REPLSession(store, engine="cpython")
     session.execute("1")
-    process = session._engine._holding.process  # type: ignore[attr-defined]
+    process = session._engine._handle.process  # type: ignore[attr-defined]
     del session
     gc.collect()
     assert process._popen.poll() is not None

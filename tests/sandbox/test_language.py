@@ -109,7 +109,7 @@ def test_a_function_that_reads_much_ends_with_the_programs_time(
 ) -> None:
     for number in range(5):
         store.create_chunk(f"note {number}")
-    monkeypatch.setattr("rlm_mem.sandbox.line_functions._LOT", 1)
+    monkeypatch.setattr("rlm_mem.sandbox.line_functions._BATCH", 1)
     with REPLSession(store) as session:
         session.execute("kept = 1")
         checks = iter((10.0, 10.0, -1.0))

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 
 from rlm_mem.errors import SandboxViolation
 from rlm_mem.sandbox.functions import FUNCTIONS, MODEL_FUNCTIONS
-from rlm_mem.sandbox.idioms import leaves_no_trace
-from rlm_mem.sandbox.policy import line_at_fault, parse
+from rlm_mem.sandbox.idioms import only_reads
+from rlm_mem.sandbox.policy import parse, syntax_error_line
 
 __all__ = [
     "MAX_REPLY_CHARS",
@@ -268,7 +268,7 @@ def _code_spans(lines: list[str], functions: Collection[str]) -> Iterator[tuple[
             tree = parsed(code)
             if tree is None:
                 # The line at fault is prose: what stands before it may be a program, and so may what follows.
-                bad = first + max(1, min(line_at_fault(code), last - first)) - 1
+                bad = first + max(1, min(syntax_error_line(code), last - first)) - 1
                 head = _dedented("\n".join(lines[first:bad]).rstrip())
                 if bad > first and _calls(parsed(head), functions):
                     yield first, bad, head
@@ -433,7 +433,7 @@ class ShownData:
         tree = parsed(code)
         looks = frozenset(functions) - _SPENDING
         harmless = _only_concludes(tree) or (
-            tree is not None and _names_nothing(tree) and leaves_no_trace(tree, looks)
+            tree is not None and _names_nothing(tree) and only_reads(tree, looks)
         )
         if not harmless and self._stands(_squeezed(code)):
             return _refused("this program")

@@ -1,6 +1,6 @@
 """The sandbox: programs of a model run here, over a store they can only read.
 
-``session`` is the interface (SandboxSession) and opens the engine. ``policy`` checks a program before it runs and says
+``session`` is the interface (SandboxSession) and opens the engine. ``policy`` checks a program before it runs and names
 what is not allowed; ``engine`` defines the boundary and ends what runs, ``monty`` (default) and ``cpython`` are its two
 implementations; ``functions`` and ``dispatch`` are what a program can reach; ``idioms`` and ``prelude`` let everyday
 Python run on Monty. Nothing here writes to a store or uses a model: ``recall`` calls models.

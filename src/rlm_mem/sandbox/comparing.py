@@ -1,8 +1,8 @@
 """Statements about the same thing that differ: candidates for what was updated or is contradicted.
 
 Two statements are about the same thing when they share words that are rare among the statements compared. They are
-candidates for an update when their values differ (numbers, dates, names) or the later one speaks of a change, and for
-a contradiction when one denies what the other says. Rules, no judgement: the program reads them and decides.
+candidates for an update when their values differ (numbers, dates, names) or the later one has a word of change, and for
+a contradiction when one is negated and the other is not. These are rules only: the program reads the pairs and decides.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence; ``order`` grows with time, ``key`` names the line in which it stands."""
+    """A sentence; ``order`` grows with time, ``key`` identifies the line that contains it."""
 
     key: int
     order: tuple[str, int]
@@ -46,7 +46,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two statements on the same thing, with the words they share and why they were put together."""
+    """Two statements about the same thing, with the words they share and the reason for pairing them."""
 
     newer: Statement
     older: Statement
@@ -56,14 +56,14 @@ class Pair:
 
 
 def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int) -> list[Pair]:
-    """Pairs whose later statement gives another value than the earlier one, the newest first."""
+    """Pairs whose later statement has a different value than the earlier one, newest first."""
     return _pairs(statements, subject, analyser, limit, _other_value)
 
 
 def contradictory(
     statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int
 ) -> list[Pair]:
-    """Pairs of which one denies what the other says, the newest first."""
+    """Pairs of which one is negated and the other is not, newest first."""
     return _pairs(statements, subject, analyser, limit, _denied)
 
 
@@ -97,27 +97,35 @@ def _pairs(
 ) -> list[Pair]:
     words = [set(analyser.terms(one.text)) for one in statements]
     names = {term for one in statements if one.speaker for term in analyser.terms(one.speaker)}
-    asked = set(analyser.terms(subject))
-    spread = Counter(term for terms in words for term in terms)
-    told = [(one, terms) for one, terms in zip(statements, words, strict=True) if len(terms) > 1]
-    told.sort(key=lambda pair: pair[0].order)
-    most = len(told) // 3 + 3
+    subject_terms = set(analyser.terms(subject))
+    frequency = Counter(term for terms in words for term in terms)
+    usable = [(one, terms) for one, terms in zip(statements, words, strict=True) if len(terms) > 1]
+    usable.sort(key=lambda pair: pair[0].order)
+    max_frequency = len(usable) // 3 + 3
     found: list[Pair] = []
-    for place, (older, before) in enumerate(told):
-        for newer, after in told[place + 1 :]:
+    for place, (older, before) in enumerate(usable):
+        for newer, after in usable[place + 1 :]:
             shared = {
                 term
                 for term in before & after
-                if not term.isdigit() and term not in names and (term in asked or spread[term] <= most)
+                if not term.isdigit()
+                and term not in names
+                and (term in subject_terms or frequency[term] <= max_frequency)
             }
             if len(shared) < 2 or before == after:
                 continue
             why = reason(older.text, newer.text)
             if why:
-                likeness = len(shared) / (1 + min(len(before), len(after)))
-                rare = sum(1.0 / spread[term] for term in shared)
+                overlap = len(shared) / (1 + min(len(before), len(after)))
+                rarity = sum(1.0 / frequency[term] for term in shared)
                 found.append(
-                    Pair(newer, older, tuple(sorted(shared)), why, rare + likeness + bool(shared & asked))
+                    Pair(
+                        newer,
+                        older,
+                        tuple(sorted(shared)),
+                        why,
+                        rarity + overlap + bool(shared & subject_terms),
+                    )
                 )
     best = sorted(found, key=lambda pair: -pair.weight)[:limit]
     return sorted(best, key=lambda pair: pair.newer.order, reverse=True)

@@ -1,8 +1,8 @@
 """The second engine: full CPython in a confined worker process, for programs that Monty cannot run.
 
 The worker (:mod:`rlm_mem.sandbox.cpython_worker`) has an empty environment, no files, two pipes, resource limits
-and, on Linux, a system-call filter. The host speaks framed messages with it and kills it on the first byte
-that no honest worker would send, at the deadline, or when the driver ends a program.
+and, on Linux, a system-call filter. Host and worker exchange framed messages. The host kills the worker on the first
+byte that breaks the protocol, at the deadline, or when the driver ends a program.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from rlm_mem.sandbox.engine import (
     watch,
 )
 from rlm_mem.sandbox.hints import hint_for
-from rlm_mem.sandbox.idioms import leaves_no_trace
-from rlm_mem.sandbox.policy import names_of, program_tree, reaches_inside
+from rlm_mem.sandbox.idioms import only_reads
+from rlm_mem.sandbox.policy import may_reach_interpreter, names_of, program_tree
 from rlm_mem.sandbox.values import TooLarge, Variable, plain
 
 __all__ = ["CPythonEngine"]
@@ -47,13 +47,13 @@ GRACE_SECONDS = 0.3
 START_SECONDS = 20.0
 MAX_DEFINITIONS = 500
 MAX_DEFINITIONS_CHARS = 200_000
-_AS_BEFORE = "names it assigned are lost; data, functions and imports of earlier programs are kept"
+_STATE_NOTE = "names it assigned are lost; data, functions and imports of earlier programs are kept"
 _OUTPUT_CHARS = 1_000_000
 _KINDS = (protocol.CALL, protocol.DONE, protocol.ERROR, protocol.HELLO)
 
 
-class _Gone(Exception):
-    """The worker ended, or sent something that it should not have."""
+class _WorkerLost(Exception):
+    """The worker ended, or broke the protocol."""
 
 
 class _Process:
@@ -61,7 +61,7 @@ class _Process:
 
     def __init__(self, memory_mb: int, confined: bool) -> None:
         folder = Path(__file__).parent
-        self.pid_of_host = os.getpid()
+        self.host_pid = os.getpid()
         self._request = 0
         self._cpu_seconds = 0
         self._popen = subprocess.Popen(
@@ -91,7 +91,7 @@ class _Process:
 
     def close(self) -> None:
         """End the worker and free its pipes, unless it belongs to the parent of this forked process."""
-        if self.pid_of_host != os.getpid():
+        if self.host_pid != os.getpid():
             return
         self._popen.kill()
         for pipe in (self._popen.stdin, self._popen.stdout):
@@ -102,7 +102,7 @@ class _Process:
         unwatch(self._popen.pid)
 
     def allow_cpu(self, seconds: float) -> None:
-        """Let the worker use this much more processor time: what ends it should the host be killed."""
+        """Raise the worker's limit of processor time by this much: it ends the worker if the host is killed."""
         self._cpu_seconds += int(seconds) + 3
         if sys.platform == "linux":
             import resource  # not on every platform
@@ -123,21 +123,21 @@ class _Process:
             while data:
                 data = data[self._popen.stdin.write(data) or 0 :]
         except (BrokenPipeError, ValueError, OSError) as error:
-            raise _Gone("the worker ended") from error
+            raise _WorkerLost("the worker ended") from error
 
     def receive(self) -> tuple[int, str, int, Any, bytes | None]:
         """Return kind, output, characters printed, value and saved namespace of the next frame.
 
         Raises:
-            _Gone: the worker ended or sent a malformed frame.
+            _WorkerLost: the worker ended or sent a malformed frame.
         """
         try:
             kind, request, length = wire.parse_header(self._read(wire.HEADER.size))
             if request != self._request or kind not in _KINDS:
-                raise wire.Malformed("a frame nobody asked for")
+                raise wire.Malformed("an unexpected frame")
             parts = wire.decode(self._read(length))
         except wire.Malformed as error:
-            raise _Gone(f"the worker sent a malformed frame ({error})") from None
+            raise _WorkerLost(f"the worker sent a malformed frame ({error})") from None
         if not (
             isinstance(parts, list)
             and len(parts) == 4
@@ -145,11 +145,11 @@ class _Process:
             and isinstance(parts[1], int)
             and (parts[3] is None or isinstance(parts[3], bytes))
         ):
-            raise _Gone("the worker sent a malformed frame")
+            raise _WorkerLost("the worker sent a malformed frame")
         return kind, parts[0], parts[1], parts[2], parts[3]
 
     def silent(self) -> bool:
-        """Whether nothing more has come than was asked for."""
+        """Whether no unread output is left in the pipe."""
         assert self._popen.stdout is not None
         try:
             ready = select.poll()
@@ -165,15 +165,17 @@ class _Process:
             try:
                 piece = self._popen.stdout.read(min(count - len(pieces), 1 << 20))
             except (ValueError, OSError) as error:
-                raise _Gone("the worker ended") from error
+                raise _WorkerLost("the worker ended") from error
             if not piece:
-                raise _Gone("the worker ended")
+                raise _WorkerLost("the worker ended")
             pieces += piece
         return pieces
 
 
-class _Holding:
-    """The process an engine holds; apart from the engine so that losing the engine ends it."""
+class _WorkerHandle:
+    """The worker of an engine, in an object of its own: the engine's finaliser ends it without a reference to the
+    engine.
+    """
 
     def __init__(self) -> None:
         self.process: _Process | None = None
@@ -197,51 +199,53 @@ class CPythonEngine:
     def __init__(self, limits: EngineLimits) -> None:
         if not seccomp.supported() and not limits.allow_weaker_isolation:
             raise errors.InvalidConfig(
-                "The cpython engine needs Linux on x86-64 or 64-bit ARM: elsewhere there is no system-call filter.",
+                "the cpython engine needs Linux on x86-64 or 64-bit ARM: elsewhere there is no system-call filter",
                 hint="Use engine='monty', or set sandbox.allow_weaker_isolation to run without the filter.",
             )
         self._limits = limits
         self._busy = threading.Lock()
         self._raised: errors.ProgramError | None = None
-        self._forget()
-        self._holding = _Holding()
-        self._finalizer = weakref.finalize(self, _Holding.drop, self._holding)
+        self._clear_state()
+        self._handle = _WorkerHandle()
+        self._finalizer = weakref.finalize(self, _WorkerHandle.drop, self._handle)
 
-    def _forget(self) -> None:
+    def _clear_state(self) -> None:
         self._bound: set[str] = set()  # names that programs have ever bound, or may have
-        self._mend = False  # a program assigned to an attribute, so perhaps to one of a class of the library
+        self._classes_changed = (
+            False  # a program assigned to an attribute, so perhaps to one of a class of the library
+        )
         self._saved = b""
         self._definitions: dict[str, str] = {}
 
     def _process(self) -> _Process:
         """The worker, started, confined, and with the namespace in it."""
-        process = self._holding.process
-        if process is not None and process.pid_of_host == os.getpid():
+        process = self._handle.process
+        if process is not None and process.host_pid == os.getpid():
             return process
         if process is not None:
-            self._holding = _Holding()
-            self._finalizer = weakref.finalize(self, _Holding.drop, self._holding)
+            self._handle = _WorkerHandle()
+            self._finalizer = weakref.finalize(self, _WorkerHandle.drop, self._handle)
         process = _Process(self._limits.memory_mb, seccomp.supported())
-        self._holding.process = process
+        self._handle.process = process
         alarmed = alarm(time.monotonic() + START_SECONDS, process.kill)
         try:
             kind, _, _, confined, _ = process.receive()
             if self._saved:
                 process.send(protocol.RESTORE, [list(self._definitions.values()), self._saved], fresh=True)
                 process.receive()
-        except _Gone as error:
-            self._holding.drop()
+        except _WorkerLost as error:
+            self._handle.drop()
             raise errors.SandboxCrashed(
-                "The cpython sandbox could not be started and confined.",
+                "the cpython sandbox could not be started and confined",
                 hint="Use engine='monty', or check that the kernel allows seccomp filters.",
             ) from error
         finally:
             alarmed.cancel()
         wanted = "seccomp" if seccomp.supported() else "none"
         if kind != protocol.HELLO or confined != wanted:
-            self._holding.drop()
+            self._handle.drop()
             raise errors.SandboxCrashed(
-                "The cpython sandbox did not confine itself.", hint="Use engine='monty'."
+                "the cpython sandbox did not confine itself", hint="Use engine='monty'."
             )
         return process
 
@@ -259,10 +263,10 @@ class CPythonEngine:
             if tree is None:
                 tree = program_tree(code)
             used = names_of(tree)
-            given_back = [
+            restored_builtins = [
                 name for name in self._bound & used.functions - used.bound if hasattr(builtins, name)
             ]
-            looks_only = leaves_no_trace(tree, names)
+            is_read_only = only_reads(tree, names)
             process = self._process()
             kept = False
             seconds = max(0.01, deadline - time.monotonic())
@@ -271,37 +275,44 @@ class CPythonEngine:
                 process.kill()
             alarmed = alarm(deadline + GRACE_SECONDS, process.kill)
             try:
-                order = [code, list(names), seconds, given_back, self._mend, not looks_only]
+                order = [
+                    code,
+                    list(names),
+                    seconds,
+                    restored_builtins,
+                    self._classes_changed,
+                    not is_read_only,
+                ]
                 process.send(protocol.RUN, order, fresh=True)
                 value = self._serve(process, names, call, printed, deadline)
                 kept = True
                 self._define(tree, None)
                 return value
             except errors.ProgramError as error:
-                # A heap that is full of what the program left would leave no room for the next one.
+                # After a MemoryError the heap may be full, with no room for the next program.
                 kept = error is self._raised and error.kind != "MemoryError"
                 if kept:
                     self._define(tree, error.line)
                 raise
             except wire.Malformed as error:
                 raise program_error("ValueError", str(error), None, None) from None
-            except _Gone as error:
+            except _WorkerLost as error:
                 if alarmed.fired:
                     raise self._timeout() from None
                 raise errors.SandboxCrashed(
-                    f"the sandbox was ended while running the program ({error}); {_AS_BEFORE}",
+                    f"the sandbox was ended while running the program ({error}); {_STATE_NOTE}",
                     hint="It asked for more memory than allowed, or for a forbidden system call.",
                 ) from None
             finally:
                 alarmed.cancel()
                 self._bound |= used.bound
-                self._mend = self._mend or _changes_attributes(tree)
-                # Whoever may have reached the worker's own code, or wrote more than an answer, is not trusted again.
-                if not kept or reaches_inside(tree) or not process.silent():
-                    self._holding.drop()
+                self._classes_changed = self._classes_changed or _changes_attributes(tree)
+                # A program that may have changed the worker's own code, or wrote beyond its answer, costs the worker.
+                if not kept or may_reach_interpreter(tree) or not process.silent():
+                    self._handle.drop()
 
     def _define(self, tree: ast.Module, failed_at: int | None) -> None:
-        """Keep the source of imports, functions and classes, from which another worker can have them."""
+        """Keep the source of imports, functions and classes, so that another worker can define them again."""
         for statement in tree.body:
             if failed_at is not None and statement.lineno >= failed_at:
                 break
@@ -327,12 +338,12 @@ class CPythonEngine:
         while True:
             kind, output, total, value, state = process.receive()
             printed.write(output)
-            # What the worker dropped counts as printed too.
+            # Output that the worker dropped counts as printed.
             seen += len(output)
             if total > seen:
                 printed.total = max(printed.total, total)
             if time.monotonic() >= deadline:
-                # Even if the program came to its end: its timer went off, and who knows what that tore apart.
+                # Even if the program completed: its timer went off and may have interrupted anything.
                 raise self._timeout()
             if kind in (protocol.DONE, protocol.ERROR):
                 if state is not None:
@@ -341,7 +352,7 @@ class CPythonEngine:
                     return self._bounded(value)
                 raise self._error(value)
             if kind != protocol.CALL:
-                raise _Gone("the worker sent a frame out of turn")
+                raise _WorkerLost("the worker sent a frame out of turn")
             self._answer(process, value, names, call)
             if time.monotonic() >= deadline:
                 raise self._timeout()
@@ -355,7 +366,7 @@ class CPythonEngine:
             and isinstance(value[2], dict)
             and value[0] in names
         ):
-            raise _Gone("the worker sent a malformed call")
+            raise _WorkerLost("the worker sent a malformed call")
         name = value[0]
         try:
             arguments = tuple(plain(item, self._limits.bounds) for item in value[1])
@@ -377,7 +388,7 @@ class CPythonEngine:
 
     def _error(self, value: Any) -> errors.SandboxError:
         if not (isinstance(value, list) and len(value) == 3 and isinstance(value[0], str)):
-            raise _Gone("the worker sent a malformed error")
+            raise _WorkerLost("the worker sent a malformed error")
         kind, message, line = value[0], str(value[1]), value[2] if isinstance(value[2], int) else None
         if kind == "_Expired":
             return self._timeout()
@@ -386,20 +397,20 @@ class CPythonEngine:
     def _program_error(
         self, kind: str, message: str, line: int | None, hint: str | None
     ) -> errors.ProgramError:
-        """An error inside the program, after which the worker is sound (one of the driver is not)."""
+        """An error raised by the program itself, after which the worker can still be used."""
         self._raised = program_error(kind, message, line, hint)
         return self._raised
 
     def _timeout(self) -> errors.TimeoutError:
         return errors.TimeoutError(
-            f"the program ran longer than its time and was stopped; {_AS_BEFORE}",
+            f"the program ran longer than its time and was stopped; {_STATE_NOTE}",
             hint="Do less in one program; check that every loop ends.",
         )
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
         """The program's own names with their values (see the protocol)."""
         with self._busy:
-            if self._holding.process is None and not self._saved:
+            if self._handle.process is None and not self._saved:
                 return {}
             process = self._process()
             process.allow_cpu(5.0)
@@ -408,9 +419,9 @@ class CPythonEngine:
                 process.send(protocol.NAMES, None, fresh=True)
                 _, _, _, found, _ = process.receive()
                 return self._read_names(found, reserved)
-            except (_Gone, TooLarge, ValueError, TypeError, AttributeError):
-                # A forged reply, or one that never comes: there is nothing to show.
-                self._holding.drop()
+            except (_WorkerLost, TooLarge, ValueError, TypeError, AttributeError):
+                # A forged reply, or none in time.
+                self._handle.drop()
                 return {}
             finally:
                 alarmed.cancel()
@@ -422,7 +433,7 @@ class CPythonEngine:
             if name in reserved:
                 continue
             if data:
-                # Each has its own bound; together they have that of one value.
+                # Each value has its own bound; all values together have the bound of one.
                 value = wire.decode(data, max_nodes=nodes)
                 nodes -= len(data) // 5
                 variables[str(name)] = plain(value, self._limits.bounds)
@@ -432,21 +443,21 @@ class CPythonEngine:
 
     @property
     def worker_pid(self) -> int | None:
-        """The process that holds the namespace (see the protocol)."""
-        process = self._holding.process
+        """Process id of the worker (see the protocol)."""
+        process = self._handle.process
         return None if process is None else process.pid
 
     def interrupt(self) -> None:
         """Kill the worker of the running program (see the protocol)."""
-        process = self._holding.process
+        process = self._handle.process
         if process is not None:
             process.kill()
 
     def reset(self) -> None:
-        """Forget every name: the worker is replaced on the next use."""
+        """Delete every name: the worker is replaced on the next use."""
         with self._busy:
-            self._holding.drop()
-            self._forget()
+            self._handle.drop()
+            self._clear_state()
 
     def close(self) -> None:
         """End the worker."""

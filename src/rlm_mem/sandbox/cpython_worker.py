@@ -41,11 +41,11 @@ MODULES = (
     *("zlib", "locale", "_strptime"),
 )
 IMPORTABLE = frozenset(MODULES) - {"traceback", "types", "warnings", "locale", "_strptime"}
-"""What a program may import. The others are loaded because those need them at run time."""
+"""Modules that a program may import. The rest of ``MODULES`` is loaded because these need it at run time."""
 
 RECURSION = 1_000
 STATE_BYTES = 2_000_000
-"""Of the namespace that is kept for another worker, beside what is defined by source."""
+"""Size limit of the plain data that is kept for another worker; definitions are kept as source."""
 
 _NO_BUILTINS = {
     "open",
@@ -75,11 +75,11 @@ class _Return(BaseException):
 
 
 class _Expired(BaseException):
-    """The timer went off; the program may catch it, but then the host kills the worker."""
+    """The program's time is up. A program may catch this; the host then kills the worker."""
 
 
 class Output:
-    """Stands in for the standard streams."""
+    """Replaces the standard streams."""
 
     def __init__(self, worker: Worker) -> None:
         self.write = worker.write
@@ -137,10 +137,10 @@ class Worker:
     def reset(self) -> None:
         """Start with an empty namespace."""
         self.space.clear()
-        self.furnish()
+        self.restore_builtins()
 
-    def furnish(self) -> None:
-        """Give the namespace its built-ins, anew before each program: an earlier one may have changed them."""
+    def restore_builtins(self) -> None:
+        """Put the built-ins into the namespace before each program: an earlier one may have changed them."""
         names = dict(_BUILTINS)
         names["__import__"] = self._import
         names["print"] = self._print
@@ -150,8 +150,8 @@ class Worker:
         sys.stdout = sys.stderr = Output(self)
         signal.signal(signal.SIGALRM, self.expired)
 
-    def mend(self) -> None:
-        """Give the classes of the standard library back what a program changed in them."""
+    def restore_classes(self) -> None:
+        """Undo what a program changed in classes of the standard library."""
         for kind, kept in self.classes:
             now = vars(kind)
             if len(now) == len(kept) and all(now.get(name) is value for name, value in kept.items()):
@@ -167,9 +167,9 @@ class Worker:
     ) -> Any:
         """Only what was loaded before the lock-down; there is no file to load anything else from.
 
-        A program gets a copy of the module's public names: what it assigns there reaches nobody else.
+        A program gets a copy of the module's public names: assigning to it changes no other module.
         """
-        # datetime and time import _strptime in the name of whoever calls strptime.
+        # datetime and time import _strptime with the globals of the caller of strptime.
         if (globals is not None and globals is not self.space) or name == "_strptime":
             return _real_import(name, globals, locals, fromlist, level)
         if level or (name not in IMPORTABLE and name.partition(".")[0] not in IMPORTABLE):
@@ -198,7 +198,7 @@ class Worker:
 
     def _stub(self, name: str) -> Any:
         def function(*args: Any, **keywords: Any) -> Any:
-            # The timer must not tear a frame apart; it fires again once the program goes on.
+            # The timer must not interrupt a frame; it fires again once the program goes on.
             self.interruptible = False
             self.send(CALL, [name, list(args), keywords])
             kind, value = self.receive()
@@ -216,7 +216,13 @@ class Worker:
     # Programs.
 
     def run(
-        self, code: str, functions: list[str], seconds: float, given_back: list[str], mend: bool, keep: bool
+        self,
+        code: str,
+        functions: list[str],
+        seconds: float,
+        restored_builtins: list[str],
+        restore_classes: bool,
+        keep: bool,
     ) -> None:
         """Run one program and send how it ended.
 
@@ -224,14 +230,14 @@ class Worker:
             code: the program.
             functions: names of host functions.
             seconds: time until the timer stops it.
-            given_back: built-ins that earlier programs may have used as names of their own.
-            mend: earlier programs may have changed classes of the standard library.
+            restored_builtins: built-ins that earlier programs may have used as names of their own.
+            restore_classes: earlier programs may have changed classes of the standard library.
             keep: send what is needed to restore the namespace.
         """
-        if mend:
-            self.mend()
-        self.furnish()
-        for name in given_back:
+        if restore_classes:
+            self.restore_classes()
+        self.restore_builtins()
+        for name in restored_builtins:
             self.space.pop(name, None)
         self.functions.update(functions)
         for name in functions:
@@ -240,7 +246,7 @@ class Worker:
         self.programs += 1
         filename = f"<program-{self.programs}>"
         try:
-            # It also goes off early and often, to find out whether the host is still there.
+            # It also fires every 0.2 s, to check whether the host still exists.
             self.deadline = time.monotonic() + seconds
             signal.setitimer(signal.ITIMER_REAL, min(seconds, 0.2), 0.2)
             self.interruptible = True
@@ -270,7 +276,7 @@ class Worker:
         ]
 
     def state(self) -> bytes:
-        """The namespace, for another worker: plain data as bytes, of anything else that the name is there."""
+        """The namespace, for another worker: plain data as bytes, other values as empty bytes."""
         kept, left = [], STATE_BYTES
         for name, value in self._own()[:5_000]:
             data = self._plain(value, left)
@@ -296,7 +302,7 @@ class Worker:
             for source in definitions:
                 try:
                     exec(compile(source, "<earlier-program>", "exec"), self.space)
-                except Exception:  # noqa: BLE001 - it may need a host function; what can be restored is
+                except Exception:  # noqa: BLE001 - it may need a host function; the rest is restored
                     continue
             self.interruptible = False
         except BaseException:  # noqa: BLE001 - the timer, or a program's SystemExit: restore the data all the same
@@ -393,7 +399,7 @@ _HEAP_TYPE = 1 << 9
 
 
 def _preview(value: Any) -> str:
-    """A short text for a value; no code of the program is asked for it."""
+    """A short text for a value; runs no code of the program."""
     if isinstance(value, types.FunctionType | type | types.ModuleType):
         text = f"<{type(value).__name__} {value.__name__}>"
     elif type(value) in (list, dict, set, frozenset, tuple, str, bytes, int, float):
@@ -466,7 +472,7 @@ def _limit(resource: Any, memory_mb: int) -> None:
             try:
                 resource.setrlimit(which, (value, value))
             except (ValueError, OSError):
-                # macOS refuses some of them; the host asked for the weaker isolation by name there.
+                # macOS refuses some of them; there the weaker isolation was chosen explicitly.
                 continue
 
 
@@ -493,7 +499,7 @@ def main() -> None:
     sys.path_hooks.clear()
     sys.argv.clear()
     sys.stdin = None
-    # What library code prints (pprint) goes the way of print.
+    # Output of library code (pprint) is collected like that of print.
     worker = Worker(wire, output_limit)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if resource is not None:

@@ -46,7 +46,7 @@ MAX_CITED = 500
 """Chunk ids of one answer."""
 _MAX_ID_CHARS = 200
 
-_INSTEAD = {
+_CONVERSIONS = {
     "set": "write sorted(values) or list(values)",
     "frozenset": "write sorted(values) or list(values)",
     "bytes": "decode it to text",
@@ -67,7 +67,7 @@ def check_answer(answer: Any) -> Any:
     Tuples become lists, dates and times their ISO 8601 text, lone surrogates U+FFFD.
 
     Raises:
-        InputError: it holds anything else, or too much: more than 300,000 characters, 10,000 parts, 20 levels, or
+        InputError: it contains anything else, or too much: more than 300,000 characters, 10,000 parts, 20 levels, or
             an integer of more than 1,000 digits. The message says where, and what to write instead.
     """
     return _AnswerCopier().copy(answer, 0)
@@ -86,7 +86,7 @@ class _AnswerCopier:
         if value is None or isinstance(value, bool):
             return None if value is None else bool(value)
         if isinstance(value, int) and type(value) is int:
-            # 3.33 bits a digit; what is longer could not even be written as text.
+            # 3.33 bits a digit; Python refuses to convert longer integers to text.
             if value.bit_length() > MAX_ANSWER_DIGITS * 3.33:
                 raise InputError(f"a number of an answer has at most {MAX_ANSWER_DIGITS:,} digits")
             return value
@@ -113,7 +113,7 @@ class _AnswerCopier:
                     raise InputError("two keys of a dict in an answer differ only in invalid Unicode")
                 return copied
             return [self.copy(item, depth + 1) for item in value]
-        raise self._unfit(value)
+        raise self._unsupported(value)
 
     def _key(self, key: Any) -> str:
         if type(key) is not str:
@@ -132,18 +132,18 @@ class _AnswerCopier:
         return well_formed(text)
 
     def _room(self, count: int) -> None:
-        # Looked at before a container is walked, so that a huge one costs nothing.
+        # Checked before a container is walked, so that a huge one costs nothing.
         if count > self._parts:
             raise InputError(f"an answer has at most {MAX_ANSWER_PARTS:,} parts", hint="answer shortly")
 
-    def _unfit(self, value: Any) -> InputError:
+    def _unsupported(self, value: Any) -> InputError:
         if isinstance(value, Fields):
             what, instead = "an instance of a class", "pass its fields as a dict"
         elif isinstance(value, Described):
             what, instead = preview(str(value), 60).strip("'\""), "pass its value as text, a list or a dict"
         else:
             what = f"a value of type {type(value).__name__[:60]}"
-            instead = _INSTEAD.get(type(value).__name__, "pass its value as text, a list or a dict")
+            instead = _CONVERSIONS.get(type(value).__name__, "pass its value as text, a list or a dict")
         return InputError(
             f"an answer is plain data (None, bool, int, float, str, list, dict); it cannot hold {what}",
             hint=instead,
@@ -184,15 +184,15 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None) -> F
     return Final(check_answer(answer), list(named), None if confidence is None else float(confidence))
 
 
-def check_cited(final: Final, exists: Callable[[str], bool], met: Set[str] | None = None) -> Final:
-    """Return ``final`` when each chunk it names is there, and was met in the session.
+def check_cited(final: Final, exists: Callable[[str], bool], seen: Set[str] | None = None) -> Final:
+    """Return ``final`` when each chunk it names exists, and was seen in the session.
 
     Args:
-        exists: tells whether the memory holds a chunk; an InputError of it means that it cannot.
-        met: ids of the chunks that the session has met: hits, lines, chunks that were read; None: not looked at.
+        exists: whether a chunk is in the memory; an InputError of it counts as no.
+        seen: ids of the chunks that the session has seen: hits, lines, chunks that were read; None: not checked.
 
     Raises:
-        InputError: it names some that are not.
+        InputError: it names other chunks.
     """
     unknown = []
     for chunk_id in final.chunk_ids:
@@ -207,7 +207,7 @@ def check_cited(final: Final, exists: Callable[[str], bool], met: Set[str] | Non
             f"the memory holds no chunk {_listed(unknown)}",
             hint="name chunks by the ids that search or read_chunk gave, or leave chunk_ids out",
         )
-    unread = [] if met is None else [chunk_id for chunk_id in final.chunk_ids if chunk_id not in met]
+    unread = [] if seen is None else [chunk_id for chunk_id in final.chunk_ids if chunk_id not in seen]
     if unread:
         raise InputError(
             f"nothing in this session has shown or read the chunk {_listed(unread)}",
@@ -237,17 +237,17 @@ def read_final(answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = 
 
 
 def final_refused(error: InputError) -> HostCallFailed:
-    """What a program is told whose FINAL was not accepted."""
+    """The error that a program gets when its FINAL was not accepted."""
     return HostCallFailed("ValueError", f"FINAL: {error}" + (f"; {error.hint}" if error.hint else ""))
 
 
 MAX_CALL_RECORDS = 500
 """Calls of one program that are recorded, oldest first."""
 MAX_ARGS_CHARS = 400
-"""Of the arguments of a recorded call, all together."""
+"""Total characters of the arguments of a recorded call."""
 
-_WAIT_FOR_A_MODEL = frozenset(("llm_query", "llm_query_batched"))
-"""Called apart, so that they can be left. ``rlm_query`` runs sessions, which can be cancelled themselves."""
+_MODEL_CALLS = frozenset(("llm_query", "llm_query_batched"))
+"""Called in another thread, so that they can be abandoned. ``rlm_query`` runs sessions, which can be cancelled."""
 
 
 class Dispatcher:
@@ -255,32 +255,34 @@ class Dispatcher:
 
     Args:
         table: host functions by name.
-        foreign: those that the caller of the session passed in; their results are not known to be plain.
+        caller_functions: names of those that the caller of the session passed in; their results are copied as plain
+            data.
         max_calls: calls of one program; more end it.
         on_event: called with ``("host_call", HostCall)``.
-        apart: calls a function that may take long, as ``apart(function, *args, **keywords)``, so that it can be left.
+        in_thread: calls a function that may take long, as ``in_thread(function, *args, **keywords)``; the wait can be
+            abandoned.
     """
 
     def __init__(
         self,
         table: Mapping[str, Callable[..., Any]],
-        foreign: Set[str],
+        caller_functions: Set[str],
         max_calls: int,
         on_event: Callable[[str, Any], None] | None,
-        apart: Callable[..., Any],
+        in_thread: Callable[..., Any],
     ) -> None:
-        self._apart = apart
+        self._in_thread = in_thread
         self._table = table
-        self._foreign = foreign
+        self._caller_functions = caller_functions
         self._max_calls = max_calls
         self._on_event = on_event
         self._step = StepOutput()
-        self._made = 0
+        self._call_count = 0
 
     def begin(self, step: StepOutput) -> None:
         """Record the calls of the next program in ``step``."""
         self._step = step
-        self._made = 0
+        self._call_count = 0
 
     def __call__(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Answer one call.
@@ -290,8 +292,8 @@ class Dispatcher:
             ProgramError: too many calls; the program ends, uncatchably.
             BudgetError, Finished: the run ends.
         """
-        self._made += 1
-        if self._made > self._max_calls:
+        self._call_count += 1
+        if self._call_count > self._max_calls:
             raise program_error(
                 "RuntimeError",
                 f"the program made more than {self._max_calls:,} calls",
@@ -307,17 +309,17 @@ class Dispatcher:
             outcome = error
             raise
         finally:
-            if self._made <= MAX_CALL_RECORDS:
+            if self._call_count <= MAX_CALL_RECORDS:
                 self._record(name, args, keywords, outcome, time.perf_counter() - began)
 
     def _invoke(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         function = self._table[name]
         try:
-            if name in self._foreign:
-                return plain(self._apart(function, *args, **keywords))
+            if name in self._caller_functions:
+                return plain(self._in_thread(function, *args, **keywords))
             return (
-                self._apart(function, *args, **keywords)
-                if name in _WAIT_FOR_A_MODEL
+                self._in_thread(function, *args, **keywords)
+                if name in _MODEL_CALLS
                 else function(*args, **keywords)
             )
         except (HostCallFailed, Finished, BudgetError, SessionCancelled, TimeoutError):
@@ -331,7 +333,7 @@ class Dispatcher:
                 text += f"; write {PAGES[name].signature}"
             raise HostCallFailed("TypeError", text if name in text else f"{name}: {text}") from error
         except Exception as error:
-            # Whatever a host function raises, and for whatever odd argument: the program is told and may go
+            # Whatever a host function raises, and for whatever argument: the program sees an error and may go
             # on, the call is recorded. A program must not be able to end the run of its host.
             raise failed(name, error) from error
 

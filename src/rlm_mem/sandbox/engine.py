@@ -5,11 +5,13 @@ driver, bounds what comes back, and keeps the namespace from one program to the 
 (:mod:`rlm_mem.sandbox.monty`), ``cpython`` the optional second one (:mod:`rlm_mem.sandbox.cpython`); it is chosen per
 session, never per program.
 
-Three things end what runs. Calls can be left behind from any thread, and by Ctrl-C while the main thread is in C code.
-A program that loops without calling the host never comes back to the thread that drives it, so one sleeping thread
-watches the clock of every session of the process. Workers die with their host, even when it is killed with SIGKILL: a
-small shell holds a pipe from the host, reads its end and kills the workers it was told of. (``PR_SET_PDEATHSIG`` would
-not do: it follows the thread that started the worker, not the process.)
+Three mechanisms end what runs. Calls can be abandoned from any thread, and by Ctrl-C while the main thread is in C
+code.
+A program that loops without calling the host never returns to the thread that drives it, so one thread watches the
+deadlines of all sessions of the process. Workers die with their host, even when it is killed with SIGKILL: a small
+shell
+reads worker ids from a pipe and kills them when the pipe closes. (``PR_SET_PDEATHSIG`` does not work here: it follows
+the thread that started the worker, not the process.)
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ class Printed:
         self._room = limit
 
     def write(self, text: str) -> None:
-        """Take one piece of output."""
+        """Add one piece of output."""
         self.total += len(text)
         if self._room > 0 and text:
             self._kept.append(text[: self._room])
@@ -119,16 +121,16 @@ class Printed:
 
     @property
     def flooded(self) -> bool:
-        """More than any reader could want; the engine ends the program."""
+        """Whether the output exceeds ``flood``; the engine then ends the program."""
         return self.total > self.flood
 
     @property
     def truncated(self) -> bool:
-        """Something was dropped."""
+        """Whether some output was dropped."""
         return self.total > self.limit
 
     def text(self) -> str:
-        """What was kept, with a notice when something was dropped."""
+        """The output that was kept, with a notice when some was dropped."""
         text = "".join(self._kept)
         if not self.truncated:
             return text
@@ -149,7 +151,7 @@ class Engine(Protocol):
 
     @property
     def worker_pid(self) -> int | None:
-        """The process that holds the namespace, if there is one."""
+        """Process id of the worker, if there is one."""
         ...
 
     def run(
@@ -192,7 +194,7 @@ class Engine(Protocol):
         ...
 
     def reset(self) -> None:
-        """Forget every name."""
+        """Delete every name."""
         ...
 
     def close(self) -> None:
@@ -201,7 +203,7 @@ class Engine(Protocol):
 
 
 def program_error(kind: str, message: str, line: int | None, hint: str | None) -> ProgramError:
-    """Return the error the caller (and the model) sees: place, kind and message; the remedy is its ``hint``."""
+    """Return the error that caller and model see: line, kind and message; the remedy is its ``hint``."""
     place = f"line {line}: " if line else ""
     text = f"{place}{kind}: {message}" if message else f"{place}{kind}"
     return ProgramError(text, line=line, kind=kind, hint=hint)
@@ -249,7 +251,7 @@ _stop: contextvars.ContextVar[Stop | None] = contextvars.ContextVar("rlm_mem_sto
 
 
 def stop_of_context() -> Stop | None:
-    """What ends the work of this thread or task, if somebody can."""
+    """The stop of this thread's or task's work; None where nothing can stop it."""
     return _stop.get()
 
 
@@ -264,9 +266,9 @@ def stopped_by(stop: Stop) -> Iterator[None]:
 
 
 class _Job:
-    """One call on its way; ``done`` is released when it has ended, or when nobody waits for it any longer."""
+    """One call; ``done`` is released when it has ended or was abandoned."""
 
-    __slots__ = ("args", "context", "done", "error", "function", "keywords", "left", "value")
+    __slots__ = ("abandoned", "args", "context", "done", "error", "function", "keywords", "value")
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.function = function
@@ -275,7 +277,7 @@ class _Job:
         self.context = contextvars.copy_context()
         self.value: Any = None
         self.error: BaseException | None = None
-        self.left = False
+        self.abandoned = False
         self.done = threading.Lock()
         self.done.acquire()
 
@@ -285,15 +287,15 @@ class _Job:
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits
             self.error = error
         finally:
-            # Whoever left may have released it at the same moment.
+            # ``abandon`` may have released it at the same moment.
             with suppress(RuntimeError):
                 self.done.release()
 
 
 class Calls:
-    """Carries calls out in a thread of their own, so that whoever waits can stop waiting.
+    """Carries calls out in a thread of their own, so that the caller can stop waiting.
 
-    A function that sleeps or waits for a network cannot be stopped; it is left behind, and what it gives is dropped.
+    A function that sleeps or waits for a network cannot be stopped; it is abandoned, and its result is dropped.
     """
 
     def __init__(self) -> None:
@@ -309,14 +311,14 @@ class Calls:
         return self._ident == threading.get_ident()
 
     def call(self, function: Callable[..., Any], seconds: float, *args: Any, **keywords: Any) -> Any:
-        """Return what the function gives.
+        """Return the function's result.
 
         Args:
             function: what to call.
             seconds: how long to wait at most; infinity waits for good.
 
         Raises:
-            SessionCancelled: ``leave`` was called meanwhile.
+            SessionCancelled: ``abandon`` was called meanwhile.
             TimeoutError: it took too long.
             Exception: what the function raised.
         """
@@ -331,28 +333,26 @@ class Calls:
             ended = job.done.acquire(timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
         except BaseException:
             # Ctrl-C while waiting.
-            self.leave()
+            self.abandon()
             raise
         if not ended:
-            self.leave()
-            raise TimeoutError(
-                "a function of the host took longer than the program's time and was left behind"
-            )
+            self.abandon()
+            raise TimeoutError("a function of the host took longer than the program's time and was abandoned")
         with self._guard:
             self._current = None
-        if job.left:
+        if job.abandoned:
             raise SessionCancelled("the program was ended while it waited for a function of the host")
         if job.error is not None:
             raise job.error
         return job.value
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Stop waiting for the call under way, if there is one; the next one gets another thread."""
         with self._guard:
             job, self._current = self._current, None
             if job is None or not job.done.locked():
                 return
-            job.left = True
+            job.abandoned = True
             self._end()
             with suppress(RuntimeError):
                 job.done.release()
@@ -382,8 +382,8 @@ def _carry_out(jobs: queue.SimpleQueue[_Job | None]) -> None:
         job.carry_out()
 
 
-class _Interrupts:
-    """Tells of Ctrl-C while the main thread is inside C code that does not look for it."""
+class _InterruptListener:
+    """Detects Ctrl-C while the main thread is inside C code that does not check for signals."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -408,7 +408,7 @@ class _Interrupts:
         while numbers := os.read(self._reader, 64):
             with self._guard:
                 if self._former >= 0:
-                    # Somebody else (an event loop) listens as well.
+                    # Another listener (an event loop) was registered before.
                     try:
                         os.write(self._former, numbers)
                     except OSError:
@@ -417,7 +417,7 @@ class _Interrupts:
                     self._action()
 
 
-_interrupts: _Interrupts | None = None
+_interrupt_listener: _InterruptListener | None = None
 
 
 @contextmanager
@@ -429,13 +429,13 @@ def interruptible(action: Callable[[], None]) -> Iterator[None]:
     Args:
         action: short, and must not raise (killing a process).
     """
-    global _interrupts
+    global _interrupt_listener
     if threading.current_thread() is not threading.main_thread() or os.name == "nt":
         yield
         return
-    if _interrupts is None or _interrupts.pid != os.getpid():
-        _interrupts = _Interrupts()
-    interrupts = _interrupts
+    if _interrupt_listener is None or _interrupt_listener.pid != os.getpid():
+        _interrupt_listener = _InterruptListener()
+    interrupts = _interrupt_listener
     interrupts.arm(action)
     try:
         yield
@@ -444,7 +444,7 @@ def interruptible(action: Callable[[], None]) -> Iterator[None]:
 
 
 class Alarm:
-    """One armed deadline; ``fired`` tells whether it went off."""
+    """One armed deadline; ``fired`` is true once its action ran."""
 
     __slots__ = ("_action", "_lock", "fired", "over")
 
@@ -487,7 +487,7 @@ class _Watchdog:
             if earlier:
                 self._changed.notify()
             elif len(self._due) > 256:
-                # Long time-outs of short programs would pile up otherwise.
+                # Long time-outs of short programs would accumulate otherwise.
                 self._due = [item for item in self._due if not item[2].over]
                 heapq.heapify(self._due)
         return entry
@@ -550,17 +550,17 @@ class _Reaper:
             if self._shell is None:
                 self._start()
             if self._shell is None or self._shell.stdin is None or self._shell.stdin.closed:
-                return  # no shell here, or the process is ending and has told it so
+                return  # no shell on this system, or the process is ending and has closed its pipe
             try:
                 self._shell.stdin.write(line)
                 return
             except OSError:
-                # Somebody ended it: another one takes over.
+                # The shell was ended from outside: start another.
                 self._shell = None
 
     def _start(self) -> None:
         if not Path(_SHELL).exists():
-            # Windows: the time limits of the workers have to do.
+            # Windows: only the time limits of the workers apply.
             return
         with suppress(OSError):
             self._shell = subprocess.Popen(
@@ -589,7 +589,7 @@ _reaper_lock = threading.Lock()
 _reaper: _Reaper | None = None
 
 
-def _of_this_process() -> _Reaper:
+def _current_reaper() -> _Reaper:
     global _reaper
     with _reaper_lock:
         if _reaper is None or _reaper.pid != os.getpid():
@@ -598,12 +598,12 @@ def _of_this_process() -> _Reaper:
 
 
 def watch(pid: int | None) -> None:
-    """Kill this worker when the process ends without having done so itself."""
+    """Kill this worker when this process ends without ending it."""
     if pid is not None:
-        _of_this_process().change(pid, add=True)
+        _current_reaper().change(pid, add=True)
 
 
 def unwatch(pid: int | None) -> None:
-    """Forget a worker that has ended, or that is idle and will notice by itself."""
+    """Stop watching a worker that has ended, or that is idle and notices the end of its host itself."""
     if pid is not None:
-        _of_this_process().change(pid, add=False)
+        _current_reaper().change(pid, add=False)

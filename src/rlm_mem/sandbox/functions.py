@@ -1,7 +1,7 @@
 """The store as a program sees it: read-only host functions that take and return bounded plain data.
 
 Every function works in the namespace of the store it was given; nothing a program can call writes memories.
-Wrong arguments are answered with a sentence that says what to write instead.
+A wrong argument raises an error that says what to write instead.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import (
     MAX_OFFSET,
     LineFunctions,
-    beside,
     chunk_id_of,
     count,
     day,
     optional_text,
     query_words,
+    with_trust_mark,
 )
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.store.core.records import standing
@@ -67,11 +67,11 @@ _HEADING = re.compile(
 )
 MAX_QUERIES = 20
 SHORT_NOTE = 600
-"""Characters of a chunk that nobody speaks in and that is handed out whole, whichever sentence of it was found."""
+"""Longest chunk without speakers, in characters, that is returned whole, whichever of its sentences was found."""
 BEFORE_CHARS = 400
 _LINKS_FOLLOWED = ("contradicts", "elaborates", "supports")
-_LINKED_FROM = 3
-_RANKED = 3
+_LINKED_HITS = 3
+_RANK_OFFSET = 3
 _LINKED_CHARS = 1_500
 MAX_TIMELINE_CHARS = 2_000
 MAX_RESULTS = 100
@@ -82,7 +82,7 @@ MAX_SPEAKERS = 20
 
 
 def failed(name: str, error: Exception) -> HostCallFailed:
-    """Return what the program is told when a host function raised ``error``."""
+    """Return the error that the program sees when a host function raised ``error``."""
     hint = getattr(error, "hint", None)
     text = str(error) or type(error).__name__
     kind = "ValueError" if isinstance(error, InputError) else type(error).__name__
@@ -92,12 +92,12 @@ def failed(name: str, error: Exception) -> HostCallFailed:
 
 
 class StoreFunctions(LineFunctions):
-    """Host functions over one store; :mod:`rlm_mem.sandbox.reference` says what each takes and gives.
+    """Host functions over one store; :mod:`rlm_mem.sandbox.reference` documents each.
 
     Args:
         store: bound to one namespace.
-        on_read: called with the id of each chunk of which text is handed out.
-        check: called while much is read; raises when the program has to end.
+        on_read: called with the id of each chunk of which text is returned.
+        check: called during long reads; raises when the program has to end.
     """
 
     def table(self) -> dict[str, Callable[..., Any]]:
@@ -112,7 +112,7 @@ class StoreFunctions(LineFunctions):
         return None if chunk is None else self._shown_chunk(chunk)
 
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
-        """Ids of the chunks that hold a word of ``query``, in any form of it, best first."""
+        """Ids of the chunks that contain a word of ``query``, in any form of it, best first."""
         words = query_words("search_chunks", query)
         return (
             searching.keyword_ids(self._store, words, limit=count("limit", limit, 1, MAX_RESULTS))
@@ -220,7 +220,7 @@ class StoreFunctions(LineFunctions):
         order: dict[str, float] = defaultdict(float)  # a chunk ranks by its best passage and as a whole
         for ranked in (hits, whole):
             for rank, chunk_id in enumerate(dict.fromkeys(hit["chunk_id"] for hit in ranked)):
-                order[chunk_id] += 1 / (_RANKED + rank)
+                order[chunk_id] += 1 / (_RANK_OFFSET + rank)
         found: dict[tuple[str, int], dict[str, Any]] = {}
         chunks: dict[str, Chunk] = {}
         for hit in hits:
@@ -230,9 +230,9 @@ class StoreFunctions(LineFunctions):
                 span = (hit["start"], hit["end"])
                 if not hit["author"] and len(chunk.content) <= SHORT_NOTE:
                     span = (0, len(chunk.content))
-                passage = self._stretch(chunk, *span, hit["author"], hit["score"], context=len(found) < 8)
+                passage = self._excerpt(chunk, *span, hit["author"], hit["score"], context=len(found) < 8)
                 found.setdefault((chunk.id, span[0]), passage)
-        for chunk_id in list(chunks)[:_LINKED_FROM]:
+        for chunk_id in list(chunks)[:_LINKED_HITS]:
             score = max(one["score"] for one in found.values() if one["chunk_id"] == chunk_id) - 0.5
             linked = [chunks[chunk_id].metadata.superseded_by]
             for kind in _LINKS_FOLLOWED:
@@ -243,10 +243,10 @@ class StoreFunctions(LineFunctions):
                 if chunk is not None:
                     chunks[other] = chunk
                     order[other] = order[chunk_id]
-                    found[other, 0] = self._stretch(chunk, 0, _LINKED_CHARS, None, score)
+                    found[other, 0] = self._excerpt(chunk, 0, _LINKED_CHARS, None, score)
         return sorted(found.values(), key=lambda one: (-order[one["chunk_id"]], -float(one["score"])))
 
-    def _stretch(
+    def _excerpt(
         self,
         chunk: Chunk,
         start: int,
@@ -256,17 +256,17 @@ class StoreFunctions(LineFunctions):
         *,
         context: bool = False,
     ) -> dict[str, Any]:
-        """A stretch of a chunk as programs see it; with ``context`` what was said before may stand in another chunk."""
+        """Part of a chunk as programs see it; with ``context`` the line before it may come from another chunk."""
         self._on_read(chunk.id)
         headings = [match for match in _HEADING.finditer(chunk.content, 0, end) if match.start() <= start]
         if headings and headings[-1].end() >= end - 1:
-            # A heading alone says nothing: its section is what bears on the question.
+            # A heading alone has no content: return its section.
             end = _section_end(chunk.content, headings[-1].end())
         before = chunk.content[:start].strip()
         if not before and context:
             earlier, _ = self._store.neighbours(chunk.id, before=1, after=0)
             near = self._get(earlier[-1]) if earlier else None
-            before = beside(near, near.content.strip()) if near is not None else ""
+            before = with_trust_mark(near, near.content.strip()) if near is not None else ""
         metadata = chunk.metadata
         return {
             "chunk_id": chunk.id,
@@ -344,7 +344,7 @@ class StoreFunctions(LineFunctions):
         try:
             return self._store.get_chunk(chunk_id)
         except InputError:
-            # A malformed id names no chunk; for a program that is the same as an unknown one.
+            # To a program a malformed id is the same as an unknown one.
             return None
 
     def _dated(self, chunk: Chunk) -> dict[str, Any]:
@@ -380,7 +380,7 @@ class StoreFunctions(LineFunctions):
             return False
 
     def _shown_chunk(self, chunk: Chunk) -> dict[str, Any]:
-        """A chunk as programs see it; noted as read."""
+        """A chunk as programs see it; recorded as read."""
         self._on_read(chunk.id)
         metadata = chunk.metadata
         shown: dict[str, Any] = {
@@ -429,5 +429,5 @@ def _section_end(content: str, start: int) -> int:
 
 
 def speakers(store: ChunkStore) -> list[str]:
-    """Who speaks in the memory, as far as its index knows; at most 20 names, in order."""
+    """Speakers of the memory according to its index; at most 20 names, sorted."""
     return sorted(store.candidate_source().authors())[:MAX_SPEAKERS]

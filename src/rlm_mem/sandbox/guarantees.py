@@ -1,4 +1,4 @@
-"""What the sandbox guarantees on this machine, found out by trying: programs that no check has seen, on each engine."""
+"""What the sandbox guarantees on this machine, tested by running unchecked programs on each engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECRET = "rlm-mem-probe-8c1f"
 
 @dataclass(frozen=True)
 class Probe:
-    """One attempt: what was tried, whether the sandbox held, and what happened."""
+    """One attempt to break out: what was tried, whether it was contained (``held``), and what happened."""
 
     tried: str
     held: bool
@@ -39,10 +39,10 @@ class Guarantees:
         engine: ``monty`` or ``cpython``.
         available: it can be used; otherwise ``isolation`` says why not.
         isolation: what keeps a program inside, in words.
-        system_call_filter: the worker runs under seccomp, as the kernel says.
+        system_call_filter: the worker runs under seccomp, according to the kernel.
         descriptors, variables: how many open files and environment variables the worker has; None: not known here.
         memory_mb: heap of a program, in MB.
-        seconds: time of one program unless told otherwise.
+        seconds: time of one program by default.
         probes: what was tried.
     """
 
@@ -58,16 +58,16 @@ class Guarantees:
 
     @property
     def holds(self) -> bool:
-        """Every attempt was contained."""
+        """Whether every attempt was contained."""
         return self.available and all(probe.held for probe in self.probes)
 
 
 def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
-    """Start the engine and try to get out of it, past the check of programs; takes about a second.
+    """Start the engine and try to break out of it, without the check of programs; takes about a second.
 
     Args:
         name: ``monty`` or ``cpython``.
-        limits: as a session would have them.
+        limits: those of a session.
     """
     found = Guarantees(name, True, "", memory_mb=limits.memory_mb, seconds=limits.seconds)
     try:
@@ -78,13 +78,13 @@ def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
         probes = [_runs(engine)]
         if not probes[0].held:
             return replace(found, available=False, isolation=probes[0].detail, probes=probes)
-        filtered, descriptors, variables = _looked_at(_worker(engine))
+        filtered, descriptors, variables = _worker_isolation(_worker(engine))
         probes += [_file(engine), _network(engine), _memory(engine), _loop(engine), _runs(engine)]
     finally:
         engine.close()
     return replace(
         found,
-        isolation=_words(name, filtered),
+        isolation=_isolation_text(name, filtered),
         system_call_filter=filtered,
         descriptors=descriptors,
         variables=variables,
@@ -92,7 +92,7 @@ def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
     )
 
 
-def _words(name: str, filtered: bool) -> str:
+def _isolation_text(name: str, filtered: bool) -> str:
     if name == "monty":
         return "an interpreter without files, network or system calls for programs, in a process of its own"
     if filtered:
@@ -114,29 +114,29 @@ def _no_call(name: str, _args: tuple[Any, ...], _keywords: dict[str, Any]) -> An
     raise AssertionError(f"a probe called {name}")
 
 
-def _said(error: RlmMemError | None) -> str:
-    return "it went through" if error is None else str(error)[:160]
+def _outcome(error: RlmMemError | None) -> str:
+    return "it succeeded" if error is None else str(error)[:160]
 
 
 def _runs(engine: Engine) -> Probe:
     value, error = _run(engine, "6 * 7")
-    return Probe("run a program", value == 42, "42" if value == 42 else _said(error))
+    return Probe("run a program", value == 42, "42" if value == 42 else _outcome(error))
 
 
 def _file(engine: Engine) -> Probe:
     with tempfile.TemporaryDirectory(prefix="rlm-mem-") as folder:
         secret, mark = Path(folder) / "secret", Path(folder) / "mark"
         secret.write_text(_SECRET)
-        said = []
+        outcomes = []
         for opener in ("open", "import io\nio.open"):
             value, error = _run(engine, f"{opener}({str(secret)!r}).read()")
             if value == _SECRET:
                 return Probe("read a file", False, "it was read")
-            said.append(_said(error))
+            outcomes.append(_outcome(error))
             _run(engine, f"{opener}({str(mark)!r}, 'w').write('x')")
             if mark.exists():
                 return Probe("write a file", False, "it was written")
-    return Probe("read and write files", True, said[-1])
+    return Probe("read and write files", True, outcomes[-1])
 
 
 def _network(engine: Engine) -> Probe:
@@ -149,14 +149,14 @@ def _network(engine: Engine) -> Probe:
         try:
             listener.accept()
         except BlockingIOError:
-            return Probe("open a connection", error is not None, _said(error))
+            return Probe("open a connection", error is not None, _outcome(error))
     return Probe("open a connection", False, "the connection was made")
 
 
 def _memory(engine: Engine) -> Probe:
     _, error = _run(engine, "kept = []\nwhile True:\n    kept.append('a' * 100_000 + str(len(kept)))")
     held = error is not None and not isinstance(error, TimedOut)
-    return Probe("take memory without end", held, _said(error))
+    return Probe("take memory without end", held, _outcome(error))
 
 
 def _loop(engine: Engine) -> Probe:
@@ -171,7 +171,7 @@ def _worker(engine: Engine) -> int | None:
     return pid
 
 
-def _looked_at(pid: int | None) -> tuple[bool, int | None, int | None]:
+def _worker_isolation(pid: int | None) -> tuple[bool, int | None, int | None]:
     """Whether the kernel filters the worker's system calls, its open descriptors, its variables."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
@@ -182,6 +182,6 @@ def _looked_at(pid: int | None) -> tuple[bool, int | None, int | None]:
         descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
         variables = Path(f"/proc/{pid}/environ").read_bytes().count(b"\0")
     except OSError:
-        # A process that is not dumpable shows them to the super-user only.
+        # Only the superuser can read them of a process that is not dumpable.
         return filtered, None, None
     return filtered, descriptors, variables

@@ -80,7 +80,7 @@ _BY_KIND: dict[str, str] = {
 }
 
 _LONGEST = 2_000
-"""Characters of a message that are read; the program may have written any number."""
+"""Characters of a message that are searched; the program controls its length."""
 
 _MISSING_MODULE = re.compile(r"No module named '([\w.]{1,200}+)'")
 
@@ -92,10 +92,10 @@ def hint_for(kind: str, message: str) -> str | None:
     if missing is not None:
         module = missing.group(1)
         if module in MODULES:
-            return f"From {module} there is: {', '.join(MODULES[module][0])}."
+            return f"{module} provides {', '.join(MODULES[module][0])}."
         if module == "contextlib":
-            return "From contextlib there is suppress; otherwise write try and except."
-        return "Use one of the modules that are there, for example re, json, math, datetime or collections."
+            return "contextlib provides suppress; otherwise write try and except."
+        return "Use one of the available modules, for example re, json, math, datetime or collections."
     for pattern, hint in _BY_MESSAGE:
         if pattern.search(message):
             return hint

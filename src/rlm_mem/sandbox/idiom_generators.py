@@ -1,7 +1,7 @@
-"""Rewrites whole definitions that Monty lacks: generator functions, and classes with a base that can be done without.
+"""Rewrites definitions that Monty lacks: generator functions, and classes whose base can be dropped or replaced.
 
-A generator becomes a function that returns everything at once. Good for the generators that retrieval programs write;
-one that never ends runs into the time limit instead.
+A generator becomes a function that returns everything at once. That suits the generators of retrieval programs; an
+endless one runs into the time limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _own_nodes(function: ast.AST) -> list[ast.AST]:
 
 
 def yields(function: ast.FunctionDef) -> bool:
-    """Whether it is a generator that only hands values out (a value sent in cannot be had eagerly)."""
+    """Whether it is a generator whose ``yield`` is only used as a statement (``send`` cannot be emulated)."""
     own = _own_nodes(function)
     yields = [node for node in own if isinstance(node, ast.Yield | ast.YieldFrom)]
     statements = [node.value for node in own if isinstance(node, ast.Expr)]

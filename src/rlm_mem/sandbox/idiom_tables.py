@@ -1,15 +1,15 @@
-"""Names that the rewriting of idioms goes by: methods of built-in types, functions that cannot reach the host."""
+"""Tables for the rewriting of idioms: methods of built-in types, functions that cannot call the host."""
 
 from __future__ import annotations
 
-__all__ = ["METHODS", "QUIET_BUILTINS", "TYPE_NAMES", "TYPES_OWN_METHODS"]
+__all__ = ["METHODS", "CALLBACK_SAFE_BUILTINS", "TYPE_NAMES", "TYPES_OWN_METHODS"]
 
 TYPE_NAMES = ("str", "list", "dict", "set", "tuple", "int", "float", "bytes", "frozenset")
 
 TYPES_OWN_METHODS = frozenset(
     {"fromkeys", "from_bytes", "fromhex", "__name__", "__init__", "__doc__", "__len__"}
 )
-"""What is called on the type itself."""
+"""Attributes that are used on the type itself."""
 
 _METHOD_NAMES = (
     "append extend insert pop remove sort reverse clear copy count index get keys values items update setdefault "
@@ -20,11 +20,11 @@ _METHOD_NAMES = (
     "fullmatch finditer group groups span isoformat strftime timestamp total_seconds"
 )
 METHODS = frozenset(_METHOD_NAMES.split())
-"""Methods that a program may hand around as values (``key=d.get``); fields of the same name win at run time."""
+"""Methods that a program may pass as values (``key=d.get``); fields of the same name take precedence at run time."""
 
-_QUIET_NAMES = (
+_CALLBACK_SAFE_NAMES = (
     "abs bool bytes chr dict divmod enumerate filter float frozenset hash hex int isinstance len list map max min ord "
     "pow print range repr reversed round set sorted str sum tuple type zip any all bin oct format iter"
 )
-QUIET_BUILTINS = frozenset(_QUIET_NAMES.split())
-"""Built-ins that call no function of the program, as long as they get none."""
+CALLBACK_SAFE_BUILTINS = frozenset(_CALLBACK_SAFE_NAMES.split())
+"""Built-ins that call no function of the program unless one is passed to them."""

@@ -1,7 +1,7 @@
 """Rewrites everyday Python idioms that Monty lacks into ones it has (generators, ``del``, ``key=d.get``, …).
 
-Models write ``max(d, key=d.get)`` and ``next((x for …), None)`` without thinking. Telling them "not supported"
-costs a turn; rewriting the tree costs microseconds. A program without such an idiom is passed on unchanged.
+Models often write ``max(d, key=d.get)`` and ``next((x for …), None)``. An error costs a turn of the model; rewriting
+the tree costs microseconds. A program without such an idiom is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 
 from rlm_mem.sandbox.idiom_generators import assign, make_eager, short_circuit, split_base_classes, yields
-from rlm_mem.sandbox.idiom_tables import METHODS, QUIET_BUILTINS, TYPE_NAMES, TYPES_OWN_METHODS
+from rlm_mem.sandbox.idiom_tables import CALLBACK_SAFE_BUILTINS, METHODS, TYPE_NAMES, TYPES_OWN_METHODS
 from rlm_mem.sandbox.policy import syntax_tree
 from rlm_mem.sandbox.prelude import REQUIRES
 from rlm_mem.sandbox.prelude_modules import CLASSES, MODULES
-from rlm_mem.sandbox.values import NODES_BETWEEN_LOOKS, check_deadline
+from rlm_mem.sandbox.values import NODES_PER_CLOCK_CHECK, check_deadline
 
 __all__ = [
     "EMULATED",
     "Rewriter",
     "Rewritten",
     "as_text",
-    "leaves_no_trace",
+    "only_reads",
     "rewrite",
     "rewrite_import",
     "rewrite_import_from",
@@ -32,7 +32,7 @@ __all__ = [
 
 
 EMULATED = frozenset(MODULES) | {"contextlib", "collections.abc"}
-"""Modules that a program may import although Monty has none of them."""
+"""Modules that a program may import although Monty lacks them."""
 
 _Result = tuple[list[ast.stmt], list[str]] | None
 
@@ -74,7 +74,7 @@ _STAND_INS: dict[tuple[str, str], str] = {
     ("contextlib", "suppress"): "",
     ("contextlib", "nullcontext"): "",
 }
-"""What stands in for a missing name; empty where the uses are rewritten instead."""
+"""Replacements of missing names; empty where the uses are rewritten instead."""
 
 _TYPING_MISSING = {"NamedTuple", "TypedDict", "Counter", "DefaultDict", "Deque", "Text", "Hashable"}
 
@@ -112,7 +112,7 @@ def _from_emulated(node: ast.ImportFrom, module: str) -> _Result:
     statements: list[ast.stmt] = []
     for alias in node.names:
         if alias.name not in names:
-            # Left as it is: Monty names the missing module, and the hint lists what there is.
+            # Unchanged: Monty reports the missing module, and the hint lists what is available.
             return None
         statements.append(assign(alias.asname or alias.name, _emulated(module, alias.name)))
     return statements, [module]
@@ -128,7 +128,7 @@ def call_of(function: str, *args: ast.expr, keywords: list[ast.keyword] | None =
 
 
 def as_text(value: ast.expr) -> ast.expr:
-    """``''.join(_rlm_value(value))``: text whatever becomes of the function, since a literal's method makes it."""
+    """``''.join(_rlm_value(value))``: text even if the program replaced the function, since ``join`` is a literal's."""
     return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [call_of("_rlm_value", value)], [])
 
 
@@ -148,7 +148,7 @@ class Rewriter(ast.NodeTransformer):
     """Rewrites one program in place.
 
     Args:
-        tree: the whole program; names it binds itself are not taken for built-ins.
+        tree: the whole program; names that it binds are not treated as built-ins.
         deadline: seconds on the monotonic clock at which visiting raises TimeoutError.
 
     Attributes:
@@ -171,7 +171,9 @@ class Rewriter(ast.NodeTransformer):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         }
         self._hoisted: list[ast.stmt] = []
-        self._nested = 0  # inside a lambda, comprehension or class body: nothing can be hoisted from there
+        self._nested = (
+            0  # depth in lambdas, comprehensions and class bodies, from which nothing can be hoisted
+        )
         self._count = 0
         self._functions = 0
 
@@ -187,7 +189,7 @@ class Rewriter(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
         """Rewrite a node; functions hoisted out of a statement go before it."""
         self._visited += 1
-        if self._visited % NODES_BETWEEN_LOOKS == 0:
+        if self._visited % NODES_PER_CLOCK_CHECK == 0:
             check_deadline(self._deadline)
         if not isinstance(node, ast.stmt):
             return super().visit(node)  # type: ignore[no-any-return]
@@ -203,7 +205,7 @@ class Rewriter(ast.NodeTransformer):
         return [*mine, *tail]
 
     def visit_While(self, node: ast.While) -> ast.AST:
-        # The condition is evaluated anew each time round; a function hoisted before the loop still sees it.
+        # The condition is evaluated in each iteration; it may call a function hoisted before the loop.
         return self.generic_visit(node)
 
     def visit_Import(self, node: ast.Import) -> ast.AST | list[ast.stmt]:
@@ -230,7 +232,7 @@ class Rewriter(ast.NodeTransformer):
         out: list[ast.stmt] = []
         for target in node.targets:
             if isinstance(target, ast.Name):
-                # There is no unbinding in Monty; the memory is freed, which is why programs do it.
+                # Monty cannot unbind names; assigning None frees the memory, which is what programs want.
                 out.append(ast.Assign([ast.Name(target.id, ast.Store())], ast.Constant(None)))
             elif isinstance(target, ast.Subscript):
                 value = self.visit(target.value)
@@ -321,7 +323,9 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _as_iterator(self, value: ast.expr) -> ast.expr:
-        """Generator expressions, zip, map and so on are lists in Monty: make them run out, as they should."""
+        """Wrap generator expressions, zip, map and so on, which are lists in Monty, so that they are exhausted by
+        use.
+        """
         lazy = isinstance(value, ast.GeneratorExp) or (
             isinstance(value, ast.Call)
             and self._is_builtin(value.func, "zip", "map", "filter", "enumerate", "reversed")
@@ -411,10 +415,10 @@ class Rewriter(ast.NodeTransformer):
                 return ast.copy_location(
                     call_of("_rlm_sorted_cmp", *node.args, key.args[0], keywords=rest), node
                 )
-            if key is not None and not self._quiet(key):
+            if key is not None and not self._is_callback_safe(key):
                 return self._renamed(node, name)
         elif name in ("map", "filter", "reduce"):
-            if node.args and not self._quiet(node.args[0]):
+            if node.args and not self._is_callback_safe(node.args[0]):
                 return self._renamed(node, name)
         elif name == "next":
             if node.args and isinstance(node.args[0], ast.GeneratorExp):
@@ -450,7 +454,7 @@ class Rewriter(ast.NodeTransformer):
         value = func.value
         if isinstance(value, ast.Name) and value.id == "re" and node.args:
             self._verbose(node)
-        if name == "sort" and (key := _keyword(node, "key")) is not None and not self._quiet(key):
+        if name == "sort" and (key := _keyword(node, "key")) is not None and not self._is_callback_safe(key):
             self._use("sort")
             return ast.copy_location(call_of("_rlm_sort", value, keywords=node.keywords), node)
         if name in ("sub", "subn"):
@@ -474,7 +478,7 @@ class Rewriter(ast.NodeTransformer):
             node.keywords = [word for word in node.keywords if word.arg != "default"]
             node.args[0] = call_of("_rlm_plain", node.args[0], default)
         elif name == "reduce" and isinstance(value, ast.Name) and value.id == "functools":
-            if not self._quiet(node.args[0]):
+            if not self._is_callback_safe(node.args[0]):
                 node.func = _name("reduce")
                 return ast.copy_location(self._renamed(node, "reduce"), node)
         elif name == "OrderedDict" and isinstance(value, ast.Name) and value.id == "collections":
@@ -483,7 +487,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _verbose(self, node: ast.Call) -> None:
-        """``re.compile(p, re.VERBOSE)``: the flag is missing, ``(?x)`` in front of the pattern is not."""
+        """``re.compile(p, re.VERBOSE)``: Monty lacks the flag but supports ``(?x)`` in front of the pattern."""
         flags = [*node.args[1:], *(word.value for word in node.keywords)]
         found = [
             part
@@ -497,17 +501,17 @@ class Rewriter(ast.NodeTransformer):
                 part.attr = "NOFLAG"
             node.args[0] = ast.BinOp(ast.Constant("(?x)"), ast.Add(), node.args[0])
 
-    def _quiet(self, function: ast.expr) -> bool:
-        """Whether Monty can call it from inside a built-in: it must not reach a host function."""
+    def _is_callback_safe(self, function: ast.expr) -> bool:
+        """Whether Monty can call it from inside a built-in: it must not call a host function."""
         if isinstance(function, ast.Constant):
             return True
         if isinstance(function, ast.Name):
-            return function.id in QUIET_BUILTINS and function.id not in self._bound
+            return function.id in CALLBACK_SAFE_BUILTINS and function.id not in self._bound
         if not isinstance(function, ast.Lambda):
             return False
         return all(
             isinstance(node.func, ast.Attribute)
-            or (isinstance(node.func, ast.Name) and node.func.id in QUIET_BUILTINS)
+            or (isinstance(node.func, ast.Name) and node.func.id in CALLBACK_SAFE_BUILTINS)
             for node in ast.walk(function.body)
             if isinstance(node, ast.Call)
         )
@@ -515,7 +519,8 @@ class Rewriter(ast.NodeTransformer):
     def _hoist(self, node: ast.Call, name: str) -> ast.AST | None:
         """``any(f(x) for x in xs)`` stops early only as a loop: move it into a function before the statement.
 
-        Only where the parts can reach a function of the program or the host, since nothing else is felt.
+        Only where the parts can call a function of the program or the host: otherwise there is no observable
+        difference.
         """
         generator = node.args[0] if node.args else None
         if not isinstance(generator, ast.GeneratorExp) or self._nested or node.keywords:
@@ -523,7 +528,8 @@ class Rewriter(ast.NodeTransformer):
         parts = [generator.elt, *(test for step in generator.generators for test in step.ifs)]
         parts += [step.iter for step in generator.generators[1:]]
         if all(
-            self._quiet(ast.Lambda(ast.arguments([], [], None, [], [], None, []), part)) for part in parts
+            self._is_callback_safe(ast.Lambda(ast.arguments([], [], None, [], [], None, []), part))
+            for part in parts
         ):
             return None
         if any(isinstance(part, ast.NamedExpr) for whole in parts for part in ast.walk(whole)):
@@ -552,12 +558,12 @@ def _called(node: ast.Call) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A program as it is fed to Monty.
+    """A program in the form that Monty runs.
 
     Attributes:
         code: source text.
         pieces: pieces of the prelude that it needs, each after those it needs itself.
-        guarded: its last value leaves the sandbox as text; otherwise it must not be looked at.
+        guarded: its last value leaves the sandbox as text; otherwise the host must not read it.
         lines: first line of each statement in ``code`` and the line it had, or empty when nothing moved.
     """
 
@@ -596,18 +602,18 @@ def rewrite(code: str, tree: ast.Module, deadline: float = math.inf) -> Rewritte
         check_deadline(deadline)
         lines = _line_map(tree, syntax_tree(fresh))
     except (RecursionError, ValueError, SyntaxError):
-        # Nested too deep for the rewriter, too long once rewritten, or an f-string that cannot be written back: Monty
-        # sees the program as it was, and its own error is the right answer.
+        # Nested too deep for the rewriter, too long once rewritten, or an f-string that cannot be unparsed: run the
+        # original program, so that the error is Monty's own.
         return Rewritten(code, guarded=False)
     return Rewritten(fresh, _with_required(rewriter.pieces), lines)
 
 
-def leaves_no_trace(tree: ast.Module, functions: Container[str]) -> bool:
-    """Whether a program only looks: nothing is bound, and nothing called that could change a value.
+def only_reads(tree: ast.Module, functions: Container[str]) -> bool:
+    """Whether a program only reads: it binds no name and calls nothing that could change a value.
 
     Args:
         tree: its syntax tree before it is rewritten.
-        functions: host functions, which cannot touch the namespace.
+        functions: host functions, which cannot change the namespace.
     """
     if not all(isinstance(statement, ast.Expr) for statement in tree.body):
         return False
@@ -616,26 +622,26 @@ def leaves_no_trace(tree: ast.Module, functions: Container[str]) -> bool:
             return False
         if isinstance(node, ast.Call):
             called = node.func.id if isinstance(node.func, ast.Name) else ""
-            if called not in functions and called not in QUIET_BUILTINS:
+            if called not in functions and called not in CALLBACK_SAFE_BUILTINS:
                 return False
     return True
 
 
 def _guard(tree: ast.Module) -> None:
-    """Let the value of the last expression leave as text."""
+    """Convert the value of the last expression to text."""
     if tree.body and isinstance(last := tree.body[-1], ast.Expr):
         last.value = ast.copy_location(as_text(last.value), last.value)
 
 
 def _guard_text(code: str, tree: ast.Module) -> str | None:
-    """The same on the text, which keeps it and its lines as they are; None where that is not possible."""
+    """As ``_guard``, by inserting into the source, which keeps its lines; None where that is not possible."""
     if not tree.body or not isinstance(last := tree.body[-1], ast.Expr):
         return code
     value = last.value
     if "\r" in code or "\f" in code or value.end_lineno is None or value.end_col_offset is None:
         return None
     lines = code.split("\n")
-    # Offsets count bytes of UTF-8. The end first: inserting at the start would move it.
+    # Offsets count bytes of UTF-8. The end comes first: inserting at the start would move it.
     for number, column, text in (
         (value.end_lineno, value.end_col_offset, ")))"),
         (value.lineno, value.col_offset, "''.join(_rlm_value(("),
@@ -655,7 +661,7 @@ def _with_required(pieces: dict[str, None]) -> tuple[str, ...]:
 
 
 def _line_map(before: ast.Module, after: ast.Module) -> tuple[tuple[int, int], ...]:
-    """Both trees hold the same statements in the same order; pair their lines."""
+    """Pair the lines of two trees with the same statements in the same order."""
     pairs: dict[int, int] = {}
     old = [node for node in ast.walk(before) if isinstance(node, ast.stmt | ast.ExceptHandler)]
     new = [node for node in ast.walk(after) if isinstance(node, ast.stmt | ast.ExceptHandler)]

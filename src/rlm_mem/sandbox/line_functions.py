@@ -1,6 +1,6 @@
-"""Functions of programs that go through what was said: turns, grep, passages, standing wishes, what changed.
+"""Functions of programs that read line by line: turns, grep, passages, instructions, updates, contradictions.
 
-They read the memory in order and hand out bounded plain data; a program's time ends them like everything else.
+They read the memory in order and return bounded plain data; the program's deadline applies to them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Line",
     "LineFunctions",
-    "beside",
+    "with_trust_mark",
     "Lines",
     "MAX_QUERY_CHARS",
     "chunk_id_of",
@@ -62,7 +62,7 @@ def chunk_id_of(name: str, value: Any) -> str:
 
 
 def query_words(name: str, query: Any) -> str:
-    """The query as text, bounded; empty when it holds no words."""
+    """The query as text, bounded; empty when it has no words."""
     if not isinstance(query, str):
         raise HostCallFailed("TypeError", f"{name} takes the words to look for as one text")
     return query[:MAX_QUERY_CHARS].strip()
@@ -86,7 +86,7 @@ def optional_text(name: str, value: Any) -> str | None:
 
 
 def count(name: str, value: Any, low: int, high: int) -> int:
-    """A number, brought into its range."""
+    """A number, clamped to its range."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise HostCallFailed("TypeError", f"{name} is a number from {low} to {high}")
     return int(max(low, min(high, value)))
@@ -96,7 +96,7 @@ def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | 
     """A date as the store takes it: ISO dates and times as they are, "May 2026" or "last week" by their days.
 
     Args:
-        today: what relative dates are counted from.
+        today: reference of relative dates.
         last: the last day of a period instead of its first.
     """
     if value is None or value == "":
@@ -118,10 +118,10 @@ def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | 
     )
 
 
-LONGEST_TEXT = 4_000
-"""Characters of a line that are handed out; ``grep`` gives the part around its match."""
-LONGEST_REPLY = 400
-_LOT = 200
+MAX_LINE_CHARS = 4_000
+"""Characters of a line that are returned; ``grep`` returns the part around its match."""
+MAX_REPLY_CHARS = 400
+_BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +134,18 @@ class Line:
 
     @property
     def speaker(self) -> str | None:
-        """Who says it; None in a plain note."""
+        """The speaker; None in a plain note."""
         return self.said[self.number].speaker
 
     @property
     def text(self) -> str:
-        """The words, without the label."""
+        """The text, without the label."""
         turn = self.said[self.number]
         return self.chunk.content[turn.body : turn.end]
 
     @property
     def at(self) -> str:
-        """When: a date in the line's own label, else the time of the chunk."""
+        """The date in the line's label, else the time of the chunk."""
         turn = self.said[self.number]
         if turn.body - turn.start > 10:
             for mention in find_dates(self.chunk.content[turn.start : turn.body]):
@@ -155,11 +155,11 @@ class Line:
 
 
 class Lines:
-    """Goes through the lines of a store.
+    """Reads the lines of a store.
 
     Args:
         store: bound to one namespace.
-        check: called before each lot of chunks is read; raises when the program has to end.
+        check: called before each batch of chunks is read; raises when the program has to end.
     """
 
     def __init__(self, store: ChunkStore, check: Callable[[], None]) -> None:
@@ -177,11 +177,11 @@ class Lines:
     ) -> Iterator[Chunk]:
         """The chunks themselves in order of time, read a few at a time."""
         ids = self._store.list_chunks(conversation_id, start, end, offset=offset, newest_first=newest_first)
-        for first in range(0, len(ids), _LOT):
+        for first in range(0, len(ids), _BATCH):
             self._check()
-            lot = ids[first : first + _LOT]
-            found = self._store.get_many(lot, track=False)
-            yield from (found[one] for one in lot if one in found)
+            batch = ids[first : first + _BATCH]
+            found = self._store.get_many(batch, track=False)
+            yield from (found[one] for one in batch if one in found)
 
     def lines(self, chunk: Chunk) -> Iterator[Line]:
         """The lines of a chunk, in order."""
@@ -189,17 +189,17 @@ class Lines:
         return (Line(chunk, said, number) for number in range(len(said)))
 
     def at(self, chunk: Chunk, position: int) -> Line | None:
-        """The line of a chunk in which a character stands."""
+        """The line of a chunk that contains a position."""
         for line in self.lines(chunk):
             if line.said[line.number].start <= position < line.said[line.number].end:
                 return line
         return next(self.lines(chunk), None)
 
     def reply(self, line: Line) -> str:
-        """What somebody else says next in the conversation, with the label; empty where nobody does."""
+        """The next turn of another speaker in the conversation, with its label; empty where there is none."""
         for later in line.said[line.number + 1 :]:
             if later.speaker != line.speaker:
-                return one_line(line.chunk.content[later.start : later.end], LONGEST_REPLY)
+                return one_line(line.chunk.content[later.start : later.end], MAX_REPLY_CHARS)
         if line.speaker is None or line.chunk.metadata.conversation_id is None:
             return ""
         _, after = self._store.neighbours(line.chunk.id, before=0, after=1)
@@ -208,7 +208,9 @@ class Lines:
             for other in islice(self.lines(chunk), 5):
                 if other.speaker != line.speaker:
                     turn = other.said[other.number]
-                    return beside(chunk, one_line(chunk.content[turn.start : turn.end], LONGEST_REPLY))
+                    return with_trust_mark(
+                        chunk, one_line(chunk.content[turn.start : turn.end], MAX_REPLY_CHARS)
+                    )
         return ""
 
     def shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
@@ -219,7 +221,7 @@ class Lines:
             "date": at[:10],
             "at": at,
             "speaker": line.speaker,
-            "text": words if len(words) <= LONGEST_TEXT else f"{words[: LONGEST_TEXT - 1]}…",
+            "text": words if len(words) <= MAX_LINE_CHARS else f"{words[: MAX_LINE_CHARS - 1]}…",
             "reply": self.reply(line),
             "chunk_id": line.chunk.id,
             "conversation_id": line.chunk.metadata.conversation_id,
@@ -228,8 +230,8 @@ class Lines:
         }
 
 
-def beside(chunk: Chunk, text: str) -> str:
-    """Text of a chunk that is handed out as a plain text with another one, marked where it is not trusted."""
+def with_trust_mark(chunk: Chunk, text: str) -> str:
+    """Text of a chunk that is returned as part of another result, marked where it is not trusted."""
     about = chunk.metadata
     return f"[untrusted: {about.origin}] {text}" if is_untrusted(about.trust) else text
 
@@ -244,7 +246,7 @@ def is_speaker(speaker: str | None, wanted: str) -> bool:
 
 def one_line(text: str, longest: int) -> str:
     """The text on one line, cut at the end with `…`."""
-    # Some room beyond, for the space that is left out.
+    # More than the limit, since joining removes white space.
     text = " ".join(text[: 4 * longest].split())
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
@@ -254,14 +256,14 @@ MAX_OFFSET = 10_000_000
 MAX_PASSAGES = 50
 MAX_PATTERN = 1_000
 _PATTERN_BYTES = 8 << 20
-"""Memory that the automaton of one pattern may take."""
+"""Memory limit of one compiled pattern, in bytes."""
 _MATCH_CHARS = 500
 _STATEMENTS = 80
-"""Lines about a subject of which the sentences are compared with each other."""
+"""Lines about a subject whose sentences are compared."""
 _COMPARED_CHARS = 1_500
-"""Of each of them."""
+"""Characters of each of them that are compared."""
 _SHORT_NOTE = 600
-"""Characters of a note in which nobody speaks that is handed out whole."""
+"""Longest note without speakers, in characters, that is returned whole."""
 _MAX_LINKS = 5
 _LINKED_CHARS = 300
 _USERS = frozenset(("user", "human"))
@@ -269,12 +271,12 @@ _ASSISTANTS = frozenset(("assistant", "ai", "bot", "chatbot", "chatgpt", "claude
 
 
 class LineFunctions:
-    """See :mod:`rlm_mem.sandbox.reference` for what each function takes and gives.
+    """The functions that read lines; :mod:`rlm_mem.sandbox.reference` documents each.
 
     Args:
         store: bound to one namespace.
-        on_read: called with the id of each chunk of which text is handed out.
-        check: called while much is read; raises when the program has to end.
+        on_read: called with the id of each chunk of which text is returned.
+        check: called during long reads; raises when the program has to end.
     """
 
     def __init__(
@@ -306,9 +308,9 @@ class LineFunctions:
         found = (
             line
             for chunk in chunks
-            if _may_hold(chunk.content, who, texts)
+            if _may_contain(chunk.content, who, texts)
             for line in self._lines.lines(chunk)
-            if (who is None or is_speaker(line.speaker, who)) and _holds(line.text, texts)
+            if (who is None or is_speaker(line.speaker, who)) and _contains_any(line.text, texts)
         )
         first = count("offset", offset, 0, MAX_OFFSET)
         return [
@@ -324,7 +326,7 @@ class LineFunctions:
 
         def found() -> Iterator[dict[str, Any]]:
             for chunk in self._lines.chunks():
-                if not _may_hold(chunk.content, who, []) or search(chunk.content) is None:
+                if not _may_contain(chunk.content, who, []) or search(chunk.content) is None:
                     continue
                 for line in self._lines.lines(chunk):
                     if who is not None and not is_speaker(line.speaker, who):
@@ -338,7 +340,7 @@ class LineFunctions:
         return list(islice(found(), first, first + count("limit", limit, 1, MAX_LINES)))
 
     def passages(self, query: Any, limit: Any = 10, neighbours: Any = 1) -> list[dict[str, Any]]:
-        """Turns, sentences or short notes that bear on a query, best first, with what stands around them."""
+        """Turns, sentences or short notes that bear on a query, best first, with the lines around them."""
         wanted = count("limit", limit, 1, MAX_PASSAGES)
         near = count("neighbours", neighbours, 0, 5)
         found: dict[tuple[str, int], dict[str, Any]] = {}
@@ -364,7 +366,7 @@ class LineFunctions:
             if chunk.metadata.superseded_by or is_untrusted(chunk.metadata.trust):
                 continue
             for line in reversed(list(self._lines.lines(chunk))):
-                # The parts of an assistant's long answer after the first name no speaker.
+                # Only the first part of an assistant's long answer names its speaker.
                 if (line.speaker not in users) if users else is_assistant(line.speaker):
                     continue
                 turn = line.said[line.number]
@@ -388,7 +390,7 @@ class LineFunctions:
         return self._pairs(about, lines, replaced, wanted, updated)
 
     def contradictions(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
-        """Candidates for what one statement about a subject says and another denies."""
+        """Candidates for contradictions between statements about a subject."""
         about = query_words("contradictions", subject)
         wanted = count("limit", limit, 1, 50)
         lines = self._about(about)
@@ -452,7 +454,7 @@ class LineFunctions:
         }
 
     def _around(self, line: Line, near: int) -> tuple[list[str], list[str]]:
-        """The lines before and after, of the same chunk or of those beside it in the conversation."""
+        """The lines before and after, of the same chunk or of its neighbours in the conversation."""
         if not near:
             return [], []
         content, said, number = line.chunk.content, line.said, line.number
@@ -521,7 +523,7 @@ class LineFunctions:
         }
 
     def _linked_pair(self, chunk: Chunk, other_id: str | None, why: str) -> dict[str, Any] | None:
-        """Two whole chunks that a link puts together; None when the other one is gone."""
+        """Two linked chunks as a pair; None when the other one is gone."""
         other = self._store.get_many([other_id], track=False).get(other_id) if other_id else None
         if other is None:
             return None
@@ -539,15 +541,15 @@ class LineFunctions:
         }
 
 
-def _may_hold(content: str, author: str | None, texts: list[str]) -> bool:
-    """Whether it is worth the while to split this chunk into lines."""
+def _may_contain(content: str, author: str | None, texts: list[str]) -> bool:
+    """Whether this chunk can contain a matching line: a check before it is split into lines."""
     if author is None and not texts:
         return True
     folded = content.casefold()
-    return (author is None or author.casefold().strip() in folded) and _holds(folded, texts)
+    return (author is None or author.casefold().strip() in folded) and _contains_any(folded, texts)
 
 
-def _holds(text: str, texts: list[str]) -> bool:
+def _contains_any(text: str, texts: list[str]) -> bool:
     if not texts:
         return True
     folded = text.casefold()
@@ -555,13 +557,13 @@ def _holds(text: str, texts: list[str]) -> bool:
 
 
 def _texts(chunk: Chunk) -> list[str]:
-    return [beside(chunk, chunk.content[one.start : one.end]) for one in said_in(chunk.content)]
+    return [with_trust_mark(chunk, chunk.content[one.start : one.end]) for one in said_in(chunk.content)]
 
 
 def users_of(store: ChunkStore) -> frozenset[str]:
-    """Who talks with an assistant in this memory; empty where nobody does, or where it cannot be told.
+    """The speakers who talk with an assistant in this memory; empty where there are none, or where it is unclear.
 
-    In the text of an assistant names with colons stand that nobody has: those who are called user are preferred.
+    Text of an assistant may contain words with colons that look like speakers, so speakers called user are preferred.
     """
     names = store.candidate_source().authors()
     others = frozenset(name for name in names if not is_assistant(name))
@@ -577,7 +579,7 @@ def is_assistant(speaker: str | None) -> bool:
 
 
 def _span(line: Line, hit: Hit) -> tuple[int, int]:
-    """What of a line is handed out for a hit in it: all of a turn or a short note, else the hit itself."""
+    """The part of a line that is returned for a hit: all of a turn or a short note, else the hit itself."""
     turn = line.said[line.number]
     if turn.end - turn.start <= _SHORT_NOTE:
         return turn.start, turn.end
@@ -585,10 +587,10 @@ def _span(line: Line, hit: Hit) -> tuple[int, int]:
 
 
 def _compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int] | None]:
-    """The pattern as a function from a text to where it matches first.
+    """The pattern as a function from a text to the span of its first match.
 
-    RE2 matches in time linear in the text, whatever the pattern: the host must not run a backtracking pattern of the
-    program's choice.
+    RE2 matches in time linear in the text, whatever the pattern: the host must not run a backtracking engine on a
+    pattern of the program.
     """
     import re2  # loaded with the first grep
 
@@ -616,7 +618,7 @@ def _compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int
         try:
             match = compiled.search(text)
         except UnicodeEncodeError:
-            # A lone surrogate in stored text: everything else in it can still be matched, at the same places.
+            # A lone surrogate in stored text: the rest can still be matched, at the same positions.
             match = compiled.search(text.encode("utf-8", "replace").decode("utf-8"))
         return None if match is None else match.span()
 

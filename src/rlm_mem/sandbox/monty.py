@@ -1,11 +1,11 @@
 """The default engine: Monty, a Python interpreter in Rust in a worker process, driven step by step.
 
 Each host call comes back to this loop as a snapshot, so whatever the driver raises (a budget, FINAL) ends the
-program for good: there is no frame of the program left in which an ``except`` could swallow it.
+program: no ``except`` of the program can catch it.
 
 The pool of workers is opened on first use, closed at exit and refused in a forked child. It is the one piece of global
-state in the package: a worker takes some 9 MB and serves one session at a time; a session that is idle gives its worker
-up when another needs one, and restores its namespace later.
+state in the package. A worker takes some 9 MB and serves one session at a time. An idle session releases its worker
+when another session needs one, and restores its namespace later.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ from rlm_mem.sandbox.engine import (
     watch,
 )
 from rlm_mem.sandbox.hints import hint_for
-from rlm_mem.sandbox.idioms import EMULATED, Rewritten, leaves_no_trace, rewrite
+from rlm_mem.sandbox.idioms import EMULATED, Rewritten, only_reads, rewrite
 from rlm_mem.sandbox.policy import ProgramNames, check_names, names_of, program_tree
-from rlm_mem.sandbox.prelude import BUILTINS, KEPT, START, source
+from rlm_mem.sandbox.prelude import BUILTIN_PREFIX, BUILTINS, START, source
 from rlm_mem.sandbox.values import TooLarge, Variable, read_call, read_value, read_variables
 
 __all__ = [
@@ -72,10 +72,10 @@ __all__ = [
 
 
 class Holder(Protocol):
-    """Somebody who holds a worker and can give it up while idle."""
+    """A session that has a worker and can release it while idle."""
 
     def park(self) -> bool:
-        """Give the worker up if idle; return whether it was."""
+        """Release the worker if idle; return whether it was released."""
         ...
 
 
@@ -83,7 +83,7 @@ class MontyPool:
     """Workers of this process.
 
     Args:
-        max_processes: most workers alive at once. Nested questions hold one per level, so this is more than
+        max_processes: most workers alive at once. Nested questions use one per level, so this is more than
             the processor count.
         checkout_seconds: how long a session waits when all workers are busy.
     """
@@ -124,7 +124,7 @@ class MontyPool:
             SandboxError: every worker stayed busy for the time allowed.
         """
         self._make_room()
-        # "zero": a program that sleeps gains nothing by holding a worker.
+        # "zero": sleeping returns at once, so that it does not occupy a worker.
         session = self._pool.checkout(
             limits=limits,  # type: ignore[arg-type]  # a TypedDict whose keys are given by name
             os_policy={"sleep": "zero"},
@@ -134,7 +134,7 @@ class MontyPool:
             session.__enter__()
         except TimeoutError:
             raise SandboxError(
-                f"All {self.max_processes} sandbox workers stayed busy.",
+                f"all {self.max_processes} sandbox workers stayed busy",
                 hint="Close sessions that are no longer used, or run fewer at once.",
             ) from None
         with self._lock:
@@ -156,13 +156,13 @@ class MontyPool:
             return
 
     def idle(self, holder: Holder) -> None:
-        """Note that ``holder`` keeps a worker without using it."""
+        """Record that ``holder`` has a worker that is idle."""
         with self._lock:
             self._idle[id(holder)] = weakref.ref(holder)
             self._idle.move_to_end(id(holder))
 
     def busy(self, holder: Holder) -> None:
-        """Note that ``holder`` uses its worker, or has none."""
+        """Record that ``holder`` uses its worker, or has none."""
         with self._lock:
             self._idle.pop(id(holder), None)
 
@@ -212,13 +212,13 @@ def monty_pool(checkout_seconds: float = 10.0) -> MontyPool:
 
     Raises:
         SandboxError: the pool was opened before this process was forked: its threads stayed in the parent,
-            and a second pool would wait for them for ever.
+            and a second pool would wait for them indefinitely.
     """
     global _pool
     with _lock:
         if _pool is not None and _pool.pid != os.getpid():
             raise SandboxError(
-                "The sandbox was used before this process was forked, so it cannot be used here.",
+                "the sandbox was used before this process was forked, so it cannot be used here",
                 hint="Start processes with the 'spawn' method, fork before the first session, or use "
                 "engine='cpython'.",
             )
@@ -237,19 +237,19 @@ NATIVE_MODULES = frozenset(_NATIVE_NAMES.split())
 MAX_SAVED_BYTES = 12 * 1024 * 1024
 """Largest namespace a program may leave behind: its snapshot lives in the host's memory."""
 
-_DOOR = UUID("7a1c9f0e-6d1b-4b9e-9a55-2f6f0c7d3e11")
-"""Identity of the object through which programs call host functions; it is the same in every session and snapshot."""
+_GATEWAY_ID = UUID("7a1c9f0e-6d1b-4b9e-9a55-2f6f0c7d3e11")
+"""Id of the object through which programs call host functions; the same in every session and snapshot."""
 
-_AS_BEFORE = "names it assigned are lost, those of earlier programs are kept"
-_TOO_LONG = f"the program ran longer than its time and was stopped; {_AS_BEFORE}"
-
-
-class _Door:
-    """Has no attributes: looking one up is how a call of a host function reaches the driver, as text."""
+_STATE_NOTE = "names it assigned are lost, those of earlier programs are kept"
+_TOO_LONG = f"the program ran longer than its time and was stopped; {_STATE_NOTE}"
 
 
-class _Holding:
-    """The worker an engine holds; apart from the engine so that losing the engine gives it back."""
+class _CallGateway:
+    """Has no attributes: programs call host functions by looking up an attribute whose name is the call as text."""
+
+
+class _WorkerHandle:
+    """The worker of an engine, in an object of its own: the finaliser returns it without a reference to the engine."""
 
     def __init__(self) -> None:
         self.session: MontySession | None = None
@@ -264,7 +264,7 @@ class _Holding:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One program on its way: as it is fed, what it may call, and until when."""
+    """One program run: its rewritten source, what it may call, and its deadline."""
 
     program: Rewritten
     used: ProgramNames
@@ -272,7 +272,7 @@ class _Run:
     call: Call
     printed: Printed
     deadline: float
-    looks_only: bool
+    is_read_only: bool
 
 
 class MontyEngine:
@@ -284,14 +284,14 @@ class MontyEngine:
     def __init__(self, limits: EngineLimits) -> None:
         self._limits = limits
         self._busy = threading.Lock()
-        self._holding = _Holding()
+        self._handle = _WorkerHandle()
         self._saved: bytes | None = None
         self._saved_pieces: frozenset[str] = frozenset()
         self._pieces: frozenset[str] = frozenset()
         self._running: int | None = None
         self._killing = threading.Lock()
         self._bound: set[str] = set()  # names that programs have ever bound, or may have
-        self._finalizer = weakref.finalize(self, _Holding.drop, self._holding)
+        self._finalizer = weakref.finalize(self, _WorkerHandle.drop, self._handle)
 
     # Worker and namespace.
 
@@ -301,7 +301,7 @@ class MontyEngine:
         Raises:
             SandboxCrashed: the last snapshot could not be restored; the session goes on with an empty namespace.
         """
-        holding = self._holding
+        holding = self._handle
         if holding.pool is not None and holding.pool.pid != os.getpid():
             # A forked child: the worker belongs to the parent, and the pool says so.
             monty_pool()
@@ -324,10 +324,10 @@ class MontyEngine:
         return holding.session
 
     def _restore(self, pool: MontyPool, limits: dict[str, Any]) -> None:
-        """Load the last snapshot, where need be with more room: what grew bit by bit takes more when read at once."""
+        """Load the last snapshot, if necessary with more memory: loading it at once takes more than building it up."""
         from pydantic_monty import MontyError
 
-        holding = self._holding
+        holding = self._handle
         assert self._saved is not None
         failure: MontyError | None = None
         for room in (1, 2, 4):
@@ -350,7 +350,7 @@ class MontyEngine:
         ) from failure
 
     def _save(self, session: MontySession) -> None:
-        """Snapshot the namespace after a program, so that a later one that ends badly leaves it as it is now.
+        """Save the namespace after a program, so that it can be restored when a later one fails badly.
 
         Raises:
             ProgramError: it is too large, or holds something that cannot be kept.
@@ -358,7 +358,7 @@ class MontyEngine:
         try:
             state = session.dump()
         except MontyError:
-            # Some values kill the worker when they are written out (very deep lists, a full heap).
+            # Some values crash the worker during serialisation (very deep lists, a full heap).
             state = None
         if state is None or len(state) > MAX_SAVED_BYTES:
             raise program_error(
@@ -371,16 +371,16 @@ class MontyEngine:
 
     def _discard(self) -> None:
         """Drop the worker; the next use starts another from the last snapshot."""
-        if self._holding.pool is not None:
-            self._holding.pool.busy(self)
-        self._holding.drop()
+        if self._handle.pool is not None:
+            self._handle.pool.busy(self)
+        self._handle.drop()
 
     def park(self) -> bool:
-        """Give the worker up if no program runs; called by the pool when another session needs one."""
+        """Release the worker if no program runs; called by the pool when another session needs one."""
         if not self._busy.acquire(blocking=False):
             return False
         try:
-            if self._holding.session is None:
+            if self._handle.session is None:
                 return False
             self._discard()
             return True
@@ -400,15 +400,15 @@ class MontyEngine:
             self._bound.clear()
 
     def close(self) -> None:
-        """Give the worker back and forget every name."""
+        """Return the worker and delete every name."""
         self.reset()
 
     # Programs.
 
     @property
     def worker_pid(self) -> int | None:
-        """The process that holds the namespace (see the protocol)."""
-        session = self._holding.session
+        """Process id of the worker (see the protocol)."""
+        session = self._handle.session
         return None if session is None else session.worker_pid
 
     def run(
@@ -424,13 +424,13 @@ class MontyEngine:
         with self._busy:
             if tree is None:
                 tree = program_tree(code)
-            # The layer is intact because nothing can name it: this is what the bounds of later programs rest on,
-            # so it does not depend on the policy.
+            # The bounds of later programs depend on an intact compatibility layer, so the engine itself refuses
+            # names of the layer, whatever the policy checked.
             used = names_of(tree)
             check_names(used)
-            looks_only = leaves_no_trace(tree, names)
+            is_read_only = only_reads(tree, names)
             program = rewrite(code, tree, deadline)
-            return self._guarded(_Run(program, used, names, call, printed, deadline, looks_only))
+            return self._guarded(_Run(program, used, names, call, printed, deadline, is_read_only))
 
     def _guarded(self, run: _Run) -> Any:
         session = self._session()
@@ -451,11 +451,11 @@ class MontyEngine:
             except MontyError as error:
                 raised = self._error(error, run.program)
                 if not _unsound(raised):
-                    # What the program assigned before it failed stays, as in any interactive session.
+                    # Names that the program assigned before it failed are kept, as in any interactive session.
                     self._save(session)
                     kept = True
                 raise raised from None
-            if not run.looks_only or self._saved is None:
+            if not run.is_read_only or self._saved is None:
                 self._save(session)
             kept = True
             return value
@@ -464,11 +464,11 @@ class MontyEngine:
             with self._killing:
                 self._running = None
             if not kept:
-                # Its heap may be damaged or full: the pool must not hand it to anybody else.
+                # Its heap may be damaged or full: the pool must not reuse it.
                 _kill(pid)
                 self._discard()
-            elif self._holding.pool is not None:
-                self._holding.pool.idle(self)
+            elif self._handle.pool is not None:
+                self._handle.pool.idle(self)
 
     def _crash(self, error: MontyError, watch: Alarm, printed: Printed) -> errors.SandboxError:
         """Why the worker died."""
@@ -477,14 +477,14 @@ class MontyEngine:
         if printed.flooded:
             return program_error("OutputError", "the program printed without end", None, "Print less.")
         made = errors.SandboxCrashed(
-            f"the sandbox worker died while running the program; {_AS_BEFORE}",
+            f"the sandbox worker died while running the program; {_STATE_NOTE}",
             hint="Write the program differently: return and print plain, small values.",
         )
         made.__cause__ = error
         return made
 
     def _prepare(self, session: MontySession, run: _Run) -> None:
-        """Bring the layer and the host functions into the namespace, as far as they are not there."""
+        """Define the layer and the host functions in the namespace where they are missing."""
         names, used = run.names, run.used
         if "base" not in self._pieces:
             bounds = self._limits.bounds
@@ -492,17 +492,18 @@ class MontyEngine:
                 f"{START}\n_rlm_nodes, _rlm_room, _rlm_digits = {bounds.nodes}, {bounds.text}, 10 ** {bounds.digits}"
             )
             session.feed_run(
-                source("base"), inputs={"_rlm_door": ClassInstance(_Door(), lazy_attrs="all", id=_DOOR)}
+                source("base"),
+                inputs={"_rlm_gateway": ClassInstance(_CallGateway(), lazy_attrs="all", id=_GATEWAY_ID)},
             )
             self._pieces |= {"base"}
             stale = list(names)
         else:
-            # What earlier programs may have put in the place of a host function, by whatever means.
+            # Host functions that earlier programs may have rebound.
             stale = [name for name in names if name in self._bound]
         lines = [f"{name} = _rlm_function({name!r})" for name in stale]
-        # A program that calls sum() means the built-in, although an earlier one had a variable of that name.
+        # A program that calls sum() means the built-in, even if an earlier one had a variable of that name.
         lines += [
-            f"{name} = {KEPT}{name}"
+            f"{name} = {BUILTIN_PREFIX}{name}"
             for name in BUILTINS
             if name in self._bound and name in used.functions and name not in used.bound
         ]
@@ -530,17 +531,17 @@ class MontyEngine:
         while not isinstance(snapshot, MontyComplete):
             if time.monotonic() >= run.deadline:
                 raise errors.TimeoutError(_TOO_LONG, hint=hint_for("TimeoutError", ""))
-            # Neither the arguments of a call nor an attribute's owner are looked at: that would turn whatever the
-            # program made into objects of the host, unbounded.
+            # Do not read the arguments of a call or the owner of an attribute: that would convert values of the
+            # program into objects of the host, without bounds.
             if isinstance(snapshot, NameLookupSnapshot):
-                if snapshot.object_id == _DOOR:
+                if snapshot.object_id == _GATEWAY_ID:
                     snapshot = snapshot.resume(value=self._answer(snapshot.variable_name, run))
                 else:
                     snapshot = snapshot.resume()
             elif isinstance(snapshot, FunctionSnapshot):
                 snapshot = self._refuse(snapshot)
             else:
-                # A future: nothing here is asynchronous, so the program would wait for ever.
+                # A future: nothing here is asynchronous, so the program would wait indefinitely.
                 raise program_error(
                     "RuntimeError", "the program waits for something that never comes", None, None
                 )
@@ -567,7 +568,7 @@ class MontyEngine:
             return error.kind, error.message
 
     def _refuse(self, snapshot: Any) -> Any:
-        """Answer the call of something that is no function of the session."""
+        """Refuse the call of anything that is not a function of the session."""
         name = str(snapshot.function_name)[:200]
         if snapshot.is_os_function:
             if name == "import":
@@ -576,7 +577,7 @@ class MontyEngine:
         return snapshot.resume({"exception": NameError(f"name '{name}' is not defined")})
 
     def _error(self, error: MontyError, program: Rewritten) -> errors.RlmMemError:
-        """What went wrong inside, in the terms of the program as it was written."""
+        """The error of a program, with the line of its original source."""
         line: int | None = None
         inner = error.exception()
         kind, message = type(inner).__name__, str(inner)
@@ -586,7 +587,7 @@ class MontyEngine:
             if here:
                 line = program.original_line(here[-1].line)
             with suppress(ValueError):
-                # For exceptions of the program's own, the display knows the name.
+                # Only the display has the name of exceptions that the program defines.
                 kind = error.display("type-msg").partition(":")[0].strip() or kind
         if kind == "KeyError" and inner.args:
             message = repr(inner.args[0])
@@ -597,12 +598,12 @@ class MontyEngine:
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
         """The program's own names with their values (see the protocol)."""
         with self._busy:
-            if self._holding.session is None and self._saved is None:
+            if self._handle.session is None and self._saved is None:
                 return {}
             try:
                 session = self._session()
             except errors.SandboxCrashed:
-                return {}  # what is true from now on: there are no names left
+                return {}  # the namespace is lost
             watch = alarm(time.monotonic() + 5.0, lambda pid=session.worker_pid: _kill(pid))  # type: ignore[misc]
             hidden = sorted({*reserved, *BUILTINS, "exec", "eval"} - (self._bound - reserved))
             try:
@@ -610,13 +611,13 @@ class MontyEngine:
                 found = {
                     name: value
                     for name, value in read_variables(text, self._limits.bounds).items()
-                    # A built-in that was given back to its name is no variable of the program.
+                    # A restored built-in is no variable of the program.
                     if name not in BUILTINS or not _builtin(value)
                 }
-                if self._holding.pool is not None:
-                    self._holding.pool.idle(self)
+                if self._handle.pool is not None:
+                    self._handle.pool.idle(self)
             except (MontyError, TooLarge):
-                # Values that nothing can be said about in time: better none than wrong ones.
+                # The values cannot be read in time: return none.
                 self._discard()
                 return {}
             finally:

@@ -1,8 +1,7 @@
-"""Starts a Monty worker with nothing of the host but its three pipes: a script, run by an isolated Python.
+"""Starts a Monty worker that inherits only its three pipes from the host: a script, run by an isolated Python.
 
-The library starts its workers itself and lets them inherit what is not marked otherwise: descriptors that the host was
-given, its environment with the keys of model providers in it. This closes the former and drops the latter, then becomes
-the worker.
+The library starts its workers itself and lets them inherit open descriptors and the environment, which may contain keys
+of model providers. This script closes the descriptors and executes the worker with an empty environment.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Close, drop, become ``sys.argv[1]``."""
+    """Close descriptors, then execute ``sys.argv[1]`` without environment."""
     try:
         highest = os.sysconf("SC_OPEN_MAX")
     except (ValueError, OSError):
@@ -28,7 +27,7 @@ def main() -> None:
                 os.close(number)
             except OSError:
                 continue
-    # What a worker says when it crashes is told by the library; the terminal belongs to the host.
+    # The library reports crashes of a worker; its stderr must not reach the host's terminal.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     os.close(nowhere)

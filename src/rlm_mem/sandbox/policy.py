@@ -1,13 +1,13 @@
-"""Programs read before they run: their syntax tree, the names they use, and what is not allowed in them.
+"""Checks of programs before they run: syntax tree, names, and what is not allowed.
 
-A violation is told with its line and what to write instead. This is a courtesy to the model, not the boundary: a filter
-over the syntax tree can be talked around, and the worker process behind the engine is what contains a program. But a
-clear ``line 3: import os is not allowed`` lets the model correct itself in one turn (docs/spec/sandbox.md, Language).
+A violation is reported with its line and what to write instead. It helps the model and is not the boundary: a check of
+the syntax tree can be circumvented, and the engine's worker process is what contains a program. But a clear
+``line 3: import os is not allowed`` lets the model correct itself in one turn (docs/spec/sandbox.md, Language).
 
 The parser of CPython 3.11 and 3.12 counts its depth for the whole interpreter: when one thread waits in the middle of a
-parse, another one that parses makes both fail with a SystemError. So a lock stands before it. Parsing holds the
-interpreter's lock too, for about 4 µs a token, so the number of tokens is bounded. Names are gone through by field,
-not by kind of statement: syntax of a later Python (``type X = …``) is covered as soon as the parser knows it.
+parse, another one that parses makes both fail with a SystemError. A lock prevents that. Parsing holds the
+interpreter's lock for about 4 µs a token, so the number of tokens is bounded. Names are collected from all fields of a
+node, not by kind of statement, so that syntax of a later Python (``type X = …``) is covered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Set
 from rlm_mem.errors import ProgramError, SandboxViolation
 from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
-from rlm_mem.sandbox.values import NODES_BETWEEN_LOOKS, check_deadline
+from rlm_mem.sandbox.values import NODES_PER_CLOCK_CHECK, check_deadline
 
 __all__ = [
     "BLOCKED_ATTRIBUTES",
@@ -33,20 +33,20 @@ __all__ = [
     "TooManyTokens",
     "check_names",
     "check_program",
-    "line_at_fault",
+    "syntax_error_line",
     "names_of",
     "parse",
     "program_tree",
-    "reaches_inside",
+    "may_reach_interpreter",
     "ready_imports",
     "syntax_tree",
     "variable_name",
-    "with_own_variables",
+    "separate_variables",
 ]
 
 
 MAX_TOKENS = 20_000
-"""Words and signs of a text that is parsed."""
+"""Most words and signs of a text that is parsed."""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _LOCK = threading.Lock()
@@ -71,7 +71,7 @@ def syntax_tree(code: str) -> ast.Module:
         try:
             return ast.parse(code)
         except SystemError:
-            # A library parsed at the same moment: the next attempt starts from a depth of its own.
+            # A library parsed at the same moment: the next attempt starts at its own depth.
             return ast.parse(code)
 
 
@@ -83,8 +83,8 @@ def parse(code: str) -> ast.Module | None:
         return None
 
 
-def line_at_fault(code: str) -> int:
-    """The line, from 1, at which ``code`` stops to be Python; 1 where the parser cannot say."""
+def syntax_error_line(code: str) -> int:
+    """The line, from 1, of the first syntax error of ``code``; 1 where it is unknown."""
     try:
         syntax_tree(code)
     except SyntaxError as error:
@@ -113,7 +113,7 @@ REBINDABLE = frozenset(
 """Host functions after which programs name their results: ``turns = turns(author="Ana")``."""
 
 _ALIAS = "__"
-"""What the variable that a program names after a host function ends with inside the sandbox."""
+"""Suffix, inside the sandbox, of a variable that a program names after a host function."""
 
 _MODULES = (
     "re",
@@ -132,14 +132,21 @@ READY = {
     **dict.fromkeys(("Counter", "defaultdict", "deque"), "from collections import {}"),
     **dict.fromkeys(("timedelta", "date"), "from datetime import {}"),
 }
-"""How each name that needs no import is brought in."""
+"""Names that need no import, each with the statement that imports it."""
 
 _DATETIME_PARTS = frozenset(
     ("datetime", "date", "time", "timedelta", "timezone", "UTC", "MINYEAR", "MAXYEAR")
 )
 
-_BY_NAME = {"getattr": 1, "setattr": 1, "delattr": 1, "hasattr": 1, "attrgetter": 0, "methodcaller": 0}
-"""Functions that take the name of an attribute, and the place of that argument."""
+_ATTRIBUTE_FUNCTIONS = {
+    "getattr": 1,
+    "setattr": 1,
+    "delattr": 1,
+    "hasattr": 1,
+    "attrgetter": 0,
+    "methodcaller": 0,
+}
+"""Functions that take the name of an attribute, with the position of that argument."""
 
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.keyword)
 
@@ -148,9 +155,9 @@ class ProgramNames:
     """Names of one program.
 
     Attributes:
-        every: each identifier with the node it stands in: variables, attributes, arguments, aliases, captures.
-        bound: those that the program may bind anywhere, in whatever way (more rather than fewer).
-        functions: those it calls, or gives where a function, a type or an exception is expected.
+        every: each identifier with a node that contains it: variables, attributes, arguments, aliases, captures.
+        bound: those that the program may bind anywhere (an overestimate).
+        functions: those it calls, or passes where a function, a type or an exception is expected.
     """
 
     def __init__(self, tree: ast.AST) -> None:
@@ -172,10 +179,10 @@ class ProgramNames:
                 self.bound.add(name)
         used: list[ast.AST | None]
         if isinstance(node, ast.Call):
-            # An argument is mostly a variable, whatever it is called: print(sum), read_chunk(id).
-            taking = node.func.id if isinstance(node.func, ast.Name) else ""
+            # An argument is usually a variable, even if it has the name of a built-in: print(sum), read_chunk(id).
+            callee = node.func.id if isinstance(node.func, ast.Name) else ""
             at = {"isinstance": 1, "issubclass": 1, "map": 0, "filter": 0, "reduce": 0}.get(
-                taking, len(node.args)
+                callee, len(node.args)
             )
             used = [node.func, *_each(node.args[at : at + 1])]
             used += [word.value for word in node.keywords if word.arg in ("key", "default_factory")]
@@ -216,17 +223,17 @@ def names_of(tree: ast.AST) -> ProgramNames:
 
 
 def variable_name(name: str) -> str:
-    """The name that a program gave to a variable which is kept under this one."""
+    """The program's name of a variable that the sandbox keeps under ``name``."""
     plain = name.removesuffix(_ALIAS)
     return plain if plain in REBINDABLE else name
 
 
-def with_own_variables(
+def separate_variables(
     code: str, tree: ast.Module, earlier: Set[str]
 ) -> tuple[str, ast.Module, frozenset[str]]:
-    """Keep variables that are named after host functions apart from these.
+    """Rename variables that have the name of a host function, so that both can be used.
 
-    A call ``turns(…)`` is always one of the host function; everything else is the variable, once one was assigned.
+    A call ``turns(…)`` always means the host function; any other use means the variable, once it was assigned.
 
     Args:
         code: the program.
@@ -234,7 +241,7 @@ def with_own_variables(
         earlier: such variables of earlier programs.
 
     Returns:
-        The program and its tree with these variables under another name, and the names of all of them so far.
+        The program and its tree with these variables renamed, and the names of all of them so far.
     """
     found = _Variables()
     found.visit(tree)
@@ -247,7 +254,7 @@ def with_own_variables(
         old = node.id.encode()
         line = lines[node.lineno - 1] if node.lineno <= len(lines) else b""
         if line[node.col_offset : node.col_offset + len(old)] != old:
-            # Inside of a longer f-string Python 3.11 does not tell places: the text is written anew from the tree.
+            # Python 3.11 has no positions inside an f-string: unparse the tree instead.
             for one in places:
                 one.id += _ALIAS
             fresh = ast.unparse(tree)
@@ -259,11 +266,11 @@ def with_own_variables(
 
 
 class _Variables(ast.NodeVisitor):
-    """Where a program uses names of :data:`REBINDABLE` as variables of its module.
+    """Uses of names of :data:`REBINDABLE` as module variables of a program.
 
     Attributes:
-        stored: those that it assigns.
-        used: for each name, where it stands other than as the function of a call.
+        stored: names that it assigns.
+        used: for each name, its occurrences other than as the function of a call.
     """
 
     def __init__(self) -> None:
@@ -299,7 +306,7 @@ class _Variables(ast.NodeVisitor):
 
 
 def ready_imports(tree: ast.Module, taken: Set[str]) -> dict[str, str]:
-    """The names that a program uses without having bound them, each with the import that provides it.
+    """Names that a program uses without binding them, each with the import that provides it.
 
     ``datetime`` is the module where the program takes ``datetime.timedelta`` and the like from it, else the class.
 
@@ -325,32 +332,37 @@ def ready_imports(tree: ast.Module, taken: Set[str]) -> dict[str, str]:
     return wanted
 
 
-def reaches_inside(tree: ast.AST) -> bool:
-    """Whether a program might reach what belongs to the interpreter or the worker rather than to itself.
+def may_reach_interpreter(tree: ast.AST) -> bool:
+    """Whether a program might access internals of the interpreter or the worker.
 
-    It asks for a name or attribute that begins with an underscore (its own ``self._x`` apart), or for attributes by
-    names that are made at run time. After such a program a worker that is plain CPython is not used again.
+    It uses a name or attribute that begins with an underscore (except its own ``self._x``), or attributes whose names
+    are
+    computed at run time. After such a program the CPython worker is replaced.
     """
     called: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             function = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-            at = _BY_NAME.get(function)
+            at = _ATTRIBUTE_FUNCTIONS.get(function)
             if at is not None:
                 called.add(id(node.func))
-                asked = node.args[at : at + 1] if at else node.args
-                if node.keywords or not asked or not all(_ordinary(part) for part in asked):
+                attributes = node.args[at : at + 1] if at else node.args
+                if node.keywords or not attributes or not all(_ordinary(part) for part in attributes):
                     return True
         elif isinstance(node, ast.Attribute):
             own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
             inner = node.attr.startswith("_") and not (own and not node.attr.startswith("__"))
             if (inner and node.attr not in SAFE_DUNDERS) or node.attr in BLOCKED_ATTRIBUTES:
                 return True
-            if node.attr in _BY_NAME and id(node) not in called:
+            if node.attr in _ATTRIBUTE_FUNCTIONS and id(node) not in called:
                 return True
         elif isinstance(node, ast.Name):
             hidden = node.id.startswith("__") and node.id not in SAFE_DUNDERS
-            if hidden or node.id in ("vars", "globals") or (node.id in _BY_NAME and id(node) not in called):
+            if (
+                hidden
+                or node.id in ("vars", "globals")
+                or (node.id in _ATTRIBUTE_FUNCTIONS and id(node) not in called)
+            ):
                 return True
         elif isinstance(node, ast.alias):
             if any(part.startswith("_") and part != "__future__" for part in node.name.split(".")):
@@ -378,17 +390,19 @@ _BLOCKED_NAMES = {
     "compile": "write the statements themselves, or use re.compile for patterns",
     "open": "there is no file system; memories are read with read_chunk(chunk_id)",
     "__import__": "write an import statement for one of the allowed modules",
-    "input": "nobody is there to answer; use the question you were given",
+    "input": "there is no user to answer; use the question you were given",
     "breakpoint": "print what you want to see",
     "exit": "call FINAL(answer) to finish",
     "quit": "call FINAL(answer) to finish",
     "memoryview": "use bytes or str",
 }
 
-_NO_OUTSIDE = "there is no file system, network or process; memories are read with read_chunk"
+_NO_SYSTEM_ACCESS = "there is no file system, network or process; memories are read with read_chunk"
 _INSTEAD_OF_MODULES = {
-    **dict.fromkeys(("os", "sys", "pathlib", "subprocess", "shutil", "glob", "tempfile"), _NO_OUTSIDE),
-    **dict.fromkeys(("socket", "urllib", "http", "requests", "ftplib", "smtplib", "httpx"), _NO_OUTSIDE),
+    **dict.fromkeys(("os", "sys", "pathlib", "subprocess", "shutil", "glob", "tempfile"), _NO_SYSTEM_ACCESS),
+    **dict.fromkeys(
+        ("socket", "urllib", "http", "requests", "ftplib", "smtplib", "httpx"), _NO_SYSTEM_ACCESS
+    ),
     **dict.fromkeys(("numpy", "pandas"), "write it with lists, dicts, math and statistics"),
     **dict.fromkeys(
         ("asyncio", "threading", "concurrent", "multiprocessing"),
@@ -414,8 +428,8 @@ def program_tree(code: str) -> ast.Module:
     """Return the syntax tree of a program.
 
     Raises:
-        ProgramError: a SyntaxError with its line. What this Python cannot read, nothing has checked, so it is not run
-            even where an engine knows newer syntax.
+        ProgramError: a SyntaxError with its line. A program that this Python cannot parse is unchecked, so it is not
+            run even where an engine supports newer syntax.
         SandboxViolation: it has too many words and signs.
     """
     try:
@@ -438,10 +452,10 @@ def _syntax_error(message: str, line: int | None, hint: str | None) -> ProgramEr
 
 
 def check_names(names: ProgramNames) -> None:
-    """Refuse what would reach into the compatibility layer of the sandbox.
+    """Refuse names of the sandbox's compatibility layer.
 
     Raises:
-        SandboxViolation: a name of the layer stands in the program, in whatever role.
+        SandboxViolation: the program contains such a name, in any role.
     """
     for name, node in names.every.items():
         if name.startswith(PRELUDE_PREFIX):
@@ -492,13 +506,13 @@ def _violation(node: ast.AST, what: str, hint: str) -> SandboxViolation:
 def _violations(
     tree: ast.Module, importable: Set[str], reserved: Set[str], deadline: float
 ) -> Iterator[SandboxViolation]:
-    # An explicit stack: a program nested deeper than Python's own recursion limit must not end the host.
+    # An explicit stack: a program may be nested deeper than Python's recursion limit.
     stack: list[tuple[ast.AST, bool]] = [(tree, True)]
     seen = 0
     while stack:
         node, at_module = stack.pop()
         seen += 1
-        if seen % NODES_BETWEEN_LOOKS == 0:
+        if seen % NODES_PER_CLOCK_CHECK == 0:
             check_deadline(deadline)
         yield from _imports(node, importable, reserved, at_module)
         yield from _names(node, reserved, at_module)
@@ -561,10 +575,10 @@ def _names(node: ast.AST, reserved: Set[str], at_module: bool) -> Iterator[Sandb
         elif at_module and name in reserved - REBINDABLE and not isinstance(node.ctx, ast.Load):
             yield _redefinition(node, name)
     elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and at_module:
-        # A result may be named after its function; another function may not.
-        taken = node.value
-        if isinstance(taken, ast.Lambda) or (
-            isinstance(taken, ast.Name) and taken.id in reserved - REBINDABLE
+        # A result may have the name of its function; another function may not.
+        assigned = node.value
+        if isinstance(assigned, ast.Lambda) or (
+            isinstance(assigned, ast.Name) and assigned.id in reserved - REBINDABLE
         ):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Name) and target.id in REBINDABLE & reserved:
@@ -603,7 +617,7 @@ def _attributes(node: ast.AST) -> Iterator[SandboxViolation]:
 
 
 def _names_dunder(text: str) -> bool:
-    """Whether a field of a format string reaches for an attribute such as `__class__`."""
+    """Whether a field of a format string accesses an attribute such as `__class__`."""
     for field in _FORMAT_FIELD.finditer(text):
         for word in _LONG_WORD.findall(field[1]):
             opening = word.find("__")

@@ -1,6 +1,6 @@
 """Sandbox-side source of the compatibility layer: small Python functions that Monty lacks, by piece.
 
-Nothing here runs in the host. A piece is fed to a session only when a program needs it, because everything
+Nothing here runs in the host. A piece is defined in a session only when a program needs it, because everything
 in the namespace is part of each snapshot. Names begin with ``_rlm_``, which programs may not use.
 """
 
@@ -12,10 +12,10 @@ from functools import cache
 from rlm_mem.sandbox.policy import syntax_tree
 from rlm_mem.sandbox.prelude_modules import MODULES
 
-__all__ = ["BASE", "BUILTINS", "KEPT", "PIECES", "REQUIRES", "START", "source"]
+__all__ = ["BASE", "BUILTINS", "BUILTIN_PREFIX", "PIECES", "REQUIRES", "START", "source"]
 
-KEPT = "_rlm_b_"
-"""What the names under which the layer keeps the built-ins begin with."""
+BUILTIN_PREFIX = "_rlm_b_"
+"""Prefix of the names under which the layer keeps the built-ins."""
 
 REQUIRES: dict[str, tuple[str, ...]] = {
     "min": ("sorted",),
@@ -31,7 +31,7 @@ REQUIRES: dict[str, tuple[str, ...]] = {
     "pprint": ("space",),
     "itertools": ("space",),
 }
-"""Pieces that a piece needs before it."""
+"""Pieces that must be defined before a piece."""
 
 _BUILTIN_NAMES = (
     "abs all any bool bytes dict enumerate filter float frozenset getattr hasattr int isinstance iter len list locals "
@@ -43,19 +43,19 @@ _BUILTIN_NAMES = (
     "ZeroDivisionError"
 )
 BUILTINS = tuple(_BUILTIN_NAMES.split())
-"""Built-in names of Monty that the layer and the programs use; each is kept once more as ``_rlm_b_<name>``."""
+"""Built-in names of Monty that the layer and programs use; each is also kept as ``_rlm_b_<name>``."""
 
 START = "\n".join(
     [
-        *(f"{KEPT}{name} = {name}" for name in BUILTINS),
-        # Code made at run time would escape the check of names that keeps the layer intact.
+        *(f"{BUILTIN_PREFIX}{name} = {name}" for name in BUILTINS),
+        # Code generated at run time would bypass the check of names that protects the layer.
         "exec = eval = None",
     ]
 )
-"""Fed to an empty namespace before anything else."""
+"""Run in an empty namespace before anything else."""
 
 BASE = """
-def _rlm_base(door, nodes, room, digits):
+def _rlm_base(gateway, nodes, room, digits):
     def write(value, out, left, depth, strict):
         left[0] -= 1
         if left[0] < 0:
@@ -176,14 +176,14 @@ def _rlm_base(door, nodes, room, digits):
     def make(name):
         def call(*args, **named):
             if not named and len(args) == 1 and isinstance(args[0], str) and len(args[0]) < 100_000:
-                answer = getattr(door, name + '\\nl1:s' + str(len(args[0])) + ':' + args[0] + 'd0:')
+                answer = getattr(gateway, name + '\\nl1:s' + str(len(args[0])) + ':' + args[0] + 'd0:')
             else:
                 if len(args) + len(named) > 64:
                     raise TypeError('too many arguments; pass one list')
                 out, left = [name + '\\n'], [nodes, room]
                 write(list(args), out, left, 0, False)
                 write(named, out, left, 0, False)
-                answer = getattr(door, ''.join(out))
+                answer = getattr(gateway, ''.join(out))
             if len(answer) == 1:
                 return answer[0]
             kind, message = answer
@@ -202,14 +202,15 @@ def _rlm_base(door, nodes, room, digits):
             raise RuntimeError(message)
         return call
     return text, state, make
-_rlm_value, _rlm_state, _rlm_function = _rlm_base(_rlm_door, _rlm_nodes, _rlm_room, _rlm_digits)
-_rlm_door = None
+_rlm_value, _rlm_state, _rlm_function = _rlm_base(_rlm_gateway, _rlm_nodes, _rlm_room, _rlm_digits)
+_rlm_gateway = None
 """
-"""What every session has: values leave as text (see ``crossing``), and host functions are called with text.
+"""Defined in every session: values leave as text (read by ``values``), and host functions are called with text.
 
-The door is an object of the host that no name leads to: looking an attribute up in it hands the attribute's name, which
-is text whatever the program did, to the driver. The bounds here spare the host long texts; those that count are kept
-in ``crossing``.
+The gateway is an object of the host that no name leads to: looking an attribute up in it hands the attribute's name,
+which
+is text whatever the program did, to the driver. The bounds here only save the host from long texts; ``values``
+enforces the bounds.
 """
 
 PIECES: dict[str, str] = {
@@ -406,17 +407,17 @@ def _rlm_wraps(function):
 }
 
 
-class _Pristine(ast.NodeTransformer):
-    """Takes built-ins by the names under which the layer keeps them: a program may assign ``len`` or ``sum``."""
+class _BuiltinRenamer(ast.NodeTransformer):
+    """Refers to built-ins by the names under which the layer keeps them: a program may assign ``len`` or ``sum``."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in BUILTINS and isinstance(node.ctx, ast.Load):
-            node.id = KEPT + node.id
+            node.id = BUILTIN_PREFIX + node.id
         return node
 
 
 @cache
 def source(piece: str) -> str:
-    """The source of a piece of the layer (``base``, or a key of ``PIECES`` or ``MODULES``), as it is fed."""
+    """The source of a piece of the layer (``base``, or a key of ``PIECES`` or ``MODULES``), as the sandbox runs it."""
     text = BASE if piece == "base" else PIECES[piece] if piece in PIECES else MODULES[piece][1]
-    return ast.unparse(_Pristine().visit(syntax_tree(text)))
+    return ast.unparse(_BuiltinRenamer().visit(syntax_tree(text)))

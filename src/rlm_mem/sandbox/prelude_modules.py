@@ -4,8 +4,8 @@ from __future__ import annotations
 
 __all__ = ["CLASSES", "MODULES"]
 
-_MORE_STRING = ("hexdigits", "capwords", "printable")
-_MORE_OPERATORS = ("contains", "getitem", "neg", "not_", "methodcaller", "or_", "and_")
+_EXTRA_STRING_NAMES = ("hexdigits", "capwords", "printable")
+_EXTRA_OPERATORS = ("contains", "getitem", "neg", "not_", "methodcaller", "or_", "and_")
 
 MODULES: dict[str, tuple[tuple[str, ...], str]] = {
     "operator": (
@@ -22,7 +22,7 @@ MODULES: dict[str, tuple[tuple[str, ...], str]] = {
             "ge",
             "eq",
             "ne",
-            *_MORE_OPERATORS,
+            *_EXTRA_OPERATORS,
         ),
         """
 def _rlm_operator_itemgetter(*keys):
@@ -137,7 +137,7 @@ def _rlm_heapq_merge(*lists, key=None, reverse=False):
             "digits",
             "punctuation",
             "whitespace",
-            *_MORE_STRING,
+            *_EXTRA_STRING_NAMES,
         ),
         """
 _rlm_string_ascii_lowercase = 'abcdefghijklmnopqrstuvwxyz'
@@ -252,7 +252,7 @@ def _rlm_difflib_get_close_matches(word, possibilities, n=3, cutoff=0.6):
 """,
     ),
 }
-"""Emulated modules: public names, and the source that defines each as ``_rlm_<module>_<name>``."""
+"""Emulated modules: public names, and the source that defines each name as ``_rlm_<module>_<name>``."""
 
 CLASSES = frozenset({("difflib", "SequenceMatcher")})
-"""Classes among them: ``_rlm_<module>_<name>()`` makes a new one for each import, since a program can change it."""
+"""Classes among them: ``_rlm_<module>_<name>()`` creates one for each import, since a program can change it."""

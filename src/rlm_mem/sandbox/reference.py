@@ -12,7 +12,7 @@ __all__ = ["PAGES", "Page", "described", "help_text", "prompt_lines", "table"]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What there is to say about one function.
+    """The documentation of one function.
 
     Attributes:
         name: as programs call it.
@@ -20,7 +20,7 @@ class Page:
         gives: what it returns, in one line.
         details: fields, bounds and errors.
         example: a few lines of a program.
-        first: it stands in the instructions with its signature; the others are named there, for ``help``.
+        first: the instructions list it with its signature; of the others they list the name, for ``help``.
         model: it needs a model to ask.
     """
 
@@ -38,7 +38,7 @@ _LINE = (
     "superseded_by; untrusted (web, tool, import) where it came from outside."
 )
 
-_ALL = (
+_PAGES = (
     Page(
         "search",
         "search(query, limit=10, tags=None, chunk_type=None, conversation_id=None, start=None, end=None, "
@@ -278,10 +278,10 @@ _ALL = (
     ),
 )
 
-PAGES = {page.name: page for page in _ALL}
-"""Every function that the sandbox itself provides, by name, in the order in which they are shown."""
+PAGES = {page.name: page for page in _PAGES}
+"""Every function that the sandbox provides, by name, in display order."""
 
-_SHORTER = {
+_SHORT_SIGNATURES = {
     "search": "search(query, limit=10)",
     "turns": "turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
     "grep": "grep(pattern, author=None)",
@@ -293,7 +293,7 @@ _SHORTER = {
     "page": "page(2)",
     "help": 'help("turns")',
 }
-"""Calls as the instructions give them, where the whole signature would take too much room."""
+"""Signatures in the instructions, where the whole one is too long."""
 
 
 def described(name: str, function: Callable[..., Any]) -> str:
@@ -310,8 +310,10 @@ def described(name: str, function: Callable[..., Any]) -> str:
 
 def prompt_lines(*, model: bool) -> str:
     """The functions as the instructions list them; without a model those that need one are not named."""
-    pages = [page for page in _ALL if model or not page.model]
-    lines = [f"{_SHORTER.get(page.name, page.signature)} -> {page.gives}" for page in pages if page.first]
+    pages = [page for page in _PAGES if model or not page.model]
+    lines = [
+        f"{_SHORT_SIGNATURES.get(page.name, page.signature)} -> {page.gives}" for page in pages if page.first
+    ]
     rest = ", ".join(page.name for page in pages if not page.first)
     return "\n".join(lines) + f'\nAlso {rest}: see help("NAME").\n'
 
@@ -328,7 +330,7 @@ def help_text(
     """
     described = dict(others)
     if name is None:
-        lines = [f"{page.signature}\n    {page.gives}" for page in _ALL if page.name in available]
+        lines = [f"{page.signature}\n    {page.gives}" for page in _PAGES if page.name in available]
         return "\n".join([*lines, *described.values(), 'help("NAME") says more, with an example.'])
     if name in described:
         return described[name]
@@ -340,5 +342,5 @@ def help_text(
 
 def table() -> str:
     """The functions as a table in Markdown, for docs/spec/sandbox.md."""
-    rows = [f"| `{page.signature}` | {page.gives} | {page.details} |" for page in _ALL]
+    rows = [f"| `{page.signature}` | {page.gives} | {page.details} |" for page in _PAGES]
     return "\n".join(["| function | returns | more |", "|---|---|---|", *rows])

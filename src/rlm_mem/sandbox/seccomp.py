@@ -1,8 +1,8 @@
 """The system-call filter of the CPython worker: an allow-list as a BPF program, installed with prctl.
 
-Loaded by path inside the worker before it is locked down, so it imports nothing of the package. After the
-filter is in place the process can compute, allocate memory and talk through the two pipes it has; everything
-that could start a process, open a socket or trace another process kills it, everything else fails with EPERM.
+Loaded by path inside the worker before it is locked down, so it imports nothing of the package. Under the filter the
+process can compute, allocate memory and use its two pipes. A call that could start a process, open a socket or trace
+another process kills it; any other call fails with EPERM.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Unsupported", "install", "supported"]
 
 
 class Unsupported(OSError):
-    """This machine has no filter that this module knows how to install."""
+    """This module has no filter for this machine."""
 
 
 _PR_SET_NO_NEW_PRIVS = 38
@@ -123,16 +123,16 @@ _CALLS: dict[str, dict[str, int]] = {
     },
 }
 
-_FREELY = (
+_ALLOWED = (
     *("munmap", "brk", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sched_yield", "mremap", "madvise"),
     *("setitimer", "getpid", "getppid", "exit", "sigaltstack", "gettid", "futex", "restart_syscall"),
     *("clock_gettime", "clock_nanosleep", "exit_group", "getrandom", "rseq"),
 )
-_DEADLY = (
+_KILLED = (
     *("socket", "connect", "execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev"),
     *("bpf", "io_uring_setup", "kill", "fork", "vfork"),
 )
-"""Starting a thread (clone, clone3) is only refused: library code may try it and cope."""
+"""Starting a thread (clone, clone3) fails with EPERM instead: library code may try it and handle the error."""
 
 
 def supported() -> bool:
@@ -150,7 +150,7 @@ def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> 
 
 
 def _block(number: int, body: list[bytes]) -> list[bytes]:
-    """``body`` for the call with this number; it must end in a return. The number is loaded again after."""
+    """``body`` for the call with this number; it must end in a return."""
     return [_instruction(_EQUAL, number, 0, len(body)), *body]
 
 
@@ -177,9 +177,9 @@ def build(machine: str) -> bytes:
     if machine == "x86_64":
         # Numbers with this bit set are the x32 calls, which a table of x86-64 numbers would miss.
         code += [_instruction(_AT_LEAST, 0x40000000, 0, 1), kill]
-    for name in _FREELY:
+    for name in _ALLOWED:
         code += _block(calls[name], [allow])
-    for name in _DEADLY:
+    for name in _KILLED:
         if name in calls:
             code += _block(calls[name], [kill])
     for name, descriptor in (("read", 0), ("write", 1)):

@@ -29,9 +29,9 @@ from rlm_mem.sandbox.policy import (
     check_program,
     names_of,
     ready_imports,
+    separate_variables,
     syntax_tree,
     variable_name,
-    with_own_variables,
 )
 from rlm_mem.sandbox.reference import described, help_text
 from rlm_mem.sandbox.values import (
@@ -57,20 +57,20 @@ __all__ = [
 ]
 
 
-_REMARK = 120
-"""Characters that are kept free for the remark at the end of a page."""
-_LEAST = 80
+_REMARK_CHARS = 120
+"""Characters that are reserved for the remark at the end of a page."""
+_MIN_PAGE_CHARS = 80
 
 
 class Pages:
-    """The newest output of a session that was longer than a page."""
+    """The newest output of a session that is longer than a page."""
 
     def __init__(self) -> None:
         self._pages: list[str] = []
         self._total = 0
 
     def first(self, text: str, size: int) -> tuple[str, bool]:
-        """The text, or its first page with a remark that says how to read on; and whether it was too long.
+        """The text, or its first page with a remark how to read on; and whether it was too long.
 
         Args:
             text: what was printed. A text that fits leaves the pages of an earlier one as they are.
@@ -78,7 +78,7 @@ class Pages:
         """
         if len(text) <= size:
             return text, False
-        self._pages = _cut(text, max(_LEAST, size - _REMARK))
+        self._pages = _cut(text, max(_MIN_PAGE_CHARS, size - _REMARK_CHARS))
         self._total = len(text)
         return self._page(1), True
 
@@ -103,7 +103,7 @@ class Pages:
 
 
 def _cut(text: str, room: int) -> list[str]:
-    """The text in pieces of at most ``room`` characters, ended where a line ends if one does in their last fifth."""
+    """The text in pieces of at most ``room`` characters, each cut at the end of a line if one is in its last fifth."""
     pieces = []
     start = 0
     while start < len(text):
@@ -117,28 +117,28 @@ def _cut(text: str, room: int) -> list[str]:
 
 
 MAX_KEPT_CHARS = 400_000
-"""Of the output of one program, for its pages."""
+"""Characters of one program's output that are kept for its pages."""
 MAX_SUB_QUESTIONS = 20
-"""Of one call of ``rlm_query_batched``."""
+"""Questions of one call of ``rlm_query_batched``."""
 MAX_PROGRAM_CHARS = 64_000
 """A syntax tree takes some 500 bytes of the host per character in the worst case."""
 
 
 class SandboxSession:
-    """Runs programs over one store; whoever answers ``llm_query`` and its kin is given as functions.
+    """Runs programs over one store; ``llm_query`` and the like are answered by functions that the caller passes in.
 
     Variables, functions and imports persist from one program to the next until :meth:`reset`. A session is
     used by one thread at a time; :meth:`cancel` and :meth:`close` end a running program from any other.
-    Functions of ``functions`` and calls of a model run in a thread of the session's own, so that they can be left
-    behind; they cannot call back into the session.
+    Functions of ``functions`` and calls of a model run in a thread of the session, so that they can be abandoned; they
+    cannot call back into the session.
 
     Args:
         chunk_store: the memory, bound to one namespace; programs only read it.
         ask: answers ``llm_query`` as ``ask(prompt, context, seconds)``, where the program ends in ``seconds``. None:
-            such calls fail and say that there is no model.
+            such calls fail because there is no model.
         ask_all: answers ``llm_query_batched`` as ``ask_all(prompts, seconds)``.
         sub_question: answers ``rlm_query(question)``.
-        check: called before each program and when one took too long; gives the seconds that remain to the run, or
+        check: called before each program and when one took too long; returns the seconds that remain to the run, or
             raises BudgetError. None: only ``timeout_seconds`` counts.
         functions: further host functions by name; plain data in, plain data out.
         timeout_seconds: wall clock for one program.
@@ -146,10 +146,10 @@ class SandboxSession:
         on_event: called with ``("host_call", HostCall)`` and ``("step", StepOutput)``.
         config: settings; None takes the store's.
         sub_questions: answers ``rlm_query_batched(questions)``, in order; None: one after the other.
-        accept: raises InputError where an answer other than None has not the form that is wanted.
+        accept: raises InputError where an answer other than None does not have the requested form.
 
     Raises:
-        InputError: an argument makes no sense.
+        InputError: an argument is invalid.
         InvalidConfig: there is no such engine, or this machine cannot isolate it.
     """
 
@@ -183,14 +183,14 @@ class SandboxSession:
         self._check = check
         self._on_event = on_event
         self._host_functions = dict(functions or {})
-        self.named_models = True  # help names llm_query and its kin
+        self.named_models = True  # help lists llm_query and the like
         self.pages = Pages()
         self._table = table = self._host_functions_by_name()
         self._names = {name: _stub(name) for name in table}
         self._reserved = frozenset(table)
         sandbox = self.config.sandbox
         self._dispatcher = Dispatcher(
-            table, self._host_functions.keys(), sandbox.max_host_calls, on_event, self._call_apart
+            table, self._host_functions.keys(), sandbox.max_host_calls, on_event, self._call_in_thread
         )
         self._calls = Calls()
         self._state = threading.Lock()
@@ -210,11 +210,13 @@ class SandboxSession:
         self._running = threading.Lock()
         self._deadline = math.inf
         self._reads: dict[str, None] = {}
-        self._met: set[str] = set()  # ids of chunks that programs came across, or their writer was shown
-        self._cites_met = False
+        self._seen_ids: set[str] = (
+            set()
+        )  # ids of chunks that programs, or the model that writes them, have seen
+        self._citations_limited = False
         self._bound: set[str] = set()  # names that programs may have bound
         self._variables: frozenset[str] = frozenset()  # that programs named after host functions
-        self._ready: set[str] = set()  # names that were brought in for them
+        self._ready: set[str] = set()  # names that were imported for them
         self._final: Final | None = None
         self.last_step: StepOutput | None = None
 
@@ -230,9 +232,9 @@ class SandboxSession:
         table["FINAL"] = self._call_final
         for name, function in self._host_functions.items():
             if not name.isidentifier() or name.startswith("_") or not callable(function):
-                raise InputError(f"A host function needs a plain name and a callable; got {name!r}.")
+                raise InputError(f"a host function needs a plain name and a callable; got {name!r}")
             if name in table:
-                raise InputError(f"The sandbox provides {name} itself.", hint="Choose another name.")
+                raise InputError(f"the sandbox provides {name} itself", hint="Choose another name.")
             table[name] = function
         return table
 
@@ -244,7 +246,7 @@ class SandboxSession:
             timeout: seconds, instead of ``timeout_seconds``; at most the larger of that and 60.
 
         Raises:
-            SandboxViolation: the program asks for something that is not allowed.
+            SandboxViolation: the program uses something that is not allowed.
             ProgramError: it raised; names it assigned before that are kept.
             TimeoutError: it ran too long.
             SandboxCrashed: its worker died; earlier names are kept.
@@ -267,18 +269,18 @@ class SandboxSession:
             BudgetError: a budget of the run is used up; ``last_step`` holds what was done until then.
         """
         if not isinstance(code, str):
-            raise InputError("A program is text.")
+            raise InputError("code must be a string")
         seconds = self.timeout_seconds if timeout is None else timeout
         check_positive("timeout", seconds)
         if seconds > self._longest:
             raise InputError(
-                f"timeout is at most {self._longest:g} seconds in this session.",
+                f"timeout is at most {self._longest:g} seconds in this session",
                 hint="Open the session with a larger timeout_seconds.",
             )
         with self._busy("run a program"), self._stoppable():
             if self._final is not None:
                 raise errors.SessionComplete(
-                    "The session is complete: FINAL was called.",
+                    "the session is complete: FINAL was called",
                     hint="Call reset(), or open another session.",
                 )
             return self._perform(code, seconds)
@@ -289,7 +291,7 @@ class SandboxSession:
         Returns:
             ``{name: value}`` where the value is plain data within the bounds of the sandbox; for anything else
             (functions, classes, instances, what is too large) ``{"type": …, "preview": …}`` with a preview of at
-            most some 120 characters. Empty when the values cannot be had within five seconds.
+            most some 120 characters. Empty when the values cannot be read within five seconds.
         """
         with self._busy("give its names"):
             variables = self._engine.variables(self._reserved | (self._ready - self._bound))
@@ -319,7 +321,7 @@ class SandboxSession:
         return self._final
 
     def reset(self) -> None:
-        """Forget every name and the answer.
+        """Delete every name and the answer.
 
         Raises:
             SessionBusy: a program runs; :meth:`cancel` ends it.
@@ -331,43 +333,45 @@ class SandboxSession:
             self._variables = frozenset()
         self._final = None
         self._reads.clear()
-        self._met.clear()
-        self._cites_met = False
+        self._seen_ids.clear()
+        self._citations_limited = False
         self.last_step = None
 
     def shown(self, chunk_ids: Iterable[str]) -> None:
-        """Note chunks that a model was shown which writes the programs from now on.
+        """Record chunks that were shown to the model that writes the programs.
 
-        Its answers may name these, and those that a program met: hits, lines, chunks that were read. Whoever calls
-        :meth:`execute` without this knows ids of their own, which only have to be in the memory.
+        Answers may then cite only these and the chunks that a program has seen: hits, lines, chunks that were read.
+        Without a call of this method an answer may cite any chunk of the memory.
         """
-        self._met.update(chunk_ids)
-        self._cites_met = True
+        self._seen_ids.update(chunk_ids)
+        self._citations_limited = True
 
     def accepted(self, final: Final) -> Final:
-        """Return ``final`` when the memory holds each chunk that it names, :meth:`shown` allows it, and it has the form
-        that is wanted.
+        """Return ``final`` when each chunk that it names exists and may be cited (see :meth:`shown`), and it has the
+        requested form.
 
         Raises:
             InputError: it names others, or its answer has another form.
         """
         if self._accept is not None and final.answer is not None:
             self._accept(final.answer)
-        return check_cited(final, self.chunk_store.exists, self._met if self._cites_met else None)
+        return check_cited(
+            final, self.chunk_store.exists, self._seen_ids if self._citations_limited else None
+        )
 
     def reopen(self) -> None:
-        """Forget the answer and what may be cited, not the names: for another question to the same session.
+        """Delete the answer and what may be cited, but no names: for another question to the same session.
 
         Raises:
             SessionBusy: a program runs.
         """
         with self._busy("take another question"):
             self._final = None
-            self._met.clear()
-            self._cites_met = False
+            self._seen_ids.clear()
+            self._citations_limited = False
 
     def close(self) -> None:
-        """End a running program and give the worker back; the answer stays readable.
+        """End a running program and release the worker; the answer stays readable.
 
         From another thread the program ends at once with :class:`~rlm_mem.errors.SessionCancelled`. A closed session
         can be used again: it starts empty, as after :meth:`reset`.
@@ -378,14 +382,14 @@ class SandboxSession:
         if self._inside():
             raise self._busy_error("be closed")
         self._end("the session was closed while the program ran")
-        # The program's thread lets go of the engine once its worker is gone.
+        # Waits until the program's thread has released the engine, which it does once its worker is gone.
         self._engine.close()
         self._calls.close()
 
     def cancel(self) -> None:
         """End the running program, from any thread; does nothing when none runs.
 
-        Its worker is killed, and a host function or a model that is being waited for is left behind. The program's
+        Its worker is killed, and a pending call of a host function or a model is abandoned. The program's
         thread raises :class:`~rlm_mem.errors.SessionCancelled`; the session can be used again, with the names of
         earlier programs.
         """
@@ -398,7 +402,7 @@ class SandboxSession:
             self._ended = errors.SessionCancelled(why)
             self._printed.stopped = True
         self._engine.interrupt()
-        self._calls.leave()
+        self._calls.abandon()
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
@@ -408,22 +412,22 @@ class SandboxSession:
 
     @contextmanager
     def driven(self) -> Iterator[Callable[..., Any]]:
-        """While the block runs a model drives the session, which can be cancelled between programs, too.
+        """Mark the session as driven by a model while the block runs: it can then be cancelled between programs, too.
 
         Yields:
-            A function that calls another one apart, so that :meth:`cancel` need not wait for it.
+            A function that calls another one in a thread, so that :meth:`cancel` need not wait for it.
         """
         with self._state:
             self._driving, self._ended = True, None
         try:
             with self._stoppable():
-                yield self._call_apart
+                yield self._call_in_thread
         finally:
             self._driving = False
 
     @contextmanager
     def _busy(self, what: str) -> Iterator[None]:
-        """Have the session for oneself; whoever cannot have it is told at once, since waiting might be for good."""
+        """Use the session exclusively; raises at once when it is in use, since waiting could deadlock."""
         if not self._running.acquire(blocking=False):
             raise self._busy_error(what)
         with self._state:
@@ -456,11 +460,11 @@ class SandboxSession:
         """How long the running program may still take; infinite when none runs."""
         return self._deadline - time.monotonic()
 
-    def _call_apart(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-        """Return what ``function`` gives, called in a thread of its own, so that :meth:`cancel` need not wait for it.
+    def _call_in_thread(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        """Return the result of ``function``, called in a thread so that :meth:`cancel` need not wait for it.
 
         Raises:
-            SessionCancelled: it was left behind.
+            SessionCancelled: it was abandoned.
             TimeoutError: the time of the running program was up first.
             Exception: what the function raised.
         """
@@ -504,8 +508,8 @@ class SandboxSession:
                 max_chars=MAX_PROGRAM_CHARS,
                 deadline=self._deadline,
             )
-            code, tree, self._variables = with_own_variables(code, tree, self._variables)
-            self._bring_in(tree, printed)
+            code, tree, self._variables = separate_variables(code, tree, self._variables)
+            self._import_on_use(tree, printed)
             step.value = self._engine.run(code, tree, self._names, self.answer_call, printed, self._deadline)
         except Finished:
             step.final = self._final
@@ -514,10 +518,10 @@ class SandboxSession:
         except errors.TimeoutError as error:
             step.error = bounded_error(error)
             if self._check is not None:
-                # It may have been the run's time that was up, which is terminal.
+                # If the time of the whole run is up, this raises and ends the run.
                 self._check()
         except (errors.SandboxViolation, errors.ProgramError, errors.SandboxCrashed) as error:
-            # The worker may have died because it was told to.
+            # The worker may have died because of cancel().
             self._check_ended()
             step.error = bounded_error(error)
         finally:
@@ -541,16 +545,16 @@ class SandboxSession:
         value = self._dispatcher(name, args, keywords)
         self._check_ended()
         if name not in MODEL_FUNCTIONS:
-            # What a model says is no evidence that a chunk was read.
-            self._met.update(chunk_ids_in(value))
+            # An id in the answer of a model does not mean that the chunk was read.
+            self._seen_ids.update(chunk_ids_in(value))
         return value
 
     def _check_ended(self) -> None:
         if self._ended is not None:
             raise self._ended
 
-    def _bring_in(self, tree: ast.Module, printed: Printed) -> None:
-        """Import what the program uses without having imported it, as far as that can be foreseen."""
+    def _import_on_use(self, tree: ast.Module, printed: Printed) -> None:
+        """Import the well-known names that the program uses without importing them."""
         self._bound |= names_of(tree).bound
         wanted = ready_imports(tree, self._bound)
         if wanted:
@@ -559,7 +563,7 @@ class SandboxSession:
             self._ready |= wanted.keys()
 
     def _check_time(self) -> None:
-        """Raise when the running program has to end; called by functions that read much."""
+        """Raise when the running program has to end; called during long reads."""
         self._check_ended()
         if self.seconds_left() <= 0:
             raise errors.TimeoutError(
@@ -568,7 +572,7 @@ class SandboxSession:
             )
 
     def _help(self, name: Any = None) -> None:
-        """Print what there is to know about one function, or one line for each."""
+        """Print the documentation of one function, or one line for each."""
         others = [(one, described(one, function)) for one, function in self._host_functions.items()]
         named = self._reserved if self.named_models else self._reserved.difference(MODEL_FUNCTIONS)
         known = name is None or isinstance(name, str)
@@ -582,7 +586,7 @@ class SandboxSession:
 
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None
-        self._met.add(chunk_id)
+        self._seen_ids.add(chunk_id)
 
     # Functions that are the session's own.
 
@@ -599,7 +603,7 @@ class SandboxSession:
             raise HostCallFailed("TypeError", "rlm_query takes a question as text")
         outcome = plain(self._sub_question(question))
         if isinstance(outcome, dict):
-            self._met.update(chunk_ids_in(outcome.get("chunk_ids")))
+            self._seen_ids.update(chunk_ids_in(outcome.get("chunk_ids")))
         return outcome
 
     def _rlm_query_batched(self, questions: Any) -> Any:
@@ -616,7 +620,7 @@ class SandboxSession:
         answers = dict(zip(asked, map(plain, self._sub_questions(asked)), strict=True)) if asked else {}
         for outcome in answers.values():
             if isinstance(outcome, dict):
-                self._met.update(chunk_ids_in(outcome.get("chunk_ids")))
+                self._seen_ids.update(chunk_ids_in(outcome.get("chunk_ids")))
         return [answers[one] for one in questions]
 
 
@@ -625,7 +629,7 @@ def _no_model(*_: Any) -> Any:
 
 
 def _stub(name: str) -> Callable[..., Any]:
-    """What a host function is bound to inside the sandbox; engines serve calls by its name."""
+    """A placeholder for a host function; engines serve calls by its name."""
 
     def function(*_args: Any, **_keywords: Any) -> Any:
         raise RuntimeError(f"{name} is served by the session, not called directly")
@@ -637,7 +641,7 @@ def _stub(name: str) -> Callable[..., Any]:
 def check_positive(name: str, value: Any) -> None:
     """Raise InputError unless ``value`` is a number above 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise InputError(f"{name} is a number above 0, not {value!r}.")
+        raise InputError(f"{name} is a number above 0, not {value!r}")
 
 
 def open_engine(name: str, limits: EngineLimits) -> Engine:
@@ -646,7 +650,7 @@ def open_engine(name: str, limits: EngineLimits) -> Engine:
     Raises:
         InvalidConfig: an unknown name, or an engine that this machine cannot isolate.
     """
-    # A session needs one of them, and each takes 10 to 30 ms to load.
+    # A session needs only one of them, and each takes 10 to 30 ms to load.
     if name == "monty":
         from rlm_mem.sandbox.monty import MontyEngine
 

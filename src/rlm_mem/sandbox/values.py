@@ -1,7 +1,7 @@
-"""What crosses the boundary of the sandbox: plain values within bounds, and what a program left behind.
+"""Values that leave the sandbox: plain data within bounds, and the records of a program run.
 
-A list that holds itself twice, thirty times over, is tiny inside the sandbox and endless for ``repr``, ``json``
-or ``==`` outside. So no value of a program is looked at before it was copied through here.
+A list that contains one list twice, nested thirty times over, is tiny inside the sandbox, but has a billion parts for
+``repr``, ``json`` or ``==`` outside. So every value of a program is copied here before anything else reads it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
     "Fields",
     "Final",
     "HostCall",
-    "NODES_BETWEEN_LOOKS",
+    "NODES_PER_CLOCK_CHECK",
     "StepOutput",
     "TooLarge",
     "Variable",
@@ -44,11 +44,12 @@ MAX_NAME_CHARS = 80
 """Characters of the name of a class, a function or an error that are kept."""
 
 
-NODES_BETWEEN_LOOKS = 2_000
-"""Nodes of a syntax tree, or parts of a value, that are visited between two looks at the clock; some milliseconds."""
+NODES_PER_CLOCK_CHECK = 2_000
+"""Nodes of a syntax tree, or parts of a value, that are visited between two checks of the deadline; some
+milliseconds."""
 
 _ID_FIELDS = ("id", "ids", "superseded_by")
-"""How the names of fields end that hold ids of chunks."""
+"""Suffixes of the names of fields that contain chunk ids."""
 
 
 def check_deadline(deadline: float) -> None:
@@ -79,15 +80,15 @@ class Bounds:
 
 
 def clipped(text: str, limit: int) -> str:
-    """The text, cut at ``limit`` characters with a note that says how many it had."""
+    """The text, cut at ``limit`` characters with a note of its length."""
     return text if len(text) <= limit else f"{text[:limit]} … ({len(text):,} characters, cut)"
 
 
 def chunk_ids_in(value: Any) -> Iterator[str]:
-    """The chunk ids that a result of a host function names: in lists of ids, and in fields that hold one.
+    """The chunk ids in a result of a host function: in lists of ids, and in fields that contain one.
 
     Args:
-        value: plain data of bounded size, which does not hold itself.
+        value: plain data of bounded size without cycles.
     """
     stack = [value]
     while stack:
@@ -98,7 +99,7 @@ def chunk_ids_in(value: Any) -> Iterator[str]:
         elif isinstance(part, list | tuple | set):
             stack.extend(part)
         elif isinstance(part, dict):
-            # Stored text is no id, whatever it looks like.
+            # Stored text is never an id, even if it looks like one.
             stack.extend(
                 one
                 for name, one in part.items()
@@ -107,7 +108,7 @@ def chunk_ids_in(value: Any) -> Iterator[str]:
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD in place of lone surrogates, which neither JSON nor UTF-8 can carry."""
+    """The text with U+FFFD in place of lone surrogates, which JSON and UTF-8 cannot represent."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -207,9 +208,9 @@ def plain(value: Any, bounds: Bounds | None = None) -> Any:
 
 
 def preview(value: Any, limit: int = 200) -> str:
-    """Return source-like text for ``value`` of at most ``limit`` characters; never walks more than that.
+    """Return source-like text for ``value`` of at most ``limit`` characters; visits no more than that.
 
-    Safe for values that hold themselves and for very large ones.
+    Safe for cyclic and for very large values.
     """
     parts: list[str] = []
     _preview(value, limit, 0, parts)
@@ -218,7 +219,7 @@ def preview(value: Any, limit: int = 200) -> str:
 
 
 def _preview(value: Any, room: int, depth: int, parts: list[str]) -> int:
-    """Append the text of ``value``; return the room that is left (below 0: stop)."""
+    """Append the text of ``value``; return the characters that are left (below 0: stop)."""
 
     def put(text: str) -> int:
         parts.append(text)
@@ -265,13 +266,13 @@ def _preview(value: Any, room: int, depth: int, parts: list[str]) -> int:
 
 
 MAX_ERROR_CHARS = 2_000
-"""Of the message of an error, and of its hint: a program chooses its text."""
+"""Characters of an error's message, and of its hint: a program controls the text."""
 MAX_KIND_CHARS = 80
-"""Of the name of an error: a program may define a class of any name."""
+"""Characters of an error's name: a program may define a class of any name."""
 
 
 def bounded_error(error: RlmMemError) -> RlmMemError:
-    """Cut what the program chose of an error (message, hint, kind) to its longest; returns the same error."""
+    """Cut message, hint and kind of an error, which a program controls, to their limits; returns the same error."""
     error.message = clipped(well_formed(error.message), MAX_ERROR_CHARS)
     if error.hint is not None:
         error.hint = clipped(well_formed(error.hint), MAX_ERROR_CHARS)
@@ -304,9 +305,9 @@ class Final:
     """The answer of a session.
 
     Attributes:
-        answer: bounded plain data; None means "the memory does not hold it".
+        answer: bounded plain data; None means that the memory has no answer.
         chunk_ids: the chunks that the program cites, in its order, without repeats.
-        confidence: 0.0–1.0 as the program sees it, or None when it did not say.
+        confidence: 0.0–1.0 as stated by the program, or None.
     """
 
     answer: Any
@@ -334,7 +335,7 @@ class StepOutput:
         host_calls: its calls to host functions, oldest first (bounded: see ``REPLSession``).
         chunks_read: ids of the chunks whose content it was given, in order, without repeats.
         seconds: wall time.
-        truncated: whether ``output`` is not all.
+        truncated: whether ``output`` is incomplete.
         final: the answer, when this program called FINAL.
     """
 
@@ -351,9 +352,10 @@ class StepOutput:
 
 # --- the text form in which values leave Monty ----------------------------------------------------------
 #
-# Monty turns whatever crosses into Python objects without asking, and a dict whose keys share one hash takes the host
-# minutes to build. So nothing but text crosses: the compatibility layer (prelude) writes a value as length-prefixed
-# text, which is read here, bounded before a single object is made or hashed. It is not trusted: a program may write
+# Monty converts every value that leaves into Python objects, and a dict whose keys share one hash takes the host
+# minutes
+# to build. So only text leaves: the compatibility layer (prelude) writes a value as length-prefixed text, which is read
+# here with bounds that apply before any object is created or hashed. The text is not trusted: a program may write
 # anything.
 
 _MALFORMED = "the sandbox wrote a value that cannot be read"
@@ -363,8 +365,8 @@ _DATES: dict[str, Callable[[str], Any]] = {
     "time": dt.time.fromisoformat,
     "Decimal": Decimal,
 }
-_LONGEST_HEAD = 24
-_LONGEST_SCALAR = 5_000
+_MAX_PREFIX_CHARS = 24
+_MAX_SCALAR_CHARS = 5_000
 
 
 class _Reader:
@@ -378,7 +380,7 @@ class _Reader:
         self._keys = KeyLimit(TooLarge)
 
     def until(self, mark: str, longest: int) -> str:
-        """The text up to ``mark``, which is passed over."""
+        """The text up to ``mark``, which is skipped."""
         end = self.text.find(mark, self.at, self.at + longest)
         if end < 0:
             raise TooLarge(_MALFORMED)
@@ -387,8 +389,8 @@ class _Reader:
         return piece
 
     def count(self) -> int:
-        """A length; never more than what is left, so that a forged one allocates nothing."""
-        digits = self.until(":", _LONGEST_HEAD)
+        """A length; at most the length of the remaining text, so that a forged one allocates nothing."""
+        digits = self.until(":", _MAX_PREFIX_CHARS)
         if not (digits.isascii() and digits.isdigit()) or int(digits) > len(self.text) - self.at:
             raise TooLarge(_MALFORMED)
         return int(digits)
@@ -408,7 +410,7 @@ class _Reader:
         self._nodes -= 1
         if self._nodes < 0:
             raise TooLarge(f"the value has more than {self._bounds.nodes:,} parts; pass on fewer of them")
-        if self._nodes % NODES_BETWEEN_LOOKS == 0:
+        if self._nodes % NODES_PER_CLOCK_CHECK == 0:
             check_deadline(self._deadline)
         tag = self.text[self.at : self.at + 1]
         self.at += 1
@@ -419,7 +421,7 @@ class _Reader:
         if tag == "T" or tag == "F":
             return tag == "T"
         if tag == "i":
-            return int(self.until(";", _LONGEST_SCALAR))
+            return int(self.until(";", _MAX_SCALAR_CHARS))
         if tag == "f":
             return float(self.until(";", 64))
         if tag == "o":
@@ -427,7 +429,7 @@ class _Reader:
         if tag == "b":
             return bytes.fromhex(self.string())
         if tag == "D":
-            kind, _, written = self.string()[:_LONGEST_SCALAR].partition(" ")
+            kind, _, written = self.string()[:_MAX_SCALAR_CHARS].partition(" ")
             return _DATES[kind](written)
         if tag == "M":
             days, seconds, micro = self.string()[:100].split(" ")
@@ -457,7 +459,7 @@ def _read(text: Any, bounds: Bounds, deadline: float, read: Callable[[_Reader], 
     except TooLarge:
         raise
     except (ValueError, KeyError, OverflowError, RecursionError, TypeError, InvalidOperation):
-        # Text that the layer does not write; the words of the error would quote it.
+        # Not written by the layer; the message of the error would quote the text.
         raise TooLarge(_MALFORMED) from None
     if reader.at != len(text):
         raise TooLarge(_MALFORMED)
@@ -465,15 +467,15 @@ def _read(text: Any, bounds: Bounds, deadline: float, read: Callable[[_Reader], 
 
 
 def read_value(text: Any, bounds: Bounds, deadline: float = math.inf) -> Any:
-    """The value that a program handed out.
+    """The value that a program returned.
 
     Args:
-        text: what the layer wrote.
+        text: as the layer wrote it.
         bounds: how large the value may be.
         deadline: seconds on the monotonic clock at which reading gives up.
 
     Raises:
-        TooLarge: it exceeds ``bounds``, or is not what the layer writes.
+        TooLarge: it exceeds ``bounds``, or the layer cannot have written it.
         TimeoutError: the deadline passed.
     """
     return _read(text, bounds, deadline, _Reader.value)
@@ -485,7 +487,7 @@ def read_call(
     """Name, positional and keyword arguments of a call.
 
     Raises:
-        TooLarge: see :func:`read_value`; the message begins with the name of the function where it is known.
+        TooLarge: see :func:`read_value`; the message begins with the name of the function where that is known.
         TimeoutError: the deadline passed.
     """
     name, _, rest = text.partition("\n")

@@ -1,8 +1,8 @@
 """The byte form of plain values between the host and the CPython worker: length-prefixed, bounded, no pickle.
 
-The program lives in the same process as the code that writes these bytes, so the host trusts none of them:
-decoding is bounded in parts, depth and bytes, and anything unexpected is a :class:`Malformed`, upon which the
-worker is killed. This module is also loaded inside the worker, by path, before it is locked down; so it
+The program runs in the same process as the code that writes these bytes, so the host does not trust them: decoding is
+bounded in parts, depth and bytes, and anything unexpected raises :class:`Malformed`, upon which the worker is killed.
+This module is also loaded inside the worker, by path, before it is locked down; so it
 imports nothing of the package.
 """
 
@@ -18,7 +18,8 @@ __all__ = ["HEADER", "Described", "Fields", "KeyLimit", "Malformed", "decode", "
 MAX_NODES = 60_000
 MAX_DEPTH = 60
 MAX_BYTES = 12 * 1024 * 1024
-"""Longest frame in bytes: room for the documented 10 MB of text, little enough for the host to hold twice."""
+"""Longest frame in bytes: room for the documented 10 MB of text, small enough for the host to have it in memory
+twice."""
 
 HEADER = struct.Struct(">2sBIQ")
 _MAGIC = b"RM"
@@ -30,45 +31,45 @@ _DATES: dict[str, Any] = {"datetime": dt.datetime, "date": dt.date, "time": dt.t
 
 
 class Malformed(ValueError):
-    """Bytes that no honest worker sends, or a value outside the bounds."""
+    """Bytes that break the protocol, or a value outside the bounds."""
 
 
 class Described(str):
-    """Stands for a value that is no plain data (a function, a class, a complex number): a short text about it."""
+    """A short text in place of a value that is not plain data (a function, a class, a complex number)."""
 
     __slots__ = ()
 
 
 class Fields(dict[str, Any]):
-    """Stands for an instance of a class: its fields."""
+    """The fields of an instance of a class, in place of the instance."""
 
 
 class KeyLimit:
     """Admits keys of dicts and members of sets before anything hashes them.
 
-    The hash of text and bytes differs in every process, and small integers spread by themselves. Whatever else can
-    be made to share one hash with thousands of others, which makes a dict of them take minutes to build; so there
-    may be only a few of those in one value.
+    The hash of text and bytes is randomised per process, and small integers have distinct hashes. Thousands of other
+    keys
+    can share one hash, which makes a dict of them take minutes to build; so one value may have only a few of them.
 
     Args:
-        error: what is raised.
+        error: class of the error that is raised.
     """
 
     __slots__ = ("_error", "_left")
 
-    FEW = 500
-    LONGEST_TUPLE = 8
+    MAX_OTHER_KEYS = 500
+    MAX_TUPLE_PARTS = 8
     SMALL = 1 << 31
 
     def __init__(self, error: type[ValueError] = Malformed) -> None:
         self._error = error
-        self._left = self.FEW
+        self._left = self.MAX_OTHER_KEYS
 
     def admit(self, key: Any) -> Any:
         """Return the key.
 
         Raises:
-            ValueError: it can be none, or too many keys of this value are neither text nor small integers.
+            ValueError: it cannot be a key, or too many keys of this value are neither text nor small integers.
         """
         kind = type(key)
         if kind is str or kind is bytes or key is None or kind is bool:
@@ -76,15 +77,15 @@ class KeyLimit:
         if kind is int and -self.SMALL < key < self.SMALL:
             return key
         parts = key if kind is tuple else (key,)
-        if len(parts) > self.LONGEST_TUPLE or not all(
+        if len(parts) > self.MAX_TUPLE_PARTS or not all(
             part is None or type(part) in _SCALARS for part in parts
         ):
             raise self._error("keys and members of sets are text, numbers, dates, or short tuples of those")
         self._left -= 1
         if self._left < 0:
             raise self._error(
-                f"the value has more than {self.FEW:,} keys or members that are neither text nor small integers; "
-                "use text keys, or pass on a list"
+                f"the value has more than {self.MAX_OTHER_KEYS:,} keys or members that are neither text nor small "
+                "integers; use text keys, or pass on a list"
             )
         return key
 
@@ -112,24 +113,23 @@ class _Writer:
         self.nodes = max_nodes
         self.bytes = max_bytes
         self.strict = strict
-        self.odd_keys = KeyLimit.FEW
+        self.other_keys = KeyLimit.MAX_OTHER_KEYS
 
     def key(self, key: Any, depth: int) -> None:
-        """A key or member, so that the reader will admit it."""
+        """Write a key or member in a form that the reader admits."""
         if type(key) is int:
             odd = not -KeyLimit.SMALL < key < KeyLimit.SMALL
         else:
             odd = not (key is None or isinstance(key, str | bytes | bool))
         if odd:
-            self.odd_keys -= 1
-            if self.odd_keys < 0:
+            self.other_keys -= 1
+            if self.other_keys < 0:
                 raise Malformed(
-                    f"the value has more than {KeyLimit.FEW:,} keys or members that are neither text nor small "
-                    "integers; "
-                    "use text keys, or pass on a list"
+                    f"the value has more than {KeyLimit.MAX_OTHER_KEYS:,} keys or members that are neither text nor "
+                    "small integers; use text keys, or pass on a list"
                 )
             parts = key if type(key) is tuple else (key,)
-            if len(parts) > KeyLimit.LONGEST_TUPLE or not all(
+            if len(parts) > KeyLimit.MAX_TUPLE_PARTS or not all(
                 part is None or type(part) in _SCALARS for part in parts
             ):
                 if self.strict:
@@ -331,7 +331,7 @@ def decode(data: bytes | bytearray, *, max_nodes: int = MAX_NODES + 10_000) -> A
         MemoryError,
         struct.error,
     ) as error:
-        # Whatever a forged payload trips over, it is the payload that is wrong.
+        # Any of these means that the payload is invalid.
         raise Malformed(f"undecodable payload: {type(error).__name__}") from None
     if reader.at != len(data):
         raise Malformed("bytes after the value")
