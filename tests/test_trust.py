@@ -350,6 +350,8 @@ def test_agents_cannot_raise_trust_and_people_decide_in_the_review_queue(tmp_pat
         assert call("update", id=own, content="The person hates plums.")["trust"] == "ordinary"
         call("quarantine", chunk_id=page, reason="it gives orders")
         assert call("get", ids=[page])["missing"] == [page]
+        assert service.call("undo", {}).failed
+        assert call("get", ids=[page])["missing"] == [page]
         (case,) = call("review")["cases"]
         assert case["kind"] == "quarantine" and case["counter_evidence"] == ["it gives orders"]
     finally:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, to_builtins
 
 from rlm_mem import recall
-from rlm_mem.errors import NotFoundError
+from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage
@@ -322,6 +322,20 @@ def _undo(context: Context, request: UndoChange) -> UndoneOut:
     return UndoneOut(**to_builtins(asdict(undone)))
 
 
+def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
+    """Undo, unless it would release a chunk from quarantine: a person does that."""
+    store = context.memory.store
+    hidden = {one.id for one in store.quarantined()}
+    with context.memory.batch():  # a refusal leaves everything as it was
+        undone = _undo(context, request)
+        if hidden - {one.id for one in store.quarantined()}:
+            raise InputError(
+                "this change put a memory into quarantine, which only a person takes back",
+                hint="ask them to look at the review queue",
+            )
+    return undone
+
+
 def _recent_runs(context: Context, request: RunsArguments) -> RunList:
     found = context.memory.trajectories(
         operation=request.operation, since=request.since, until=request.until, limit=request.limit
@@ -395,6 +409,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="undo",
             title="Undo a change",
+            run=_undo_by_agent,
             description="Undo the last change of the memory, whatever it was, or one by its id. The answer has the id "
             "by which the undo is undone. Each call undoes one more change.",
             destructive=True,
