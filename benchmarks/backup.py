@@ -1,8 +1,8 @@
-"""Backing up a memory that is being written to, and bringing it back: how long, how large, and what writers feel.
+"""Backing up a memory during writes, and restoring it: duration, size, and delay of writers.
 
 The command makes the backup in a process of its own while this one remembers a note every few milliseconds; the longest
-of these remembers bounds how long the backup held the lock. Then the backup is verified and restored elsewhere,
-index included.
+of these remembers bounds how long the backup held the lock. Then the backup is verified and restored elsewhere, index
+included.
 
     python benchmarks/backup.py                                      # 1,000, 10,000 and 100,000 chunks
     python benchmarks/backup.py --sizes 10000 --store postgresql://localhost/bench
@@ -28,7 +28,7 @@ _PAUSE = 0.005
 
 
 def measure(growing: Growing, size: int, folder: Path) -> dict[str, Any]:
-    """One row; what the backup holds is compared with what was there when it began and when it ended."""
+    """One row; the backup is compared with the memory before and after it was made."""
     file = folder / f"backup-{size}.tar.gz"
     first = time.time_ns() // 1000
     with growing.opened() as memory:
@@ -98,7 +98,7 @@ def main() -> None:
             else:
                 growing.write(size)
             with growing.opened():
-                pass  # takes the files in
+                pass  # indexes the files
             report.add(chunks=size, **measure(growing, size, Path(name)))
     report.finish(options.output)
 

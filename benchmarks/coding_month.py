@@ -1,13 +1,13 @@
-"""What hooks keep of a month with coding agents: decisions kept, junk kept, tokens told, on sessions of four clients.
+"""Capture over a month of coding agents: decisions kept, junk kept, context tokens, on sessions of four clients.
 
     python benchmarks/coding_month.py             both halves
     python benchmarks/coding_month.py --quick     the half for development only; records nothing
 
-Every working day has sessions on three projects, some with sentences that a colleague would want to know next week,
-among questions, chatter, plans of the moment and reports that nobody needs again. They are written in the form in which
-the client of the session records them, and go through the hooks as the client calls them. The sentences are of two
-halves, both written after the first rules; rules may be tuned on `development`, and `apart` says how they fare. A
-prompt on a later day bears on what was kept; other prompts bear on nothing and should be told nothing.
+Every working day has sessions on three projects, some with sentences that are worth keeping, among questions, chatter,
+plans of the moment and reports that are not. They are written in the transcript format of each client and passed
+through the hooks as the client calls them. The sentences are in two halves, both written after the first rules: rules
+may be tuned on `development` and are evaluated on `apart`. Some prompts of later days are about what was kept; the
+others should get no context.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Facts that change: numbered statements of which the last one holds, asked of the offline model through recall.
 
-The data is that of FactConsolidation (MemoryAgentBench, Hu et al., 2025), which is not part of this
-repository: files `sh_SIZE.json` (one statement answers) and `mh_SIZE.json` (several do) with `context`,
-`questions` and `answers`. Right is an answer that holds an accepted one, case aside. "earlier" remembers each
-statement as a chunk of a day of its own, and asks as of the day before the last one was said: right is what
-held until then.
+The data is that of FactConsolidation (MemoryAgentBench, Hu et al., 2025), which is not part of this repository: files
+`sh_SIZE.json` (one statement answers) and `mh_SIZE.json` (several do) with `context`, `questions` and `answers`. An
+answer is right if it contains an accepted one, ignoring case. "earlier" remembers each statement as a chunk with a day
+of its own and asks as of the day before the last one: right is the value until then.
 
     python benchmarks/consolidation.py --data FOLDER
 """
@@ -36,7 +35,7 @@ def share_right(memory: Memory, asked: list[tuple[str, list[str], str | None]]) 
 
 
 def earlier(data: dict[str, Any]) -> list[tuple[str, list[str], str | None]]:
-    """Of each question whose answer changed: what held before, and the day before it changed."""
+    """For each question whose answer changed: the former answer, and the day before the change."""
     statements = [
         (int(number), text.removesuffix(".")) for number, text in _STATEMENT.findall(data["context"])
     ]

@@ -1,6 +1,6 @@
 """Tiered memories in number: consolidation and pruning as dry runs, and the weighted query.
 
-Memories (logs, traces, patterns, learnings) are written as files and mirrored, then looked at by a process that has
+Memories (logs, traces, patterns, learnings) are written as files and mirrored, then processed by a process that has
 read none of them. Goals at 10,000: consolidate and prune dry run within 10 s each, weighted query p95 under 30 ms.
 
     python benchmarks/continuum_scale.py                       # 1,000 and 10,000 memories

@@ -1,10 +1,10 @@
-"""A simulated year of tiered memories: what rises, what falls, what is archived, and whether it is what should.
+"""A simulated year of tiered memories: promotions, demotions and archiving, compared with the planted worth of goals.
 
 365 days, a few hundred goals of planted worth: good ones (succeed 99 times in 100, in several projects), mediocre ones
-(85 in 100) and bad ones (half). Goals are met by a skewed chance, so some are worked on daily and many twice a year.
-Each piece of work is logged, or applies the memory that was made of it; consolidation and pruning run every night, and
-a reviewer decides on what waits once a week. Good goals with enough uses should reach the low tier and no others:
-precision and recall of that, the populations day by day (a plot), and what was lost (nothing may be).
+(85 in 100) and bad ones (half). Goals are drawn from a skewed distribution: some are worked on daily, many twice a
+year. Each piece of work is logged, or applies the memory that was made of it; consolidation and pruning run every
+night, and a reviewer decides on the review queue once a week. Good goals with enough uses should reach the low tier and
+no others: precision and recall of that, the populations day by day (a plot), and lost memories (there may be none).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def memory_of(continuum: Continuum, goal: Goal, known: dict[str, str]) -> Tiered
 
 
 def work(continuum: Continuum, goal: Goal, chance: random.Random, known: dict[str, str]) -> None:
-    """Do it once: apply the memory that is there, or log how it went."""
+    """Work on a goal once: apply its memory, or log the execution."""
     success = chance.random() < WORTH[goal.worth]
     project = f"project {chance.randint(1, 4)}"
     goal.uses += 1
@@ -178,9 +178,9 @@ def finish(
     tally: Counter[str],
     populations: list[dict[str, int]],
 ) -> None:
-    """Compare what rose with what was planted, and look for what was lost."""
+    """Compare the promoted memories with the planted worth, and check that none was lost."""
     risen = [goal for goal in all_goals if goal.signature in reached]
-    # Thirty uses: twenty that the rule asks for, and room for a failure to be made up for.
+    # Thirty uses: twenty that the rule requires, and some to make up for a failure.
     deserving = [goal for goal in all_goals if goal.worth == "good" and goal.uses >= 30]
     right = [goal for goal in risen if goal.worth == "good"]
     report.facts["uses"] = sum(goal.uses for goal in all_goals)

@@ -1,13 +1,13 @@
-"""The dashboard at 100,000 chunks over real HTTP: the first page, search as you type, and how soon a write shows.
+"""The dashboard at 100,000 chunks over real HTTP: the first page, search as you type, and delay of live updates.
 
-`rlm-mem serve` runs in a process of its own on a store of made-up conversations with all their files. Asked over one
-kept connection, as a browser does: the first page (20 newest memories, figures, filters), the pages of single memories,
-the graph, the timeline; then questions as they are typed, a request for every second letter, each answer complete with
-its marked snippets. `browser` is the time until Chromium has loaded and drawn the page (its load event), where there is
-one. `live` is the time from the end of a write in another process to the notice at the open page.
+`rlm-mem serve` runs in a process of its own on a store of made-up conversations with all their files. Requested over
+one persistent connection, as a browser does: the first page (20 newest memories, figures, filters), the pages of single
+memories, the graph, the timeline; then questions as they are typed, a request for every second letter, each answer
+complete with its marked snippets. `browser` is the time until Chromium has loaded and drawn the page (its load event),
+where there is one. `live` is the time from the end of a write in another process to the notice at the open page.
 
     python benchmarks/dashboard.py                 # 100,000 chunks; ten minutes, most of them to make the store
-    python benchmarks/dashboard.py --brain FOLDER  # keep the store there, or take the one that is there
+    python benchmarks/dashboard.py --brain FOLDER  # keep the store there, or use an existing one
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def make_brain(brain: Path, size: int) -> None:
 
 
 class Browser:
-    """One kept connection that has logged in."""
+    """One persistent connection that has logged in."""
 
     def __init__(self, link: str) -> None:
         parts = urlsplit(link)
@@ -86,7 +86,7 @@ class Browser:
         self.cookie = str(answer.headers["set-cookie"]).split(";")[0]
 
     def get(self, path: str, *, part: bool = False) -> str:
-        """The body of an answer that must be good."""
+        """The body of a response, which must be a success."""
         headers = {"Cookie": self.cookie, "Accept": "text/html"} | ({"HX-Request": "true"} if part else {})
         self._connection.request("GET", path, headers=headers)
         answer = self._connection.getresponse()
@@ -124,7 +124,7 @@ def serving(brain: Path, *options: str) -> Iterator[str]:
 
 
 def typed(question: str) -> Iterator[str]:
-    """The question as it grows under the fingers, every second letter."""
+    """The question while it is typed, every second letter."""
     yield from (question[:end] for end in range(3, len(question) + 1, 2))
 
 
@@ -165,7 +165,7 @@ def live_times(brain: Path, browser: Browser, rounds: int) -> list[float]:
     seen = [0.0]
 
     def listen() -> None:
-        # The connection is closed under the reader when all is measured.
+        # The connection is closed while the thread reads, once everything is measured.
         with contextlib.suppress(OSError, ValueError, AttributeError, http.client.HTTPException):
             for line in stream:
                 if line.startswith(b"data:") and b"memories" in line:

@@ -1,9 +1,9 @@
-"""The two engines of the sandbox side by side: what runs on them, what they cost, how many lines they are.
+"""The two engines of the sandbox compared: programs that run on them, cost, lines of code.
 
     python benchmarks/engines.py [--quick] [--output FILE]
 
 The programs are those of ``tests/sandbox/idioms.py``, everyday retrieval programs whose results are compared with plain
-Python. docs/decisions/two-engines.md says what follows from the figures.
+Python. docs/decisions/two-engines.md has the conclusions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ IDLE_SESSIONS = 5
 
 
 def programs_by_result(store: ChunkStore, engine: str) -> dict[bool, list[str]]:
-    """Names of the programs of the tests: those that give what they give in plain Python, and the others."""
+    """Names of the programs of the tests: those with the same result as plain Python, and the others."""
     from tests.sandbox.idioms import PROGRAMS
     from tests.sandbox.plain_python import alike, in_plain_python, on_engine
 
@@ -43,7 +43,7 @@ def programs_by_result(store: ChunkStore, engine: str) -> dict[bool, list[str]]:
 
 
 def fill(store: ChunkStore) -> None:
-    """The memory that the programs ask."""
+    """The memory that the programs read."""
     sys.path.insert(0, str(ROOT))
     from tests.sandbox import corpus_store
 
@@ -51,7 +51,7 @@ def fill(store: ChunkStore) -> None:
 
 
 def memory_mb(pid: int | None, field: str) -> float | None:
-    """Memory of a process in MB: ``Rss`` with what it shares, ``Pss`` with its part of that. None: not known here."""
+    """Memory of a process in MB: ``Rss`` with what it shares, ``Pss`` with its part of that; None: unknown."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -111,7 +111,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ChunkStore(Path(folder) / "memory") as store:
         fill(store)
         with REPLSession(store) as session:
-            session.execute("1")  # loads what both need
+            session.execute("1")  # loads the modules that both need
         for engine in engines:
             figures = measure(store, engine, 40 if options.quick else 400)
             programs = programs_by_result(store, engine)

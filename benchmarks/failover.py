@@ -1,8 +1,8 @@
 """A PostgreSQL primary is killed (SIGKILL, every process of it) under load, its standby takes over; several times.
 
-Two real servers on loopback, streaming replication, commits acknowledged once both have them; writers reach them by
-one DSN with two hosts and `target_session_attrs=read-write`. The standby is promoted as soon as the primary is dead,
-as an operator's tool would after noticing: the time to notice is that tool's and comes on top. Rows: kills, seconds.
+Two real servers on loopback, streaming replication, commits acknowledged once both have them; writers reach them by one
+DSN with two hosts and `target_session_attrs=read-write`. The standby is promoted as soon as the primary is dead, as an
+operator's tool would after noticing: the time to notice is that tool's and comes on top. Rows: kills, seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from support import Report, arguments
 
 
 def main() -> None:
-    """Kill, promote, count; exits 1 if anything acknowledged is missing or anything denied is there."""
+    """Kill, promote, count; exits 1 if an acknowledged write is missing or a refused one is present."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from tests.failover import fail_over
     from tests.postgres import NoServer

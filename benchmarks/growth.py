@@ -1,10 +1,10 @@
-"""What a memory costs as it grows to a million chunks: remember, listings, search, links, recall, import, upkeep.
+"""Cost of a memory as it grows to a million chunks: remember, listings, search, links, recall, import, upkeep.
 
-One store grows from size to size, in a folder or on a PostgreSQL server, and everything is measured at each size. Up
-to `--written` chunks it is filled as users fill it, by `remember` in large commits; beyond that chunk files are laid
-down and the index is built from them, which is also how the rate of a rebuild at that size is measured. In a database
-the rows are repeated under other names and times instead, so each further size is a multiple of the one before. The
-floor, one synced file and one synced SQLite commit, is measured in turn with the remembers.
+One store grows from size to size, in a folder or on a PostgreSQL server, and everything is measured at each size. Up to
+`--written` chunks it is filled as users fill it, by `remember` in large commits; beyond that chunk files are written
+and the index is built from them, which also measures the rate of a rebuild at that size. In a database the rows are
+repeated under other names and times instead, so each further size is a multiple of the one before. The floor, one
+synced file and one synced SQLite commit, is measured in turn with the remembers.
 
     python benchmarks/growth.py                                   # 1,000 to 100,000 chunks in a temporary folder
     python benchmarks/growth.py --sizes 1000,10000,100000,1000000  # the full table; needs 8 GB of disk
@@ -37,7 +37,7 @@ _LOT = 2000
 
 
 class Growing:
-    """One memory, opened anew as often as needed; `place` is a folder or a DSN."""
+    """One memory, reopened as often as needed; `place` is a folder or a DSN."""
 
     def __init__(self, place: str | Path) -> None:
         self.place = place
@@ -105,7 +105,7 @@ def _chunk(number: int, ids: list[str]) -> Chunk:
 
 def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str, Any]:
     """Everything at the present size."""
-    from growth_uses import measure_uses  # benchmarks that build upon this one
+    from growth_uses import measure_uses  # benchmarks that depend on this one
 
     opened = []
     for _ in range(5):
@@ -114,9 +114,9 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
             opened.append((perf_counter() - start) * 1e3)
     row: dict[str, Any] = {"open_p50": percentile(opened, 0.5)}
     with growing.opened() as memory:
-        # What no run before this one has remembered: a note known already costs less.
+        # Notes that no earlier run has remembered: a known note costs less.
         first = time_ns() // 1000
-        remember(memory, first)  # loads what a first write loads
+        remember(memory, first)  # loads the modules of a first write
         costs, floors = side_by_side(memory, scratch, first + 1000, rounds)
         ids = memory.list_chunks(limit=100) + memory.list_chunks(limit=100, newest_first=True)
         talks = [one.id for one in memory.store.conversations(limit=200)]
@@ -154,7 +154,7 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
 
 
 def rebuild(growing: Growing, size: int) -> dict[str, Any]:
-    """The index from the files: it is removed, and opening the store makes it anew."""
+    """Rebuild the index from the files: it is removed, and opening the store makes it anew."""
     assert isinstance(growing.place, Path)
     shutil.rmtree(growing.place / "memory" / "index", ignore_errors=True)
     wall, own = perf_counter(), process_time()
@@ -168,10 +168,10 @@ def rebuild(growing: Growing, size: int) -> dict[str, Any]:
 
 
 def _index_bytes(growing: Growing) -> float:
-    """What is derived from the chunks: the index in the folder, or every table and index but the chunks' own texts."""
+    """What is derived from the chunks: the index in the folder, or every table and index except the texts of chunks."""
     if isinstance(growing.place, Path):
         folder = growing.place / "memory" / "index"
-        # The JSON views lie there too, but are no part of what answers.
+        # The JSON views are there, too, but no query uses them.
         return sum(
             path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.suffix != ".json"
         )
@@ -183,7 +183,7 @@ def _index_bytes(growing: Growing) -> float:
 def grow(
     report: Report, growing: Growing, sizes: list[int], options: argparse.Namespace, scratch: Path
 ) -> None:
-    """One row per size, saved as soon as it is there."""
+    """One row per size, saved as soon as it is measured."""
     for size in sizes:
         row: dict[str, Any] = {"chunks": size, "backend": "local" if growing.local else "postgresql"}
         if size <= options.written:
@@ -195,7 +195,7 @@ def grow(
 
             repeat(str(growing.place), size)
         if growing.local:
-            row |= rebuild(growing, size)  # takes in the files, too
+            row |= rebuild(growing, size)  # indexes the files, too
         report.add(**row, **measure(growing, size, options.rounds, scratch))
         report.facts |= _against_smallest(report.rows)
         report.finish(options.output)

@@ -1,8 +1,8 @@
-"""Bringing a namespace of a database to size: its chunks again and again, later and under other names, by SQL.
+"""Enlarge a namespace of a database by SQL: its chunks are repeated with later times and other names.
 
-Remembering a million chunks one by one takes the better part of an hour and measures nothing that its end does not. So
-a namespace that was remembered is repeated as rows: ids, conversations, times, tags and links of every repetition are
-its own, texts are the same. Terms, postings and figures are then counted anew from the stored analysis.
+Remembering a million chunks one by one takes most of an hour and gives no further figures. So a namespace that was
+remembered is repeated as rows: ids, conversations, times, tags and links of every repetition are its own, texts are the
+same. Terms, postings and figures are then counted anew from the stored analysis.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rlm_mem.store.postgres.schema import namespace_key
 _TIMES = "generate_series(1, %(times)s) AS g(k)"
 _STAMP = """to_char(to_timestamp(c.at + k * %(span)s) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 
-# What tells a repetition's names from those of every other, of this call and of earlier ones.
+# Distinguishes the names of a repetition from those of all others, also of earlier calls.
 _MARK = "'x' || (k + %(docs)s)"
 
 _STATEMENTS = (
@@ -59,9 +59,9 @@ _STATEMENTS = (
 
 
 def repeat(dsn: str, size: int, namespace: str = "default") -> None:
-    """Bring a namespace of active chunks, all of `growth.write`, to `size` chunks or somewhat more.
+    """Enlarge a namespace of active chunks, all of `growth.write`, to `size` chunks or slightly more.
 
-    What is there is repeated as a whole, as often as it takes.
+    All chunks are repeated as often as necessary.
     """
     ns = namespace_key(namespace)
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -88,7 +88,7 @@ def repeat(dsn: str, size: int, namespace: str = "default") -> None:
 
 
 def derived_bytes(dsn: str) -> float:
-    """Bytes of every table and index of the schema but those that hold the texts of chunks and their versions."""
+    """Bytes of every table and index of the schema except those with the texts of chunks and their versions."""
     with psycopg.connect(dsn) as connection:
         row = connection.execute(
             "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = 'rlm_mem'::regnamespace"

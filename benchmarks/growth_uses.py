@@ -1,7 +1,7 @@
-"""What is done with a memory beyond writing and reading it, at one size: links, a recall, an import, tiers.
+"""Further uses of a memory at one size: links, a recall, an import, tiers.
 
-Part of `growth.py`, which calls this at every size and on both stores; each has a benchmark of its own that takes it
-apart (`links.py`, `recall_overhead.py`, `imports.py`, `continuum_scale.py`).
+Part of `growth.py`, which calls this at every size and on both stores; each has a detailed benchmark of its own
+(`links.py`, `recall_overhead.py`, `imports.py`, `continuum_scale.py`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _IMPORTED = 500
 
 
 def measure_uses(memory: Memory, size: int, scratch: Path) -> dict[str, Any]:
-    """Links, all of a recall but its model, an import, confirmed uses and a dry run of the tiers.
+    """Links, a recall without its model, an import, confirmed uses and a dry run of the tiers.
 
-    What was linked and imported is taken away again, so that the next size starts from the same memory.
+    The links and imported chunks are removed again, so that the next size starts from the same memory.
     """
     chance = random.Random(7)
     pages = memory.list_chunks(limit=2_000) + memory.list_chunks(limit=2_000, newest_first=True)
@@ -58,7 +58,7 @@ def measure_uses(memory: Memory, size: int, scratch: Path) -> dict[str, Any]:
 
 
 def _recalls(memory: Memory, size: int) -> list[float]:
-    """Milliseconds of recalls by a model that answers at once; its own time is taken off."""
+    """Milliseconds of recalls by a model that answers at once, without its own time."""
     model = InstantModel()
     recall = RecallOperation(memory.store, model, config=memory.store.config).recall
     costs = []

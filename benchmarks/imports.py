@@ -1,6 +1,6 @@
 """Importing into stores of growing size: the same 1,000 chunks as JSON lines, as a folder of Markdown and as a chat.
 
-A rate that falls with the size of the store would mean that something looks at all of it for each chunk.
+A rate that falls with the size of the store would mean that something reads all of it for each chunk.
 
     python benchmarks/imports.py                   # into 1,000, 10,000 and 100,000 chunks
 """
@@ -27,7 +27,7 @@ MANY = 1_000
 
 
 def sources(folder: Path, count: int) -> dict[str, Path]:
-    """The things to import."""
+    """The sources to import."""
     with store_at(folder / "from") as store, store.batch():
         for number in range(count):
             store.create_chunk(
@@ -45,7 +45,7 @@ def sources(folder: Path, count: int) -> dict[str, Path]:
 
 
 def rate(action: Callable[[], ImportReport]) -> tuple[int, ImportReport]:
-    """Chunks made a second, and the report."""
+    """Chunks created per second, and the report."""
     began = time.perf_counter()
     made = action()
     return round(made.created / (time.perf_counter() - began)), made

@@ -1,7 +1,7 @@
-"""What the journal of the SQLite index costs: one process, many processes, a fill, opening; two installations in turn.
+"""Cost of the journal of the SQLite index: one process, many processes, a fill, opening; two installations in turn.
 
-`--baseline PYTHON` names the interpreter of another installation of the package, so that both meet the same machine:
-the parts of a round alternate between them. `--variants` adds this installation with other settings of SQLite, such
+`--baseline PYTHON` names the interpreter of another installation of the package; the parts of a round alternate between
+the two, so that both run under the same load. `--variants` adds this installation with other settings of SQLite, such
 as `TRUNCATE/NORMAL` or `WAL/NORMAL` (journal_mode/synchronous).
 """
 

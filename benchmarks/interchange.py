@@ -1,4 +1,4 @@
-"""Moving in and out: 10,000 chunks there and back, and half a million chat messages in bounded memory."""
+"""Export and import: 10,000 chunks there and back, and half a million chat messages in bounded memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     chunks, messages = (1_000, 20_000) if options.quick else (10_000, 500_000)
     report = Report("interchange", "Moving in and out: every field compared, memory measured")
-    # The chats first: what is measured there is how far they raise the most memory that the process ever held.
+    # The chats first: measured is how far they raise the peak memory of the process.
     with tempfile.TemporaryDirectory() as folder:
         report.add(**chat_row(chat_export(Path(folder), messages)))
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +64,7 @@ def round_trip_row(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def store_at(path: Path) -> ChunkStore:
-    """A store that does not wait for the disk: what is measured is the work."""
+    """A store that does not wait for the disk: only the work is measured."""
     return ChunkStore(path / "memory", config=Config.load(None, environ={}, store={"durability": "normal"}))
 
 
@@ -120,7 +120,7 @@ def state(store: ChunkStore) -> dict[str, Any]:
 
 
 def chat_export(folder: Path, count: int) -> dict[str, Any]:
-    """A data export of conversations of 100 messages, imported whole; then again, when there is nothing to do."""
+    """A data export of conversations of 100 messages, imported; then again, with nothing left to do."""
     file = folder / "conversations.json"
     write_export(file, count)
     with store_at(folder / "brain") as store:
@@ -146,7 +146,7 @@ def chat_export(folder: Path, count: int) -> dict[str, Any]:
 
 
 def write_export(file: Path, count: int) -> None:
-    """An array of conversations, each a tree of messages, written without holding it."""
+    """An array of conversations, each a tree of messages, written in bounded memory."""
     random_ = random.Random(2)
     with file.open("w", encoding="utf-8") as handle:
         handle.write("[")
@@ -175,12 +175,12 @@ def write_export(file: Path, count: int) -> None:
 
 
 def peak_mb() -> float:
-    """The most memory that this process ever held."""
+    """Peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds, and what came of it."""
+    """Seconds, and the result."""
     began = time.perf_counter()
     made = action()
     return time.perf_counter() - began, made

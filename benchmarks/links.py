@@ -1,4 +1,4 @@
-"""Links as a store grows: reading them both ways, walking three hops, adding one, and what linking adds to a remember.
+"""Links as a store grows: reading them both ways, walking three hops, adding one, and linking within a remember.
 
 The stores are those of `growth.py`: notes in conversations of twenty, each linked to those before it and to some with
 its tag, about eighteen links a chunk. Milliseconds, p50 unless named otherwise.

@@ -1,8 +1,8 @@
 """The LoCoMo conversations as plain objects: sessions, turns, questions, and where a turn lies in its session.
 
-Data: Maharana et al., ACL 2024 (CC BY-NC 4.0), evaluation only; it is never part of this repository. Give the
-folder with the JSON files as a path. A session is remembered as one text (`Session.text`), one line per turn
-("Speaker: words"); `Session.turns_between` leads back from a span of that text to the marked evidence.
+Data: Maharana et al., ACL 2024 (CC BY-NC 4.0), evaluation only; it is never part of this repository. Give the folder
+with the JSON files as a path. A session is remembered as one text (`Session.text`), one line per turn ("Speaker:
+words"); `Session.turns_between` leads back from a span of that text to the marked evidence.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Session:
-    """One sitting of a conversation: `conversation_id` is what it is remembered under."""
+    """One session of a conversation, remembered under `conversation_id`."""
 
     conversation_id: str
     number: int
@@ -65,7 +65,7 @@ class Session:
         return starts
 
     def span(self, dia_id: str) -> tuple[int, int]:
-        """Characters of `text` that hold this turn; KeyError when the session has no such turn."""
+        """Span of this turn in `text`; KeyError when the session has no such turn."""
         for turn, start in zip(self.turns, self._starts, strict=True):
             if turn.dia_id == dia_id:
                 return start, start + len(turn.line)
@@ -91,7 +91,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with the dia_ids that hold its answer. Category 5 has no true answer (`answer` is None)."""
+    """A question with the dia_ids of the turns that answer it. Category 5 has no true answer (`answer` is None)."""
 
     text: str
     answer: str | None
@@ -127,7 +127,7 @@ class Conversation:
 def load(path: str | Path) -> list[Conversation]:
     """Every conversation under `path` (a folder of JSON files or one file), ordered by name.
 
-    Raises FileNotFoundError with the place looked at when there is none.
+    Raises FileNotFoundError with the path when there is none.
     """
     place = Path(path)
     files = sorted(place.glob("*.json")) if place.is_dir() else [place]
@@ -160,7 +160,7 @@ def _session(name: str, number: int, data: dict[str, Any]) -> Session:
 
 
 def _question(entry: dict[str, Any], known: set[str]) -> Question:
-    # Some strings hold several ids ("D8:6; D9:17") or a slip ("D:11:26"); ids that name no turn are dropped.
+    # Some strings have several ids ("D8:6; D9:17") or a typing error ("D:11:26"); ids of no turn are dropped.
     found = [f"D{m[1]}:{int(m[2])}" for text in entry["evidence"] for m in _DIA_ID.finditer(text)]
     evidence = tuple(dict.fromkeys(dia_id for dia_id in found if dia_id in known))
     adversarial = entry["category"] == 5

@@ -1,9 +1,9 @@
-"""LoCoMo remembered and recalled from: every session one conversation, every turn in place, every time kept.
+"""LoCoMo remembered and recalled: every session one conversation, every turn in place, every time kept.
 
 Each conversation gets a namespace of its own in one brain. After remembering it is checked that every turn of the
-source stands in a chunk of its session, unbroken, and that each chunk's time is that of the first turn in it. Then
+source is in a chunk of its session, unbroken, and that each chunk's time is that of the first turn in it. Then
 questions are recalled with the embedded offline model: none may end in an error. Figures: chunk sizes, time of
-remembering, answers, and how often the chunks that an answer cites hold the marked evidence.
+remembering, answers, and how often the cited chunks contain the marked evidence.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def remember_session(memory: Memory, session: Session, tags: list[str]) -> list[
 
 
 def turns_of(session: Session, chunk: Chunk) -> list[str]:
-    """The dia_ids of the turns that a chunk holds."""
+    """The dia_ids of the turns of a chunk."""
     return [turn.dia_id for turn in session.turns_between(*chunk.metadata.provenance["span"])]
 
 
 def check_session(memory: Memory, session: Session) -> int:
-    """Compare what is stored with the source; returns the number of turns that a cut went through."""
+    """Compare what is stored with the source; returns the number of turns that were cut."""
     chunks = list(memory.store.iter_chunks(conversation_id=session.conversation_id))
     whole: set[str] = set()
     seen: set[str] = set()
@@ -63,7 +63,7 @@ def check_session(memory: Memory, session: Session) -> int:
 
 
 def expect(holds: bool, failure: str) -> None:
-    """Stop the benchmark where the store and the source disagree."""
+    """Stop the benchmark where store and source differ."""
     if not holds:
         raise RuntimeError(failure)
 

@@ -6,9 +6,9 @@
     python benchmarks/offline_answers.py --data FOLDER --sample 30      30 questions of each; nothing is recorded
 
 Every conversation is remembered session by session and every question goes through `Memory.recall`: search, program,
-sandbox, reading. Beside it stands the plain baseline: of the first hit's segment the sentence that shares most words
-with the question. Answers are compared by token F1 (lower case, no punctuation, no articles), nothing is stemmed.
-An abstention counts as an F1 of 0 where there is an answer. Questions of the category "adversarial" have no answer.
+sandbox, reading. The baseline is the sentence of the first hit's segment that shares most words with the question.
+Answers are compared by token F1 (lower case, no punctuation, no articles), nothing is stemmed. An abstention counts as
+an F1 of 0 where there is an answer. Questions of the category "adversarial" have no answer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Listening(OfflineLLM):
         self.readings: list[tuple[Any, ...]] = []
 
     def complete(self, messages: Any, **options: Any) -> Completion:
-        """Answer as ever; note what there was to read."""
+        """Answer as usual; record the passages."""
         passages = given_passages(as_messages(messages)[-1].content)
         if passages is not None:
             self.readings.append(tuple(passages))
@@ -118,7 +118,7 @@ def best_sentence(question: str, text: str) -> str:
 def covered(
     memory: Memory, conversation: Conversation, chunk_ids: Iterable[str], evidence: set[str]
 ) -> float | None:
-    """Share of the marked turns that lie in these chunks; None where nothing is marked."""
+    """Share of the marked turns in these chunks; None where nothing is marked."""
     known = {turn for turn in evidence if turn in conversation.session_of}
     if not known:
         return None
@@ -218,7 +218,7 @@ def report(outcomes: Sequence[Outcome], mode: str) -> tuple[Report, Report]:
 
 
 def mean(values: Iterable[float | None]) -> float:
-    """Mean of the values that are there, rounded to four digits."""
+    """Mean of the values that are not None, rounded to four digits."""
     known = [value for value in values if value is not None]
     return round(sum(known) / len(known), 4) if known else 0.0
 

@@ -1,17 +1,17 @@
-"""How useful the offline model is on text it was not made for: documentation of tools, notes of agents, languages.
+"""Usefulness of the offline model on other kinds of text: documentation of tools, notes of agents, languages.
 
     python benchmarks/offline_corpora.py                       all three; records the figures of both halves
     python benchmarks/offline_corpora.py --markdown FOLDER     documentation in Markdown beside that of Python
     python benchmarks/offline_corpora.py --misses              the questions of the first half that went wrong
-    python benchmarks/offline_corpora.py --keep FOLDER         memories are made there once and asked again
+    python benchmarks/offline_corpora.py --keep FOLDER         memories are made there once and reused
 
-The documentation is that of the standard library of the Python that runs this, from its docstrings, and whatever
-Markdown folders are named; the questions are in `corpora/offline/docs.jsonl`, and one whose answer does not stand in
-the corpus is left out. `notes.jsonl` holds facts that an agent would note, with the questions in other words, and
-`languages.jsonl` notes in twelve languages. A question without answers is one that the corpus does not answer.
+The documentation is that of the standard library of the Python that runs this, from its docstrings, and the given
+Markdown folders; the questions are in `corpora/offline/docs.jsonl`, and those whose answer is not in the corpus are
+left out. `notes.jsonl` has facts that an agent would note, with questions in other words, and `languages.jsonl` notes
+in twelve languages. A question without answers is one that the corpus does not answer.
 
-Each set is split in two by a hash of the question. Rules were made while looking at misses of the first half; of the
-second half only the figures are shown.
+Each set is split in two by a hash of the question. Rules were developed on misses of the first half; for the second
+half only the figures are shown.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Asked:
 
     @property
     def first_half(self) -> bool:
-        """Whether it belongs to the half whose misses may be looked at."""
+        """Whether it belongs to the half whose misses may be inspected."""
         return hashlib.sha256(self.question.encode()).digest()[0] % 2 == 0
 
-    def told_by(self, text: str) -> bool:
-        """Whether a text holds an accepted answer, beside the words that show what it belongs to."""
+    def is_answered_by(self, text: str) -> bool:
+        """Whether a text contains an accepted answer and the words that identify its subject."""
         low = text.lower()
         return any(one.lower() in low for one in self.answers) and self.beside.lower() in low
 
@@ -151,11 +151,11 @@ def is_useful(asked: Asked, result: RecallResult) -> bool:
     """Whether the right answer was given, or its passage is among the first three closest memories."""
     if result.outcome != "closest only":
         return is_right(asked, result)
-    return any(asked.told_by(one.excerpt) for one in result.sources[:SHOWN])
+    return any(asked.is_answered_by(one.excerpt) for one in result.sources[:SHOWN])
 
 
 def show(asked: Asked, result: RecallResult) -> None:
-    """A question with what came of it."""
+    """A question with its result."""
     good = is_useful(asked, result) if asked.answers else result.outcome != "answered"
     mark = "+" if is_right(asked, result) else "·" if good else "-"
     print(f"{mark} {asked.question}  [{'; '.join(asked.answers)}]")
@@ -191,7 +191,7 @@ def main() -> int:
                 if name == "documentation":
                     texts = [memory.store.get_chunk(i, track=False) for i in memory.store.list_chunks()]
                     held = [one.content for one in texts if one is not None]
-                    asked = [one for one in asked if not one.answers or any(map(one.told_by, held))]
+                    asked = [one for one in asked if not one.answers or any(map(one.is_answered_by, held))]
                 report.facts[f"chunks of {name}"] = memory.stats().chunk_count
                 ask(memory, asked, report, name, misses=chosen.misses)
     output = chosen.output

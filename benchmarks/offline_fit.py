@@ -1,8 +1,8 @@
-"""Fits the tables of the offline reader (`rlm_mem/llm/offline/weights.json`) to questions with known answers.
+"""Fits the tables of the offline reader (`rlm_mem/offline/weights.json`) to questions with known answers.
 
-Three tables: what each signal of a candidate weighs (expected token F1 under a softmax over all candidates, L2), how
-likely the passages hold an answer, and how likely the answer is right (logistic). The last two are fitted on answers of
-tables that never saw the conversation asked about, else they would be too sure of themselves.
+Three tables: the weight of each signal of a candidate (expected token F1 under a softmax over all candidates, L2), the
+probability that the passages contain an answer, and the probability that the answer is right (logistic). The last two
+are fitted on answers of tables that were fitted without the conversation asked about; otherwise they would be too high.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ PRIORS = {
     "option:sentence": 1.0,
     "form:compared": 5.0,
 }
-# What kind of thing is asked for says nothing about whether the memory holds it (in a data set it might), and where the
-# unanswerable questions are about the other speaker, words that match would seem to speak against an answer.
+# The kind of question is not evidence about whether the memory has the answer (in a data set it may correlate). Where
+# the unanswerable questions are about the other speaker, matching words would count against an answer.
 HELD_IGNORES = frozenset(
     {"best_said", "date", "exact", "fits", "many", "matched", "stands_out", "why_how", "words", "yes_no"}
 )
 HELD_PRIORS = {
     "wordless": -3.0,
     "absent": -2.0,
-}  # no word, or no name, of the question anywhere: never seen in the data
+}  # no word, or no name, of the question anywhere: does not occur in the data
 _ARTICLES = frozenset({"a", "an", "the", "and"})
 _BARE = str.maketrans("", "", string.punctuation)
 
 
 @dataclass(frozen=True)
 class Example:
-    """A question with its passages and the true answer; None: the memory does not hold one."""
+    """A question with its passages and the true answer; None: the memory has none."""
 
     group: str
     question: str
@@ -82,7 +82,7 @@ def token_f1(answer: object, truth: object) -> float:
 
 
 def is_right(answer: object, truth: object) -> bool:
-    """Whether an answer is as good as right: see `RIGHT_FROM`."""
+    """Whether an answer counts as right: see `RIGHT_FROM`."""
     told = set(words(truth))
     return token_f1(answer, truth) >= RIGHT_FROM or (bool(told) and told <= set(words(answer)))
 
@@ -127,7 +127,7 @@ def collect(examples: Sequence[Example], seed: int = 0) -> Rows:
         ]
         scores = np.array([token_f1(candidate.text, item.answer) for candidate, _ in found])
         if not len(scores) or scores.max() <= 0.2:
-            continue  # nothing to learn: no candidate comes near the answer
+            continue  # nothing to learn: no candidate is near the answer
         good = np.flatnonzero(scores > 0.3)
         good = good[np.argsort(-scores[good], kind="stable")[:80]]
         bad = np.flatnonzero(scores <= 0.3)
@@ -190,7 +190,7 @@ def fit_span(
 def fit_logistic(
     figures: Sequence[dict[str, float]], truth: Sequence[bool], l2: float = 0.01, steps: int = 500
 ) -> dict[str, float]:
-    """Logistic weights by name, with a ``bias``; the signals are brought to one scale while fitting."""
+    """Logistic weights by name, with a ``bias``; the signals are standardised while fitting."""
     names = sorted({name for one in figures for name in one})
     table = np.array([[one.get(name, 0.0) for name in names] for one in figures])
     mean, spread = table.mean(0), table.std(0) + 1e-6
@@ -212,7 +212,7 @@ Seen = tuple[Example, str, dict[str, float]]
 
 
 def examined(examples: Sequence[Example], rows: Rows) -> list[Seen]:
-    """Every example that can be answered at all, its answer and figures, by a table that never saw its group."""
+    """Every answerable example with its answer and figures, by a table fitted without its group."""
     found: list[Seen] = []
     for group in sorted({example.group for example in examples}):
         inner = Weights(fit_span(rows, {group}), {}, {}, 0.0)
@@ -225,7 +225,7 @@ def examined(examples: Sequence[Example], rows: Rows) -> list[Seen]:
 
 
 def fit(rows: Rows, seen: Sequence[Seen], leave_out: Iterable[str] = ()) -> Weights:
-    """All tables, from the examples of every group but those of ``leave_out``."""
+    """All tables, from the examples of every group except ``leave_out``."""
     out = set(leave_out)
     used = [one for one in seen if one[0].group not in out]
     figures = [one for _, _, one in used]
@@ -248,7 +248,7 @@ def _chance(table: dict[str, float], figures: dict[str, float]) -> float:
 
 
 def _bar(held: Sequence[float], holds: Sequence[bool], gains: Sequence[float]) -> float:
-    """The chance below which to abstain: best for answers and abstentions together, few false abstentions allowed."""
+    """The probability below which to abstain: best for answers and abstentions together, with few false abstentions."""
     chance, there, gain = np.array(held), np.array(holds), np.array(gains)
     best, chosen = -1.0, 0.5
     for bar in np.arange(0.2, 0.9, 0.01):

@@ -1,7 +1,7 @@
-"""One memory behind one set of verbs, in an interpreter of its own: started by `peers.py`, speaks JSON lines.
+"""One memory behind one set of operations, in an interpreter of its own: controlled by `peers.py` with JSON lines.
 
-It runs in the environment of the peer that it measures, so it imports nothing but the standard library and that peer.
-What is timed is the peer's own call, as a program would make it; for the servers, as their client makes it.
+It runs in the environment of the peer that it measures, so it imports only the standard library and that peer. Timed is
+the peer's own call, as a program would make it; for servers, as their client makes it.
 
     python benchmarks/peer_worker.py PEER FOLDER NOTES
 """
@@ -31,7 +31,7 @@ class Unsupported(Exception):
 
 
 class Peer:
-    """What is asked of every peer. Keys are what `add` returned."""
+    """The operations of every peer. Keys are what `add` returned."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,7 +41,7 @@ class Peer:
         raise NotImplementedError
 
     def fill(self, notes: list[dict[str, str]]) -> list[str]:
-        """Store many, by the quickest way that the peer offers."""
+        """Store many, by the fastest call of the peer."""
         return [self.add(note) for note in notes]
 
     def get(self, key: str) -> str | None:
@@ -53,11 +53,11 @@ class Peer:
         raise Unsupported
 
     def tagged(self, tag: str) -> int:  # noqa: ARG002 - what others take
-        """How many of the memories with a tag come back; all are asked for."""
+        """How many of the memories with a tag are returned; all are requested."""
         raise Unsupported
 
     def close(self) -> None:
-        """Let go."""
+        """Close the memory."""
 
 
 class RlmMem(Peer):
@@ -96,7 +96,7 @@ class RlmMem(Peer):
 
 
 class LangGraph(Peer):
-    """LangGraph's SqliteStore, no index: it keeps and filters, it does not look into texts."""
+    """LangGraph's SqliteStore, no index: it stores and filters, without searching texts."""
 
     SPACE = ("notes",)
 
@@ -136,7 +136,7 @@ class LangGraph(Peer):
 
 
 class HashedWords:
-    """Stands in for the model that mem0 asks for arrays of numbers: counts of hashed words, made in microseconds."""
+    """Replaces the model from which mem0 requests arrays of numbers: counts of hashed words, made in microseconds."""
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:  # noqa: ARG002
         """One array of 384 numbers."""
@@ -229,7 +229,7 @@ class Mcp:
         raise RuntimeError("the server has ended")
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """What the tool gives: its structured content, else its text."""
+        """The result of the tool: its structured content, else its text."""
         result = self._ask("tools/call", {"name": tool, "arguments": arguments})
         text = "".join(part.get("text", "") for part in result["content"])
         if result.get("isError"):
@@ -304,7 +304,7 @@ class MemoryServer(Peer):
         return found[0]["observations"][0] if found else None
 
     def search(self, question: dict[str, str]) -> list[str]:
-        # It looks for its query as a piece of text: only a single word is fair to it.
+        # It searches for its query as a substring: only a single word is a fair query.
         found = self.server.call("search_nodes", query=question["word"])["entities"]
         return [one["name"] for one in found[:10]]
 
@@ -339,7 +339,7 @@ class BasicMemory(Peer):
         return f"n/{note['name']}"
 
     def fill(self, notes: list[dict[str, str]]) -> list[str]:
-        """As its users bring in a folder: Markdown files, taken up by its own reindexing."""
+        """As its users import a folder: Markdown files, indexed by its own command."""
         self.server.close()
         place = self.folder / "notes" / "n"
         place.mkdir(parents=True, exist_ok=True)
@@ -359,7 +359,7 @@ class BasicMemory(Peer):
             for _ in range(600):
                 if self.get(key) is not None:
                     break
-                time.sleep(0.5)  # its server takes up the files in the background
+                time.sleep(0.5)  # its server indexes the files in the background
         return keys
 
     def get(self, key: str) -> str | None:
@@ -398,7 +398,7 @@ PEERS: dict[str, Callable[[Path], Peer]] = {
 
 
 class Worker:
-    """Carries out what `peers.py` asks."""
+    """Runs the commands of `peers.py`."""
 
     def __init__(self, peer: Peer, notes: list[dict[str, str]]) -> None:
         self._peer = peer
@@ -411,7 +411,7 @@ class Worker:
         return {"keys": keys, "seconds": time.perf_counter() - began}
 
     def add(self, first: int, last: int, loud: bool = False) -> dict[str, Any]:
-        """One by one, each acknowledged; loud: say each key at once, for the one who will kill us."""
+        """One by one, each acknowledged; loud: print each key at once, for a test that kills this process."""
         keys, took, errors = [], [], []
         for note in self._notes[first:last]:
             began = time.perf_counter()
@@ -431,16 +431,16 @@ class Worker:
         return self._timed(keys, lambda key: self._peer.get(key) is not None)
 
     def search(self, questions: list[dict[str, str]]) -> dict[str, Any]:
-        """Each question; right is one whose note is among the ten."""
+        """Each question; right if its note is among the ten."""
         return self._timed(questions, lambda question: question["key"] in self._peer.search(question))
 
     def tagged(self, tags: list[str], wanted: list[int]) -> dict[str, Any]:
-        """All memories with a tag; right is one that gives all of them."""
+        """All memories with a tag; right if all are returned."""
         pairs = list(zip(tags, wanted, strict=True))
         return self._timed(pairs, lambda pair: self._peer.tagged(pair[0]) >= pair[1])
 
     def present(self, keys: list[str]) -> dict[str, Any]:
-        """How many of these are there."""
+        """How many of these are present."""
         return {"present": sum(self._peer.get(key) is not None for key in keys)}
 
     @staticmethod

@@ -1,14 +1,14 @@
 """RLM-MEM beside other memories: the same notes, the same machine, the same run, each by its own calls.
 
-Peers are what installs from the package registries without an account: LangGraph's SqliteStore, mem0 (`infer=False`),
-the official MCP memory server and basic-memory, each in an environment of its own (`make bench-peers`). No model is
-anywhere: what a peer would ask a model for is left out or replaced, and the table says so.
+Peers are packages that can be installed without an account: LangGraph's SqliteStore, mem0 (`infer=False`), the official
+MCP memory server and basic-memory, each in an environment of its own (`make bench-peers`). No model is used: calls of a
+model by a peer are left out or replaced, which the table states.
 
-At each size: filling by the quickest way a peer offers, then in a fresh process opening, 100 adds one by one, reads by
-id, searches for a note by a question with three of its words, all notes of a tag, and the space on disk. The peers take
-turns, ten times, so that all meet the same mood of the machine; the first call of each kind is left out. Once
-for each peer: fsyncs for each add (counted with strace, where it is installed), a process killed (SIGKILL) in the
-midst of adding and what of the acknowledged is there afterwards, and two processes adding at once and what is lost.
+At each size: filling by the fastest call of a peer, then in a fresh process opening, 100 adds one by one, reads by id,
+searches for a note by a question with three of its words, all notes of a tag, and the space on disk. The peers take
+turns, ten times, so that all run under the same load; the first call of each kind is left out. Once for each peer:
+fsyncs for each add (counted with strace, where it is installed), a process killed (SIGKILL) while adding and how many
+acknowledged notes survive, and two processes adding at once and how many are lost.
 
     python benchmarks/peers.py                    # 1,000 and 10,000 notes
     python benchmarks/peers.py --quick            # 300 notes
@@ -60,7 +60,7 @@ DOINGS = (
     "agreed with the neighbours to share the {thing} of the {place}",
 )
 
-#: What a reader has to know before comparing the figures; checked by hand against the versions named in the facts.
+#: Differences that matter when comparing the figures; checked by hand for the versions named in the facts.
 WHAT = {
     "rlm-mem": (
         "RLM-MEM, Python",
@@ -95,7 +95,7 @@ Notes = list[dict[str, str]]
 
 
 def notes(count: int) -> Notes:
-    """Notes of some 50 words in five sentences; each holds one word that no other has."""
+    """Notes of some 50 words in five sentences; each has one word that no other has."""
     random_ = random.Random(3)
     made = []
     for number in range(count):
@@ -155,20 +155,20 @@ class Worker:
         self.opened_ms: float = first["opened"]
 
     def ask(self, do: str, seconds: float = 600, **more: Any) -> dict[str, Any]:
-        """Carry out a command and wait for it."""
+        """Run a command and wait for it."""
         self.tell(do, **more)
         answer = self.answer(seconds)
         done: dict[str, Any] = answer["done"]
         return done
 
     def tell(self, do: str, **more: Any) -> None:
-        """Begin a command."""
+        """Start a command."""
         assert self._process.stdin is not None
         self._process.stdin.write((json.dumps({"do": do, **more}) + "\n").encode())
         self._process.stdin.flush()
 
     def answer(self, seconds: float) -> dict[str, Any]:
-        """The next line of the worker, waited for that long."""
+        """The next line of the worker, within a time."""
         assert self._process.stdout is not None
         ends = time.monotonic() + seconds
         descriptor = self._process.stdout.fileno()
@@ -195,7 +195,7 @@ class Worker:
         self._process.wait()
 
     def close(self) -> None:
-        """End it as a program ends."""
+        """End it normally."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -215,7 +215,7 @@ def environment_of(peer: str) -> tuple[dict[str, str], Path]:
 
 
 def installed(peer: str) -> str | None:
-    """Why a peer cannot be measured here; None where it can."""
+    """The reason that a peer cannot be measured here; None where it can."""
     wanted = {
         "langgraph": ENVIRONMENTS / "python" / "bin" / "python",
         "mem0": ENVIRONMENTS / "python" / "bin" / "python",
@@ -230,7 +230,7 @@ def installed(peer: str) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """What was measured."""
+    """The versions that were measured."""
     found = {}
     for folder, names in (
         ("python", ("langgraph-checkpoint-sqlite", "mem0ai")),
@@ -249,7 +249,7 @@ def versions() -> dict[str, str]:
 
 
 class Side:
-    """One peer at one size, filled and opened anew, asked in turn with the others."""
+    """One peer at one size, filled and reopened, measured in turn with the others."""
 
     def __init__(self, peer: str, size: int, place: Path, file: Path, all_notes: Notes, limit: float) -> None:
         self._limit, self._size = limit, size
@@ -273,7 +273,7 @@ class Side:
         self._found: dict[str, dict[str, Any]] = {}
 
     def round(self, number: int) -> None:
-        """A tenth of everything."""
+        """One tenth of all calls."""
         first = self._size + number * ADDS // ROUNDS
         self._ask("add", number, first=first, last=first + ADDS // ROUNDS)
         self._ask("get", number, keys=self._keys[number::ROUNDS])
@@ -287,7 +287,7 @@ class Side:
         if done.get("unsupported"):
             known["unsupported"] = True
             return
-        # What a first call loads is part of opening, not of every call.
+        # What a first call loads counts as opening.
         known["ms"] += done["ms"][1:] if number == 0 and len(done["ms"]) > 1 else done["ms"]
         known["right"] += done.get("right", 0)
 
@@ -306,7 +306,7 @@ class Side:
         }
         row |= _searched(self._found["search"], "search", len(self._questions))
         if self.peer == "mem0":
-            row["search_right"] = "its model's"  # what hashed words find says nothing about it
+            row["search_right"] = "its model's"  # results with hashed words are not representative of it
         row |= _searched(self._found["tagged"], "tag", ROUNDS)
         row["disk_mb"] = round(space(self.folder) / 1e6, 1)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -322,7 +322,7 @@ def at_size(
     limit: float,
     pace: dict[str, float],
 ) -> list[dict[str, Any]]:
-    """Rows of all peers at one size: first each is filled, then all are asked in turn, ten times."""
+    """Rows of all peers at one size: first each is filled, then all are measured in turn, ten times."""
     sides: dict[str, Side] = {}
     missing: dict[str, str] = {}
     for peer in peers:
@@ -360,7 +360,7 @@ def _searched(found: dict[str, Any], name: str, count: int) -> dict[str, Any]:
 
 
 def space(folder: Path) -> int:
-    """Bytes on disk, not counting what belongs to the user's home of a peer."""
+    """Bytes on disk, without the peer's files in the user's home."""
     return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
 
 
@@ -374,7 +374,7 @@ def fsyncs(peer: str, place: Path, file: Path) -> float | str:
         worker.ask("add", first=0, last=5)
         before = trace.read_text(encoding="utf-8", errors="replace").count("sync")
         worker.ask("add", first=5, last=25)
-        time.sleep(1)  # the background may sync, too
+        time.sleep(1)  # background tasks may sync, too
         after = trace.read_text(encoding="utf-8", errors="replace").count("sync")
         return round((after - before) / 20, 1)
     finally:
@@ -382,7 +382,7 @@ def fsyncs(peer: str, place: Path, file: Path) -> float | str:
 
 
 def killed(peer: str, place: Path, file: Path) -> str:
-    """Adds acknowledged before a SIGKILL, and how many of them are there afterwards."""
+    """Adds acknowledged before a SIGKILL, and how many of them survive."""
     folder = place / f"{peer}-killed"
     worker = Worker(peer, folder, file)
     worker.tell("add", first=0, last=2_000, loud=True)
@@ -404,7 +404,7 @@ def killed(peer: str, place: Path, file: Path) -> str:
 
 
 def together(peer: str, place: Path, file: Path) -> str:
-    """Two processes add at the same time: acknowledged, and there afterwards."""
+    """Two processes add at the same time: acknowledged, and present afterwards."""
     folder = place / f"{peer}-two"
     first = Worker(peer, folder, file)
     first.ask("add", first=0, last=1)

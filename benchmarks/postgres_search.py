@@ -1,16 +1,16 @@
-"""Search on PostgreSQL beside the local store and beside PostgreSQL's own full text search.
+"""Search on PostgreSQL compared with the local store and with PostgreSQL's own full text search.
 
-All answer the same questions about the same made-up chunks, question by question in turn:
+All answer the same questions about the same synthetic chunks, question by question in turn:
 
 * `search`: the whole of `search` on the PostgreSQL backend, ten chunks read;
 * `ids`: the same without reading the chunks (`ranked_ids`), and `local_ids`: the local postings, in the same process;
   their ids must be equal, and the scores too;
 * `peer`: PostgreSQL's full text search over the same texts in the same server (English configuration, GIN index, OR
   query of the question's words, ordered by rank, ten results read), and `peer_picked`: the same with only the four
-  content words, which spares it the commonest ones.
+  content words, without the most common words.
 
 Also: the number of statements per search, searches with filters, durable writes one at a time and in batches, the size
-of the tables and the time to count everything again (which is how the lists are made here).
+of the tables and the time of a recount (which makes the lists here).
 
     python benchmarks/postgres_search.py                      # 10,000 and 100,000 chunks, some minutes
     python benchmarks/postgres_search.py --sizes 1000000      # needs 12 GB of disk
@@ -32,7 +32,7 @@ from support import Report, arguments, spread, timed
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 QUESTIONS = {10_000: 200, 100_000: 120, 1_000_000: 40}
-#: Questions put to the peer with all their words; fewer, since they take it long.
+#: Questions for the peer with all their words; fewer, since they take long.
 ASKED = 30
 #: The peer's type and its functions (a house rule keeps the word out of the sources).
 KIND = "tsv" + "ector"
@@ -58,7 +58,7 @@ class Copy:
 
 
 def bodies(batch: synthetic.Batch, names: list[str]) -> Iterator[str]:
-    """The chunks as they are stored."""
+    """The chunks in their stored form."""
     from rlm_mem.chunk import Chunk, ChunkMetadata, encode_chunk
 
     meta = ChunkMetadata(
@@ -73,7 +73,7 @@ def bodies(batch: synthetic.Batch, names: list[str]) -> Iterator[str]:
 
 
 def load(connection: Any, corpus: synthetic.Corpus, ns: int) -> None:
-    """Chunks and their encoded segments as rows; lists and figures are made of them afterwards."""
+    """Chunks and their encoded segments as rows; lists and figures are derived from them afterwards."""
     names = [synthetic.word(n) for n in range(synthetic.VOCABULARY)]
     cursor = connection.cursor()
     last = (corpus.size - 1) // synthetic.CHUNKS_PER_CONVERSATION + 1
@@ -358,7 +358,7 @@ def main() -> None:
 
 
 def versions() -> dict[str, str]:
-    """Of the server and its driver."""
+    """Versions of the server and its driver."""
     import subprocess
 
     import psycopg

@@ -1,4 +1,4 @@
-"""How well search ranks: RLM-MEM beside SQLite FTS5 and bm25s, on every set and on the same texts.
+"""Quality of ranking: RLM-MEM, SQLite FTS5 and bm25s on the same texts of every set.
 
     python benchmarks/ranking.py --data FOLDER                   the half of each set that is kept apart
     python benchmarks/ranking.py --data FOLDER --half "looked at"    the half that the weights were learned from
@@ -7,10 +7,10 @@
 `RLM-MEM` has the weights that are shipped, `RLM-MEM, set left out` those that were learned without any set of the group
 (`ranking_fit.py` leaves them in `ranking_weights.json`): the figures to expect on texts of another kind.
 
-recall@10 is the share of what is marked as relevant among the first ten texts, nDCG@10 also counts their order and
-grades. One set of weights ranks them all. For texts in scripts without spaces bm25s is given pairs of characters, which
-suit it best. Where neighbours are measured, each of the ten hits carries along the two turns before and after it. See
-`ranking_sets.py` for the layout of FOLDER.
+recall@10 is the share of relevant items among the first ten texts, nDCG@10 also counts their order and grades. One set
+of weights ranks them all. For texts in scripts without spaces bm25s is given pairs of characters, which suit it best.
+Where neighbours are measured, each of the ten hits includes the two turns before and after it. See `ranking_sets.py`
+for the layout of FOLDER.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def rankers(place: Place, one: RankingSet) -> dict[str, Ranker]:
 
 
 def beside(place: Place, task: Task) -> float:
-    """recall@10 where each hit carries two neighbours on each side along."""
+    """recall@10 where each hit includes two neighbours on each side."""
     covered: set[str] = set()
     for hit in search(place.store, task.text, limit=10, neighbours=2):
         for number in place.owners.get(hit.chunk_id, ()):

@@ -1,16 +1,16 @@
 """Learn the weights of `rlm_mem.search.ranking` from several sets together, each set left out once.
 
-    python benchmarks/ranking_fit.py --data FOLDER               learn, and judge each set by weights from the others
+    python benchmarks/ranking_fit.py --data FOLDER               learn, and evaluate each set by the others
     python benchmarks/ranking_fit.py --data FOLDER --cache FILE  keep the signals there: the next run starts at once
 
-Only the half of each set that is looked at is read (`ranking_sets.py`). First the base, which ranks by words alone: of
-a few proportions of its signals the one that does best on the mean of all groups of sets, as it is, without learning.
-Then everything else is added to it: listwise logistic loss (for each question, how likely what is relevant is to be
-drawn before everything else), a group of sets weighing as the root of its size, with an L2 penalty on each signal by
-its spread among all candidates. Signals of speech have weights only where somebody speaks: those of talk among equals
-and those of one who says nearly all are learned apart, so that neither tells anything about texts that nobody says.
-Questions without a true answer count less: they name the wrong person on purpose. Prints the figures of each set by
-weights learned without its group, then the tables of `rlm_mem.search.ranking`. The same every time.
+Only the half "looked at" of each set is read (`ranking_sets.py`). First the base, which ranks by words alone: of a few
+proportions of its signals the one that does best on the mean of all groups of sets, as it is, without learning. Then
+everything else is added to it: listwise logistic loss (for each question, the probability that relevant items are drawn
+before all others), a group of sets weighing as the root of its size, with an L2 penalty on each signal by its spread
+among all candidates. Signals of speech have weights only in spoken text; those of evenly shared talk and those of one
+dominant speaker are learned separately, so that neither affects texts without speakers. Questions without a true answer
+count less: they name the wrong person on purpose. Prints the figures of each set by weights learned without its group,
+then the tables of `rlm_mem.search.ranking`. The same every time.
 
 Needs scipy (benchmarks only).
 """
@@ -38,13 +38,13 @@ from rlm_mem.store.core.lookup import Filters
 from support import Report, arguments
 
 L2 = 0.4
-TALK_L2 = 0.1  # times L2 for what a signal is worth in talk beside what it is worth anywhere: of that there is plenty
+TALK_L2 = 0.1  # times L2 for the additional weight of a signal in talk: there is much data for it
 FALSE_PREMISE = 0.2  # weight of a question without a true answer
-HARD = 100  # chunks per question that are learned from: those that the words alone place first
+HARD = 100  # chunks per question used for learning: those ranked first by words alone
 PIECES = 0.2  # temperature of the soft maximum over the chunks of one text
-LEAST_SPREAD = 0.05  # of a signal that hardly occurs
-#: Proportions of the base, "whole" and "first_person" being 1, and the weight of "whole" while they are compared. Of
-#: "own" there must be some: it tells the segments of one chunk from each other.
+LEAST_SPREAD = 0.05  # for a signal that hardly occurs
+#: Proportions of the base, "whole" and "first_person" being 1, and the weight of "whole" while they are compared.
+#: "own" must not be 0: it distinguishes the segments of one chunk.
 PROPORTIONS = tuple(
     {"own": own, "session": session, "gap": gap, "related_words": 0.3}
     for own in (0.6, 0.8, 1.0)
@@ -68,14 +68,14 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Example:
-    """One question: signals of the segments, which chunk each is of, which text each chunk, and the texts' grades."""
+    """One question: signals of the segments, the chunk of each, the text of each chunk, and the grades of texts."""
 
     set: str
     group: str
     weight: float
     signals: np.ndarray  # [segments, SIGNALS]
-    talk: float  # how much it is talk among equals
-    spoken: np.ndarray  # [segments], 1 where somebody says it
+    talk: float  # how evenly the speakers share the talk
+    spoken: np.ndarray  # [segments], 1 where it has a speaker
     chunk: np.ndarray  # [segments], never decreasing
     text: np.ndarray  # [chunks], never decreasing
     grade: np.ndarray  # [texts]
@@ -94,7 +94,7 @@ class Example:
         return np.stack(columns, axis=1).astype(np.float32)
 
     def base(self, proportions: Mapping[str, float]) -> np.ndarray:
-        """What ranks by words alone."""
+        """The score by words alone."""
         return np.sum([proportions.get(name, 1.0) * self.column(name) for name in features.BASE], axis=0)
 
     def column(self, name: str) -> np.ndarray:
@@ -160,7 +160,7 @@ def example(one: RankingSet, place: Place, task: Task) -> Example | None:
 
 
 def examples(data: Path, folder: Path) -> tuple[list[Example], dict[str, int]]:
-    """Every question of the halves looked at, and by set how many there are (with those nothing is found for)."""
+    """Every question of the halves "looked at", and their number by set (including those without a result)."""
     found: list[Example] = []
     asked: dict[str, int] = {}
     for one in sets(data, LOOKED_AT):
@@ -184,7 +184,7 @@ class Joined:
     text_starts: np.ndarray  # in chunks
     question_starts: np.ndarray  # in texts
     grade: np.ndarray
-    worth: np.ndarray  # of each text: weight of its question, shared by grade among what is relevant
+    worth: np.ndarray  # of each text: weight of its question, shared by grade among the relevant texts
 
     @staticmethod
     def of(given: Sequence[Example], proportions: Mapping[str, float]) -> Joined:
@@ -228,7 +228,7 @@ def softmax_of(
 
 
 def alone(given: Sequence[Example], heat: float) -> dict[str, np.ndarray]:
-    """By group what each of the `PROPORTIONS` comes to without anything else: mean recall@10 and nDCG@10, added."""
+    """The result of each of the `PROPORTIONS` alone, by group: mean recall@10 plus nDCG@10."""
     figures: dict[str, list[list[float]]] = {}
     for one in given:
         if one.weight == 1:
@@ -238,7 +238,7 @@ def alone(given: Sequence[Example], heat: float) -> dict[str, np.ndarray]:
 
 
 def proportions_for(figures: Mapping[str, np.ndarray], without: str = "") -> Mapping[str, float]:
-    """The proportions of the base that do best on the mean of the groups but one."""
+    """The proportions of the base that do best on the mean of all groups but one."""
     total = np.mean([row for group, row in figures.items() if group != without], axis=0)
     return PROPORTIONS[int(np.argmax(total))]
 
@@ -248,8 +248,8 @@ def fit(given: Sequence[Example], proportions: Mapping[str, float], heat: float,
     from scipy.optimize import minimize
 
     table = Joined.of(given, proportions)
-    # By the signal itself, not by what is left of it after the share of talk: where there is next to none of what a
-    # weight is for, nothing is learned of it.
+    # By the signal itself, without the factor of talk: where the factor is nearly 0, the penalty keeps the weight
+    # near 0.
     signals = np.concatenate([one.signals for one in given])
     spread = dict(zip(SIGNALS, np.maximum(signals.std(axis=0), LEAST_SPREAD), strict=True))
     scale = np.array([spread["whole" if name == "base" else name.split(" ")[-1]] for name in NAMES])
@@ -278,7 +278,7 @@ def fit(given: Sequence[Example], proportions: Mapping[str, float], heat: float,
         slope = rows.T @ per_segment.astype(np.float32) + held * (weights - first)
         return value + float((held * (weights - first)) @ (weights - first) / 2), slope.astype(np.float64)
 
-    # First the base alone; then everything, held to what that came to.
+    # First the base alone; then everything, with the base fixed.
     held = np.where(np.array(NAMES) == "base", 0.0, 1e6)
     first = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": 20}).x
     held = penalty

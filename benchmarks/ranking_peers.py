@@ -1,7 +1,7 @@
-"""The peers of `ranking.py`: other ways to rank the same texts, each behind the same two calls.
+"""The peers of `ranking.py`: other rankers of the same texts behind the same two calls.
 
-A peer is built from texts and answers a question with the numbers of the texts, best first. One whose package is not
-installed is reported with the reason and skipped.
+A peer is built from texts and answers a question with the numbers of the texts, best first. A peer whose package is not
+installed is reported and skipped.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ PEERS: dict[str, tuple[Callable[[Sequence[str]], Peer], str | None]] = {
 
 
 def missing(package: str | None) -> str | None:
-    """Why a peer cannot run, None if it can."""
+    """The reason that a peer cannot run, None if it can."""
     if package is None:
         return None
     from importlib import import_module

@@ -1,10 +1,10 @@
-"""The sets that `ranking.py` measures search on: what can be found, what is asked, and which half is kept apart.
+"""The sets on which `ranking.py` measures search: texts, questions, and the half kept apart.
 
-A folder of data holds `locomo/*.json` (conversations in LoCoMo's layout) and `ranking/*.json.gz`, each
-`{"name", "stores": [{"items": [{"id", "text", "conv", "at"}], "queries": [{"q", "rel": {id: grade}, "kind"}]}]}`.
-The notes come with the repository. Nothing of the data is part of it.
+A folder of data holds `locomo/*.json` (conversations in LoCoMo's layout) and `ranking/*.json.gz`, each `{"name",
+"stores": [{"items": [{"id", "text", "conv", "at"}], "queries": [{"q", "rel": {id: grade}, "kind"}]}]}`. The notes are
+part of the repository; the other data is not.
 
-Of every set one half is *looked at* (weights are learned from it) and one is *kept apart* (measured only): every other
+One half of every set is *looked at* (weights are learned from it), the other *kept apart* (measured only): every other
 store, or every other question of a set with one store.
 """
 
@@ -41,8 +41,7 @@ class Task:
 class Place:
     """One store with its questions: `texts` are what the peers index, `covers` the marks of each of them.
 
-    `owners` gives the numbers of the texts that a chunk of the store belongs to: one, or several where equal texts are
-    one memory.
+    `owners` has the numbers of the texts of each chunk: one, or several where equal texts are one memory.
     """
 
     store: ChunkStore
@@ -55,7 +54,7 @@ class Place:
 
 @dataclass(frozen=True)
 class RankingSet:
-    """A named set: `group` is what is left out together when weights are learned."""
+    """A named set: sets of one `group` are left out together when weights are learned."""
 
     name: str
     group: str
@@ -73,7 +72,7 @@ class RankingSet:
 
 
 def sets(data: Path | None, half: str) -> list[RankingSet]:
-    """Every set that is there, its half as named."""
+    """Every available set, in the named half."""
     found: list[RankingSet] = []
     if data is not None and (data / "locomo").is_dir():
         conversations = _half(load(data / "locomo"), half)

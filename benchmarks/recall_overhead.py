@@ -1,9 +1,9 @@
-"""What one recall costs beside its model: opening, sandbox, search, reads, grounding, trajectory, audit line.
+"""The cost of one recall without its model: opening, sandbox, search, reads, grounding, trajectory, audit line.
 
-A model that answers at once writes what a real one writes: a program that searches twice and prints five chunks, then
-FINAL with a citation. Its own time is taken off. The stores are real ones (files, index, postings), of chunks of some
-200 tokens. Measured beside it: the same with a 4,096-token window, a recall and a reasoning by the offline model,
-and opening a host-driven session.
+A model that answers at once writes a realistic program: it searches twice and prints five chunks, then calls FINAL with
+a citation. Its own time is subtracted. The stores are real ones (files, index, postings), of chunks of some 200 tokens.
+Measured beside it: the same with a 4,096-token window, a recall and a reasoning by the offline model, and opening a
+host-driven session.
 
     python benchmarks/recall_overhead.py            # 1,000 and 10,000 chunks; building takes a minute or two
     python benchmarks/recall_overhead.py --quick    # 1,000 chunks
@@ -34,7 +34,7 @@ WARM_UP = 5
 
 
 class InstantModel:
-    """Writes two programs without thinking, and counts the time it takes for that."""
+    """Writes two fixed programs, and measures its own time."""
 
     name = "instant"
 

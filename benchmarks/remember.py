@@ -1,4 +1,4 @@
-"""What one durable remember costs as a store grows, beside the physical floor of the machine, in one run.
+"""The cost of one durable remember as a store grows, compared with the physical floor of the machine.
 
 Rows: one remember of a short note (text to chunk, links, file, index, commit) at 1,000, 10,000 and 100,000 chunks; the
 floor is one synced file write and one synced SQLite commit, measured in turn with the remembers. Also: opening the
@@ -34,7 +34,7 @@ def note(number: int) -> str:
 
 
 def fill(memory: Memory, size: int) -> None:
-    """Bring the store to ``size`` chunks, in large commits."""
+    """Fill the store to ``size`` chunks, in large commits."""
     number = memory.stats().chunk_count
     while number < size:
         with memory.batch():
@@ -50,7 +50,7 @@ def remember(memory: Memory, number: int) -> None:
 
 
 def side_by_side(memory: Memory, folder: Path, first: int, rounds: int) -> tuple[list[float], list[float]]:
-    """Remembers and floors in turn: the disk's mood changes within seconds, so both must meet the same one."""
+    """Remembers and floors in turn: the speed of the disk changes within seconds, so both must be measured together."""
     connection = sqlite3.connect(folder / "floor.sqlite", isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
@@ -91,7 +91,7 @@ def main() -> None:
                 fill(memory, size)
             opened = [timed(lambda: Memory.open(brain, config=config).close())[0] for _ in range(5)]
             with Memory.open(brain, config=config) as memory:
-                remember(memory, 10_000_000 + size)  # loads what a first write loads
+                remember(memory, 10_000_000 + size)  # loads the modules of a first write
                 costs, floors = side_by_side(memory, folder, 20_000_000 + size, options.rounds)
                 medians[size] = percentile(costs, 0.5)
                 ids = memory.list_chunks(limit=200)

@@ -1,10 +1,10 @@
-"""Search at 10,000 to 1,000,000 chunks beside SQLite FTS5 on the same data, in one run.
+"""Search at 10,000 to 1,000,000 chunks compared with SQLite FTS5 on the same data, in one run.
 
 Compared, question by question in turn: the whole recipe (question analysis, candidates from the mapped postings,
 ranking, ten results) and FTS5's own OR query (porter stemmer, ORDER BY rank LIMIT 10) in two forms: with the words of
-the question as asked (`fts5`; FTS5 knows no stop words), and with the four content words picked out for it beforehand
-(`fts5_picked`), which spares it the longest lists. FTS5 has its index in a database of its own with a large cache.
-Reading the ten chunk files is measured separately, on a real store, since FTS5 returns row numbers only.
+the question as asked (`fts5`; FTS5 has no stop words), and with only the four content words (`fts5_picked`), which
+avoids the longest lists. FTS5 has its index in a database of its own with a large cache. Reading the ten chunk files is
+measured separately, on a real store, since FTS5 returns row numbers only.
 
 Also: the first search of a fresh process (with the postings' pages dropped from memory first), a write by one process
 in the next search of another, and making the postings from the stored segments.
@@ -33,7 +33,7 @@ import synthetic
 from support import Report, arguments, spread, timed
 
 QUESTIONS = {10_000: 300, 100_000: 200, 1_000_000: 60}
-#: Questions put to FTS5 with all their words; fewer, since they take it long.
+#: Questions for FTS5 with all their words; fewer, since they take long.
 ASKED = 40
 
 
@@ -215,7 +215,7 @@ def _write_chunk(connection: sqlite3.Connection, doc: int, mark: str) -> None:
 
 
 class Searcher:
-    """Another process that searches when asked."""
+    """Another process that searches on request."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -244,7 +244,7 @@ class Searcher:
 
 
 def serve(folder: Path) -> None:
-    """What a `Searcher` runs. Imports come first: they are the price of Python, not of the index."""
+    """The program of a `Searcher`. Imports come first: they are not part of the cost of the index."""
     from rlm_mem.text.analysis import get_analyser
 
     for module in (

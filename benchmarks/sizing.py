@@ -1,4 +1,4 @@
-"""How much disk and memory a brain takes, by what is in it: the figures behind the table of docs/operations.md.
+"""Disk and memory of a brain by its content: the figures of the table in docs/operations.md.
 
 Two kinds: short notes with about eighteen links each, as `remember` makes them of conversations, and chunks of some 220
 tokens without links, as imports of documents give. Disk is what the file system takes, in its blocks.

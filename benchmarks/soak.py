@@ -1,7 +1,7 @@
 """Many processes on one memory for minutes: remember, update, link, delete, search and recall, all at once.
 
 Afterwards every acknowledged change must be there, every counter must be the number of its increments (read, add one,
-write: a lost update would show), and the integrity check must find nothing. Rows: latencies of each operation, in
+write: this detects lost updates), and the integrity check must find nothing. Rows: latencies of each operation, in
 milliseconds, on a local folder and on PostgreSQL. With `--kills`, some are killed (SIGKILL) and replaced.
 """
 
@@ -38,7 +38,7 @@ VERBS = ("moved", "measured", "signed", "repaired", "postponed", "sold", "painte
 
 @dataclass
 class Worker:
-    """One process: does a random mix until its time is over, and writes down what was acknowledged, line by line."""
+    """One process: does a random mix until its time is over, and records what was acknowledged, line by line."""
 
     memory: Memory
     journal: TextIO
@@ -49,7 +49,7 @@ class Worker:
     made: int = 0
 
     def note(self, *line: object) -> None:
-        """One line, in the hands of the operating system before the next step."""
+        """One line, passed to the operating system before the next step."""
         self.journal.write(json.dumps(line) + "\n")
         self.journal.flush()
 
@@ -146,7 +146,7 @@ class Worker:
 
 
 def work(target: str, journal: Path, name: str, seconds: float, counters: list[str]) -> None:
-    """The life of one worker process."""
+    """The program of one worker process."""
     chance = random.Random(f"{name} of the soak")
     with Memory.open(target) as memory, journal.open("a", encoding="utf-8") as file:
         Worker(memory, file, name, chance, counters).run(seconds)
@@ -154,7 +154,7 @@ def work(target: str, journal: Path, name: str, seconds: float, counters: list[s
 
 @contextmanager
 def place(kind: str) -> Iterator[str]:
-    """A fresh memory: a local folder, a PostgreSQL server with durable commits, or the DSN that was given."""
+    """A fresh memory: a local folder, a PostgreSQL server with durable commits, or the given DSN."""
     if kind == "local":
         folder = Path(tempfile.mkdtemp(prefix="rlm-mem-soak-"))
         try:
@@ -211,7 +211,7 @@ def soak(target: str, folder: Path, processes: int, seconds: float, kills: int) 
 
 
 def verdict(target: str, folder: Path) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    """What became of everything that was acknowledged, and the latencies."""
+    """Compare the store with everything acknowledged; also the latencies."""
     counters: list[str] = json.loads((folder / "counters.json").read_text())
     texts: dict[str, set[str]] = {}
     fate: dict[str, str] = {}
@@ -271,9 +271,7 @@ def verdict(target: str, folder: Path) -> tuple[dict[str, Any], dict[str, list[f
         "increments": sum(raised.values()),
         "lost updates": lost,
         "compare-and-set conflicts, retried": conflicts,
-        "written but never acknowledged": len(
-            unknown
-        ),  # only ever more than none where processes were killed
+        "written but never acknowledged": len(unknown),  # more than none only where processes were killed
         "integrity findings": len(findings),
     }
     for line in [*wrong[:10], *(f"{finding.code}: {finding.message}" for finding in findings[:10])]:

@@ -1,8 +1,8 @@
 """The longest stall of a second client while others ask adversarial questions and run adversarial programs.
 
 `rlm-mem serve` runs in a process of its own, once for each engine. One client runs 100 questions and 100 programs made
-to be slow, one after the other. A second one, in another process, asks for the figures (`GET /api/v1/stats`)
-every 10 ms and notes how long each answer took. Whatever holds the interpreter's lock of the server shows there.
+to be slow, one after the other. A second one, in another process, asks for the figures (`GET /api/v1/stats`) every 10
+ms and records how long each answer took, which shows whatever holds the interpreter lock of the server.
 
     python benchmarks/stalls.py            # 200 on each engine
     python benchmarks/stalls.py --quick    # 20 on each engine
@@ -33,7 +33,7 @@ _WORDS = (
 
 
 def questions(count: int) -> Iterator[str]:
-    """Questions that repeat what patterns repeat, at several lengths."""
+    """Questions made of the repeated parts of patterns, at several lengths."""
     for number in range(count):
         word = _WORDS[number % len(_WORDS)]
         size = (300, 1_200, 4_000, 9_800)[number // len(_WORDS) % 4]
@@ -89,7 +89,7 @@ def programs(count: int) -> Iterator[str]:
 
 
 class Client:
-    """One kept connection that posts JSON."""
+    """One persistent connection that posts JSON."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
@@ -105,7 +105,7 @@ class Client:
 
 
 def ask_all(client: Client, count: int) -> dict[int, int]:
-    """Run questions and programs; how often each status came back."""
+    """Run questions and programs; the number of answers by status."""
     seen: dict[int, int] = {}
     limits = {"seconds": 2}
     for question in questions(count):
@@ -127,7 +127,7 @@ def ask_all(client: Client, count: int) -> dict[int, int]:
 
 
 def watch(link_host: str, port: int, cookie: str) -> None:
-    """Ask for the figures until standard input ends; print the milliseconds of each answer."""
+    """Request the figures until standard input ends; print the milliseconds of each answer."""
     connection = http.client.HTTPConnection(link_host, port, timeout=300)
     os.set_blocking(0, False)
     took: list[float] = []

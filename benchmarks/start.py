@@ -1,7 +1,7 @@
-"""How soon the command answers: `rlm-mem --help` against a bare interpreter, `initialize` of `rlm-mem mcp`, a search.
+"""Start-up time of the command: `rlm-mem --help` against a bare interpreter, `initialize` of `rlm-mem mcp`, a search.
 
-Each start is a new process, the kinds in turn, so that a noisy moment hits all of them alike. Ratios are of CPU time,
-which other work on the machine hardly changes, and of wall-clock time as well.
+Each start is a new process, the kinds in turn, so that noise affects all of them equally. Ratios are of CPU time, which
+depends little on other work on the machine, and of wall-clock time.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def main() -> None:
         }
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
         for name in kinds:
-            kinds[name]()  # what the system caches is cached then
+            kinds[name]()  # files are in the cache of the system afterwards
         for _ in range(rounds):
             for name, start in kinds.items():
                 found[name].append(start())

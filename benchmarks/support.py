@@ -1,4 +1,4 @@
-"""What every benchmark shares: timing, what the machine can do at best, and the report it prints and saves."""
+"""Shared by all benchmarks: timing, the physical floor of the machine, and the report that is printed and saved."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on, and how busy it was."""
+    """The machine of the measurement, and its load."""
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -93,7 +93,7 @@ def _commit() -> str | None:
 
 
 def physical_floor(folder: Path | None = None, rounds: int = 30) -> dict[str, float]:
-    """What this machine needs at best (p50, ms) for the physical acts that a memory is made of.
+    """The best times of this machine (p50, ms) for the physical operations of a memory.
 
     A durable file (temporary file, fsync, rename), a durable file with its folder synced, an SQLite commit in WAL mode
     with and without its own fsync, reading a small file, and adding up 8 MB of memory.

@@ -1,4 +1,4 @@
-"""A made-up store of any size: conversations on topics, in words whose frequencies fall off as in real language.
+"""A synthetic store of any size: conversations on topics, with word frequencies as in real language.
 
 About 200 tokens a chunk: ten turns of two speakers, some 85 content words and as many function words. Content words
 follow a Zipf-Mandelbrot law; four of ten come from the topic of the conversation. The same seed gives the same store.
@@ -79,14 +79,14 @@ class Batch:
 
 
 class Corpus:
-    """`size` made-up chunks."""
+    """`size` synthetic chunks."""
 
     def __init__(self, size: int, seed: int = 1) -> None:
         self.size = size
         rng = np.random.default_rng(seed)
         share = 1.0 / (np.arange(VOCABULARY) + 10.0)
         self._share = np.cumsum(share / share.sum())
-        # Topics take their words from everywhere but the very top, each with its own order of frequency.
+        # Topics take their words from all but the most frequent ones, each with its own order of frequency.
         self._topics = 100 + (rng.random((TOPICS, TOPIC_WORDS)) ** 2 * (VOCABULARY - 100)).astype(np.int64)
         inside = 1.0 / (np.arange(TOPIC_WORDS) + 3.0)
         self._inside = np.cumsum(inside / inside.sum())
@@ -114,7 +114,7 @@ class Corpus:
         return Batch(doc, conversation, at, np.minimum(words, VOCABULARY - 1), lengths, speakers)
 
     def questions(self, count: int, seed: int = 5) -> list[tuple[str, list[str]]]:
-        """Questions about chunks of the store, with the words that matter: two of one segment, two common ones.
+        """Questions about chunks of the store, with their content words: two of one segment, two common ones.
 
         Calibrated on real questions about dialogues, whose content words occur, added up, in a fifth of all chunks
         (median; a tenth of the questions in more than half).

@@ -1,6 +1,6 @@
-"""What watching costs: a hook while telemetry is off, and the same work with it off and on.
+"""The cost of telemetry: a hook while it is off, and the same work with it off and on.
 
-Off: nanoseconds of each kind of hook, an empty loop taken off, and how many hooks one operation passes. On: spans and
+Off: nanoseconds of each kind of hook without the empty loop, and how many hooks one operation passes. On: spans and
 metrics go to exporters in memory, as they would to a collector in the background.
 
     python benchmarks/telemetry.py
@@ -29,7 +29,7 @@ ROUNDS = 60
 
 
 def nanoseconds(action: Callable[[], object]) -> float:
-    """Of one call, the best of five runs, an empty call taken off."""
+    """Nanoseconds of one call, the best of five runs, without an empty call."""
 
     def run(called: Callable[[], object]) -> float:
         best = float("inf")
@@ -59,7 +59,7 @@ def with_operation() -> None:
 
 
 def hooks(report: Report) -> float:
-    """Rows for the hooks while off; nanoseconds of the dearest."""
+    """Rows for the hooks while off; nanoseconds of the most expensive one."""
     costs = {
         "a block (operation)": nanoseconds(with_operation),
         "a function (observed)": max(0.0, nanoseconds(decorated) - nanoseconds(plain)),
@@ -106,7 +106,7 @@ def main() -> None:
                 off_p50_ms=percentile(off, 0.5),
                 on_p50_ms=percentile(on, 0.5),
                 spans=round(passed, 1),
-                # Beside each span stands at most one hook that makes none: a wait or a counter.
+                # For each span there is at most one further hook, a wait or a counter.
                 off_share_percent=round(2 * passed * dearest / 1e6 / percentile(off, 0.5) * 100, 4),
             )
     report.finish(options.output)

@@ -1,4 +1,4 @@
-"""An agent that looks up before it answers, and remembers what was said.
+"""An agent that searches its memory before it answers, and remembers the exchange.
 
 The `answer` function stands for your model: it gets what was said and what is known about it.
 """

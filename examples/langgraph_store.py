@@ -1,4 +1,4 @@
-"""A graph of LangGraph whose long-term memory is a brain: what one thread says, another one knows."""
+"""A graph of LangGraph whose long-term memory is a brain: what is said in one thread is available in another."""
 
 from typing import TypedDict
 
@@ -21,7 +21,7 @@ class State(TypedDict):
 
 
 def chat(state: State) -> dict[str, list[str]]:
-    """Look up what is known, then remember what was said."""
+    """Search the memory, then remember the message."""
     store = get_store()
     known = [item.value["said"] for item in store.search(("chat", "ana"), query=state["said"], limit=3)]
     store.put(("chat", "ana"), state["said"], {"said": state["said"]})

@@ -13,7 +13,7 @@ Generate = Callable[[str, str], str]
 
 
 class MemoryEnabledAgent:
-    """Answers in a personality, from what it remembers; slider commands in the chat are obeyed."""
+    """Answers in a personality, from what it remembers; slider commands in the chat are applied."""
 
     def __init__(self, generate: Generate, personality: str = "BASE", brain: str = "brain") -> None:
         self.memory = ChunkStore(f"{brain}/memory")
@@ -32,7 +32,7 @@ class MemoryEnabledAgent:
         return response
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self.memory.close()
 
     def _manner(self) -> str:

@@ -1,4 +1,4 @@
-"""A memory for each project: decisions with their reasons, found again by words, one superseding the other."""
+"""A memory for each project: decisions with their reasons, found by words, one superseding another."""
 
 from brain.scripts import Chunk, ChunkStore
 from rlm_mem.search import search
@@ -12,7 +12,7 @@ class ProjectMemory:
         self.project_name = project_name
 
     def store_decision(self, decision: str, rationale: str, replaces: str | None = None) -> Chunk:
-        """Store a decision; `replaces` is the id of one that no longer holds."""
+        """Store a decision; `replaces` is the id of a former decision."""
         chunk = self.store.create_chunk(
             content=f"Decision: {decision}\nRationale: {rationale}",
             type="decision",
@@ -26,23 +26,23 @@ class ProjectMemory:
         return chunk
 
     def decisions(self) -> list[str]:
-        """What holds now, oldest first."""
+        """The current decisions, oldest first."""
         chunks = self.store.iter_chunks(tags=["decision", self.project_name])
         return [chunk.content.partition("\n")[0] for chunk in chunks if chunk.metadata.superseded_by is None]
 
     def why(self, about: str) -> str | None:
-        """The decision that bears on these words best, with its rationale."""
+        """The decision that matches these words best, with its rationale."""
         hits = search(self.store, about, limit=1)
         chunk = self.store.get_chunk(hits[0].chunk_id) if hits else None
         return chunk.content if chunk else None
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self.store.close()
 
 
 def main() -> None:
-    """Two projects that know nothing of each other."""
+    """Two projects with separate memories."""
     ledger = ProjectMemory("ledger")
     mysql = ledger.store_decision("MySQL for the ledger", "the team knows it")
     ledger.store_decision("PostgreSQL for the ledger", "row-level security", replaces=mysql.id)

@@ -1,4 +1,4 @@
-"""The shortest way through: remember a few things, ask a question, look at what the answer rests on."""
+"""A minimal program: remember a few things, ask a question, print the sources of the answer."""
 
 from rlm_mem import Memory
 

@@ -1,4 +1,4 @@
-"""The sandbox by hand: programs that read the memory, and what happens to those that try something else."""
+"""The sandbox used directly: programs that read the memory, and programs that are refused."""
 
 from brain.scripts import ChunkStore
 from rlm_mem import REPLSession, SandboxViolation

@@ -1,4 +1,4 @@
-"""Any function from prompt to text can write the programs: here one that is no model at all."""
+"""Any function from prompt to text can write the programs: here fixed text instead of a model."""
 
 from rlm_mem import Memory
 
@@ -14,7 +14,7 @@ FINAL(best["snippet"], chunk_ids=[best["chunk_id"]])
 
 
 def two_steps(prompt: str) -> str:
-    """First look, then conclude from what the program printed."""
+    """First search, then conclude from what the program printed."""
     return CONCLUDE if "\n<output>\n" in prompt else LOOK
 
 

@@ -20,7 +20,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.postgres import Databases, NoServer, Server
 
-# A process that a test starts would else compile the whole package anew, which takes longer than all it does.
+# Else each process that a test starts would compile the whole package, which takes longer than its work.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -36,7 +36,7 @@ if (
     os.environ["TMPDIR"] = str(_SHARED_MEMORY)  # inherited by the programs that tests start
     tempfile.tempdir = None  # forget what was looked up before
 
-# A busy machine is no reason to fail; the same examples for everybody in CI, new ones at every developer's run.
+# No deadline, since machines may be busy; fixed examples in CI, new ones in every run of a developer.
 settings.register_profile("house", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "house")
@@ -51,7 +51,7 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _own_home(_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Home, data folder and settings of the user are out of reach."""
+    """Home, data folder and settings of the user are replaced by empty ones."""
     home = next(_homes)
     home.mkdir(mode=0o700)
     monkeypatch.setenv("HOME", str(home))
@@ -76,7 +76,7 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
 
 
 class Clock:
-    """A clock that tests move by hand; it starts at 2026-02-10 12:00 UTC and ticks a millisecond a look."""
+    """A clock that tests move by hand; it starts at 2026-02-10 12:00 UTC and advances by 1 ms with each call."""
 
     def __init__(self, start: datetime = datetime(2026, 2, 10, 12, tzinfo=UTC)) -> None:
         self.now = start
@@ -142,7 +142,7 @@ def dsn(databases: Databases) -> Iterator[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test that asks for a place runs on both backends, unless it says why it is about files."""
+    """Every test with a place runs on both backends, unless it is marked as about files."""
     if "backend" in metafunc.fixturenames:
         local = metafunc.definition.get_closest_marker("local_only")
         metafunc.parametrize("backend", ["local"] if local else ["local", "postgres"], indirect=True)
@@ -172,7 +172,7 @@ def _encodable(value: Any) -> Any:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests there were on each backend, and why some were not on both."""
+    """Report how many tests ran on each backend, and the reasons of those on one only."""
     reports = [
         report
         for outcome in ("passed", "failed")

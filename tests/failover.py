@@ -1,6 +1,6 @@
-"""A primary is killed under load and its standby takes over, again and again: what became of every write.
+"""A primary is killed under load and its standby takes over, again and again: the fate of every write.
 
-``python -m tests.failover --worker …`` is one writer; ``fail_over`` plays the whole piece and counts.
+``python -m tests.failover --worker …`` is one writer; ``fail_over`` runs the whole scenario and counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAME = "standby"
 
 @dataclass
 class Outcome:
-    """What came of it; times in seconds."""
+    """The result; times in seconds."""
 
     writes: int = 0
     """acknowledged, of all kinds"""

@@ -1,4 +1,4 @@
-"""The chunk and its JSON: what is written is read back, and whatever is read either validates or is refused."""
+"""The chunk and its JSON: what is written is read back, and all input either validates or is refused."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_malformed_links_in_a_file_make_it_invalid(link: Any) -> None:
         )
 
 
-def test_generated_ids_have_the_form_of_seed_000() -> None:
+def test_generated_ids_have_the_documented_form() -> None:
     made = {new_chunk_id(parse_time("2026-02-10T23:59:59Z")) for _ in range(200)}
     assert all(re.fullmatch(r"chunk-2026-02-10-[0-9a-f]{8}", chunk_id) for chunk_id in made)
     assert len(made) > 190

@@ -80,7 +80,7 @@ def test_what_replaces_comes_first_what_held_is_kept_and_undo_takes_it_back(plac
         assert [hit.chunk_id for hit in memory.search("Dana")] == [new, old] and sound(memory)
 
 
-def test_every_way_to_say_it_is_the_same_act(place: Path | str) -> None:
+def test_every_interface_supersedes_in_the_same_way(place: Path | str) -> None:
     with Memory.open(place) as memory:
         old, new = (memory.remember(text).chunk_ids[0] for text in ("The lamp is red.", "The lamp is blue."))
         ways = [
@@ -122,7 +122,7 @@ def test_an_end_that_was_set_by_hand_comes_back(memory: Memory) -> None:
     assert ends == [MARCH, MAY]
 
 
-def test_what_cannot_be_is_refused_and_changes_nothing(memory: Memory) -> None:
+def test_invalid_replacements_are_refused_and_change_nothing(memory: Memory) -> None:
     one, two, three = (
         memory.remember(f"The lamp is {colour}.").chunk_ids[0] for colour in ("red", "blue", "grey")
     )

@@ -40,5 +40,5 @@ async def soon(condition: Callable[[], T], what: str = "it", seconds: float = DE
 
 
 def takes(seconds: float) -> None:
-    """Let time pass where that is what is tested: in a stand-in for something slow. Never to wait for anything."""
+    """Let time pass in a stand-in for something slow; never to wait for anything."""
     time.sleep(seconds)

@@ -3,10 +3,10 @@
     python tools/bench.py                        # all; records benchmarks/results, fills docs/benchmarks.md
     python tools/bench.py --quick                # smaller sizes; records nothing but build/bench/report.md
     python tools/bench.py --only remember links  # these
-    python tools/bench.py --data FOLDER          # also those that need conversations with marked evidence
+    python tools/bench.py --data FOLDER          # also benchmarks that need conversations with marked evidence
     python tools/bench.py --postgres DSN         # also on this server, where a benchmark can
 
-A benchmark that fails does not keep the others from running; the report names it, and the command ends with 1.
+If a benchmark fails, the others still run; the report names it, and the command ends with 1.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Benchmark:
         heading: in the report.
         needs_data: it measures nothing without `--data`.
         on_server: options that put it on a PostgreSQL server as well; ``DSN`` and ``FOLDER`` are filled in.
-        options: that it is always given.
-        quick: options in the place of ``--quick --output FILE``, for one that has none; it records nothing then.
+        options: always passed.
+        quick: options instead of ``--quick --output FILE``, for a benchmark without these; it records nothing then.
     """
 
     name: str
@@ -84,7 +84,7 @@ ALL = (
     Benchmark("peers", "Beside other memories"),
 )
 
-#: Files of benchmarks/ that can be started and measure nothing of their own.
+#: Files of benchmarks/ that can be run but are not benchmarks.
 NO_BENCHMARKS = {
     "ranking_fit": "fits the weights of ranking",
     "offline_fit": "fits the tables of the built-in writer",

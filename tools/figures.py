@@ -1,7 +1,7 @@
-"""Writes the tables and plots of docs/benchmarks.md from benchmarks/results: figures come from runs, not from hands.
+"""Writes the tables and plots of docs/benchmarks.md from benchmarks/results.
 
-A place that has no result yet says so. `python tools/figures.py --check` writes nothing and fails where the page, or
-a plot, is not what the results make.
+A place without a result is marked. `python tools/figures.py --check` writes nothing and fails where the page, or a
+plot, differs from the results.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Table:
     """Some columns of a result, under a heading of their own.
 
     Attributes:
-        title: what stands above it.
+        title: the heading above it.
         columns: their names in the result, and as they are shown.
     """
 
@@ -227,7 +227,7 @@ PICTURES: dict[str, dict[str, str]] = {
 
 
 def main() -> int:
-    """Fill every marked place of the page and draw every plot; or say what is not as it should be."""
+    """Fill every marked place of the page and draw every plot; or list the differences."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -351,7 +351,7 @@ def shown(value: object) -> str:
 
 
 def drawn(results: dict[str, Result]) -> dict[str, str]:
-    """Every plot that there are figures for, by the name of its file."""
+    """Every plot with figures, by the name of its file."""
     made: dict[str, str] = {}
     if "growth" in results:
         rows = results["growth"]["rows"]

@@ -1,7 +1,7 @@
-"""Growth curves and bars as SVG, with text that can be read on a light and on a dark page.
+"""Growth curves and bars as SVG, legible on light and dark pages.
 
-Small on purpose: a plotting library would be the largest dependency of the benchmarks, and its files differ from run to
-run. The same figures give the same file.
+Small on purpose: a plotting library would be the largest dependency of the benchmarks, and its output differs from run
+to run. Here the same figures give the same file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 Points = Sequence[tuple[float, float]]
 
-#: Told apart by people who do not see red and green, on white and on black; the marks differ as well.
+#: Distinguishable with red-green colour blindness, on white and on black; the marks differ, too.
 COLOURS = ("#2f7fc1", "#d9822b", "#3d9970", "#b5519c", "#8c7853", "#6b7fa3")
 MARKS = ("circle", "square", "diamond", "triangle", "circle", "square")
 STYLE = """<style>
@@ -25,10 +25,10 @@ LINE = 18
 
 
 def curves(title: str, x_label: str, y_label: str, series: Mapping[str, Points]) -> str:
-    """Lines over two logarithmic axes: what grows like the store is a straight line upwards, what does not stays flat.
+    """Lines over two logarithmic axes: linear growth is a straight line upwards, constant cost a flat one.
 
     Args:
-        series: points of positive numbers by name; points that are no positive number are left out.
+        series: points of positive numbers by name; points that are not positive are left out.
     """
     kept = {name: [(x, y) for x, y in points if x > 0 and y > 0] for name, points in series.items()}
     kept = {name: points for name, points in kept.items() if points}
@@ -122,13 +122,13 @@ def _mark(kind: str, x: float, y: float, colour: str) -> str:
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """The powers of ten that hold all values; at least one decade."""
+    """The powers of ten around all values; at least one decade."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return low, max(high, low + 1)
 
 
 def _short(value: float) -> str:
-    """A number as a person writes it."""
+    """A number in short form."""
     for unit, name in ((1_000_000, "M"), (1_000, "k")):
         if value >= unit:
             return f"{value / unit:.3g}{name}"

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-# Started as a folder, Python looks for modules inside of it; they are of a package beside the other benchmarks.
+# Python puts this folder on the import path; the package is found from the folder of the benchmarks.
 sys.path[0] = str(Path(__file__).parents[1])
 
 from answers.command import main  # noqa: E402 - found by the path above

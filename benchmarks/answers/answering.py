@@ -1,4 +1,4 @@
-"""Who answers: a recall with any model, or search and FTS5 with or without a model that reads what they found."""
+"""Systems that answer: a recall with any model, or search and FTS5, with or without a model that reads the passages."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Answered:
     """One question answered.
 
     Attributes:
-        answer: None where the memory was said not to hold it.
+        answer: None where the system found no answer in the memory.
         outcome: of a recall in one of five words, else ``answered`` or ``not held``; ``failed`` with ``error``.
-        read_chars: characters that whoever answers, or whoever asked, was given to read.
+        read_chars: characters given to the model, or to the caller, to read.
         tokens_in, tokens_out, calls: of models; usd: US dollars as text, None when a call had no known price.
         score, held: see `scoring.figures`; None: not measured.
     """
@@ -56,7 +56,7 @@ class Answered:
 
 
 def remembered(corpus: Corpus, place: Path) -> Path:
-    """The brain of a corpus, made where it is missing; one that was left half made is made anew."""
+    """The brain of a corpus, made where it is missing; an incomplete one is made anew."""
     if not (place / _COMPLETE).exists():
         shutil.rmtree(place, ignore_errors=True)
         with Memory.open(place, llm="offline") as memory:
@@ -72,7 +72,7 @@ class Answerer:
     """Answers the questions about one corpus.
 
     Args:
-        brain: its memory. mode: ``fts5``, ``search-only``, or whatever names a model, ``offline`` among them.
+        brain: its memory. mode: ``fts5``, ``search-only``, or the name of a model such as ``offline``.
         reader: reads the passages of ``fts5`` and ``search-only``; None: no model does.
     """
 
@@ -83,11 +83,11 @@ class Answerer:
         self._fts: tuple[Fts5, list[str]] | None = None
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Close the memory."""
         self._memory.close()
 
     def answer(self, case: Case) -> Answered:
-        """Answer one question; a model that fails is an answer that failed, not the end of the run."""
+        """Answer one question; a failure of the model is recorded, and the run continues."""
         started = time.perf_counter()
         try:
             if self._mode in ("fts5", "search-only"):
@@ -163,18 +163,18 @@ class Answerer:
 
 
 def stem(case: Case) -> str:
-    """The question without the options of a choice and without who asks."""
+    """The question without the options of a choice and without the name of the user."""
     text = case.question
     for letter in case.options:
         text = text.split(f"\n({letter}) ", 1)[0]
     text = text.strip()
-    # The first line names who asks, or is the question itself.
+    # The first line names the user, or is the question itself.
     first, _, rest = text.partition("\n")
     return rest.strip() or first.removeprefix("User: ") if first.startswith("User: ") else text
 
 
 def choice(case: Case, passages: list[str]) -> str:
-    """Without a model: the option of whose words, beyond those that all options share, most stand in the passages."""
+    """Without a model: the option with most words in the passages, not counting words that all options share."""
     seen = set(terms("\n".join(passages)))
     words = {letter: set(terms(text)) for letter, text in case.options.items()}
     shared = set.intersection(*words.values()) if words else set()
@@ -183,7 +183,7 @@ def choice(case: Case, passages: list[str]) -> str:
 
 
 def sentence(question: str, passages: list[str]) -> str | None:
-    """Without a model: of the first passage the sentence that shares most words with the question."""
+    """Without a model: the sentence of the first passage that shares most words with the question."""
     if not passages:
         return None
     wanted = set(terms(question))
@@ -217,7 +217,7 @@ def _made(
 
 
 def given_by_host(case: Case, answer: str | None) -> Answered:
-    """An answer that an agent gave by itself: what it took is not measured."""
+    """An answer of an external agent, without measured cost."""
     return Answered(
         id=case.id, set=case.set, kind=case.kind, answer=answer, outcome="answered" if answer else "not held",
         seconds=None, read_chars=None, tokens_in=None, tokens_out=None, calls=None, usd=None,

@@ -8,9 +8,9 @@
     python benchmarks/answers take --data FOLDER --out RUNS --name AGENT --answers FILE
     python benchmarks/answers report --out RUNS --output answers.json --plot answers.svg --markdown answers.md
 
-The sets are LoCoMo, BEAM, FactConsolidation and PersonaMem. A run that was killed goes on where it stopped when it is
-started again. Give `run`, `tasks` and `take` the same sets, corpora and sample. Nothing in a report is filled in by
-hand: what had no model at hand is "not measured".
+The sets are LoCoMo, BEAM, FactConsolidation and PersonaMem. A run that was killed continues where it stopped when it is
+started again. Give `run`, `tasks` and `take` the same sets, corpora and sample. All figures of a report are measured;
+where no model was available it says "not measured".
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ RULES = {
 
 
 def rows(out: Path) -> list[dict[str, Any]]:
-    """A row for each set and system; what was not measured says so."""
+    """A row for each set and system; missing figures are marked as not measured."""
     made = []
     for folder in sorted(path.parent for path in out.glob("*/answers.jsonl")):
         answers = list(Lines(folder / "answers.jsonl").rows.values())

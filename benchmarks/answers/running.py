@@ -1,4 +1,4 @@
-"""Running and going on: one line of a file for each question, so that a run that was killed loses and repeats none."""
+"""Run and resume: one line of a file for each question, so that a killed run loses and repeats none."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Lines:
                 path.write_bytes(whole)
 
     def forget_failed(self) -> None:
-        """Take the questions out on which the model failed, so that they are asked again."""
+        """Remove the questions on which the model failed, so that they are asked again."""
         kept = {name: row for name, row in self.rows.items() if row.get("error") is None}
         if len(kept) < len(self.rows):
             unfinished = self.path.with_suffix(".tmp")
@@ -43,7 +43,7 @@ class Lines:
             self.rows = kept
 
     def add(self, row: dict[str, Any]) -> None:
-        """Append a line, unless there is one of this id."""
+        """Append a line, unless there is one with this id."""
         if row["id"] in self.rows:
             return
         with self.path.open("ab") as file:
@@ -59,7 +59,7 @@ def _line(row: dict[str, Any]) -> bytes:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Have the folder for oneself.
+    """Lock the folder for this run.
 
     Raises:
         SystemExit: another run writes to it.
@@ -80,10 +80,10 @@ def folder_of(out: Path, mode: str, reader: str | None) -> Path:
 
 
 def settle(folder: Path, settings: dict[str, Any]) -> None:
-    """Write the settings of a run down, or hold them against those that it was begun with.
+    """Record the settings of a run, or compare them with those that it was started with.
 
     Raises:
-        SystemExit: they differ, so that its figures would be of two kinds.
+        SystemExit: they differ, so the figures would not be comparable.
     """
     path = folder / "settings.json"
     if path.exists():
@@ -105,7 +105,7 @@ def run(
     reader_name: str | None = None,
     tell: Callable[[str], None] = lambda _text: None,
 ) -> Lines:
-    """Answer what has no answer yet, corpus by corpus.
+    """Answer the questions without an answer, corpus by corpus.
 
     Args:
         corpora: by set and name. llm: what answers, where ``mode`` is only its name.
@@ -129,7 +129,7 @@ def run(
 
 
 def judge(cases: Iterable[Case], folder: Path, ask: Callable[[str], str]) -> Lines:
-    """Have every answer of a folder judged that is not yet."""
+    """Judge every answer of a folder that has no mark."""
     answers, marks = Lines(folder / "answers.jsonl"), Lines(folder / "judged.jsonl")
     for case in cases:
         row = answers.rows.get(case.id)
@@ -139,7 +139,7 @@ def judge(cases: Iterable[Case], folder: Path, ask: Callable[[str], str]) -> Lin
 
 
 def write_tasks(cases: Sequence[Case], corpora: dict[str, dict[str, Corpus]], out: Path) -> Path:
-    """Write the questions for an agent that answers over MCP or the command line, without what is right."""
+    """Write the questions for an agent that answers over MCP or the command line, without the right answers."""
     path = out / "tasks.jsonl"
     with path.open("w", encoding="utf-8") as file:
         for case in cases:
@@ -150,7 +150,7 @@ def write_tasks(cases: Sequence[Case], corpora: dict[str, dict[str, Corpus]], ou
 
 
 def take_answers(cases: Sequence[Case], given: Path, out: Path, name: str) -> tuple[Lines, list[str]]:
-    """Score answers that an agent wrote, lines of ``{"id", "answer"}``; returns them, and what was not usable."""
+    """Score answers that an agent wrote, lines of ``{"id", "answer"}``; returns them, and the unusable lines."""
     lines, wrong = Lines(folder_of(out, name, None) / "answers.jsonl"), []
     known = {case.id: case for case in cases}
     for number, line in enumerate(given.read_text(encoding="utf-8").splitlines(), 1):

@@ -84,7 +84,7 @@ OWN_RULES: dict[str, Callable[[Case, str | None], float]] = {
 
 
 def held(case: Case, read: str) -> bool | None:
-    """Whether what was read has all words of an accepted answer; None where the set has none in words."""
+    """Whether the text that was read has all words of an accepted answer; None where there are none in words."""
     if not case.gold or case.options:
         return None
     seen = set(terms(read))
@@ -94,15 +94,15 @@ def held(case: Case, read: str) -> bool | None:
 def prompt(name: str, **values: str) -> str:
     """A prompt of the folder `prompts`, with its fields filled in."""
     text = (PROMPTS / f"{name}.txt").read_text(encoding="utf-8")
-    # One pass: what a value holds is never taken for a field.
+    # One pass: text in a value is never replaced as a field.
     return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], text)
 
 
 def judged(case: Case, answer: str | None, ask: Callable[[str], str]) -> dict[str, float | None]:
-    """What a judge says: the rubric for BEAM, else the three prompts; None where its reply is no mark.
+    """The marks of a judge: the rubric for BEAM, else the three prompts; None where its reply is not a mark.
 
     Args:
-        ask: sends a prompt to the model and gives its reply.
+        ask: sends a prompt to the model and returns its reply.
     """
     said = answer if answer is not None else "I do not know: the memory does not hold it."
     if case.rubric:
@@ -129,6 +129,6 @@ def mark_of(reply: str) -> float | None:
 
 
 def figures(case: Case, answer: str | None, read: str) -> dict[str, Any]:
-    """Score by the set's own rule (None: it needs a judge), and whether what was read held the answer."""
+    """Score by the set's own rule (None: it needs a judge), and whether the text that was read contained the answer."""
     rule = OWN_RULES.get(case.set)
     return {"score": None if rule is None else rule(case, answer), "held": held(case, read)}

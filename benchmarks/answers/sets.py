@@ -33,11 +33,11 @@ class Case:
     """One question.
 
     Attributes:
-        id: unique within all sets; what a run is resumed by.
-        set, kind: which set, and which kind of question as the set calls it.
-        corpus: name of the texts that it is asked about.
-        question: as it is asked, options of a choice included.
-        gold: accepted answers; empty: the texts do not hold one.
+        id: unique within all sets; a run is resumed by it.
+        set, kind: name of the set, and its name for the kind of question.
+        corpus: name of the texts that the question is about.
+        question: with the options of a choice.
+        gold: accepted answers; empty: the texts contain none.
         options: letter -> text of a choice.
         rubric: points that an answer should meet.
     """
@@ -150,7 +150,7 @@ def _day(anchor: str | None) -> str | None:
 
 
 def load_facts(place: Path) -> Loaded:
-    """FactConsolidation: `*.json`, numbered facts of which the later one of two holds."""
+    """FactConsolidation: `*.json`, numbered facts; of two that contradict each other the later one holds."""
     corpora, cases = {}, []
     for file in _files(place, "*.json"):
         data = _json(file)
@@ -214,7 +214,7 @@ def load_set(name: str, data: Path) -> Loaded:
     """A set by its name.
 
     Raises:
-        FileNotFoundError: its folder is not there, or holds nothing of it.
+        FileNotFoundError: its folder is missing, or has none of its files.
     """
     return SETS[name](data / FOLDERS[name])
 

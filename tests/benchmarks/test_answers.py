@@ -84,7 +84,7 @@ def cases_of(name: str, data: Path) -> tuple[Case, ...]:
     return load_set(name, data).cases
 
 
-def test_each_format_is_read_as_its_set_says(data: Path) -> None:
+def test_each_set_is_read_in_its_own_format(data: Path) -> None:
     assert [case.gold for case in cases_of("locomo", data)] == [("Pixel",), ("the cello",), ()]
     beam = load_set("beam", data)
     assert beam.corpora["t"].texts[0].text == "User: My sprint ends on March 29.\nAssistant: Noted."
@@ -138,7 +138,7 @@ def running_score(case: Case, answer: str | None) -> float | None:
     return score
 
 
-def test_judges_give_marks_side_by_side_and_a_rubric_its_mean(data: Path) -> None:
+def test_marks_of_judges_are_kept_separately_and_a_rubric_gives_a_mean(data: Path) -> None:
     asked: list[str] = []
 
     def ask(text: str) -> str:
@@ -154,7 +154,7 @@ def test_judges_give_marks_side_by_side_and_a_rubric_its_mean(data: Path) -> Non
     assert "{" not in prompt("read", passages="p", task="t")
 
 
-def test_all_systems_run_without_a_model_and_the_report_says_what_was_not_measured(
+def test_all_systems_run_without_a_model_and_the_report_names_missing_figures(
     data: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "runs"
@@ -191,7 +191,7 @@ def test_all_systems_run_without_a_model_and_the_report_says_what_was_not_measur
     assert markdown([], {})
 
 
-def test_a_run_that_was_killed_goes_on_and_counts_no_question_twice(data: Path, tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed_and_counts_no_question_twice(data: Path, tmp_path: Path) -> None:
     loaded = {name: load_set(name, data) for name in ("locomo", "facts")}
     cases = [case for one in loaded.values() for case in one.cases]
     corpora = {name: one.corpora for name, one in loaded.items()}
@@ -213,7 +213,7 @@ def test_a_run_that_was_killed_goes_on_and_counts_no_question_twice(data: Path, 
         running.run(cases, corpora, tmp_path, mode="scripted", llm=model(2, Killed()))
     path = tmp_path / "scripted" / "answers.jsonl"
     path.write_bytes(path.read_bytes() + b'{"id": "locomo/1/2", "sco')
-    # The model is gone now: the rest fails, is kept as such, and is asked again the next time.
+    # The model is gone now: the rest is recorded as failed, and is asked again by the next run.
     lines = running.run(cases, corpora, tmp_path, mode="scripted", llm=model(2, ModelUnavailable("gone")))
     assert [row["error"] is None for row in lines.rows.values()] == [True, True, False, False]
     running.run(cases, corpora, tmp_path, mode="scripted", llm=model(99, Killed()))
@@ -256,7 +256,7 @@ def test_a_reader_answers_from_passages_and_its_cost_is_counted(data: Path, tmp_
     assert lines.path.parent.parent == tmp_path
 
 
-def test_an_agent_answers_through_files_without_seeing_what_is_right(data: Path, tmp_path: Path) -> None:
+def test_an_agent_answers_through_files_without_the_right_answers(data: Path, tmp_path: Path) -> None:
     given = ["--data", str(data), "--out", str(tmp_path), "--set", "facts", "locomo"]
     assert main(["tasks", *given]) == 0
     tasks = [json.loads(line) for line in (tmp_path / "tasks.jsonl").read_text().splitlines()]

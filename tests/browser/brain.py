@@ -1,4 +1,4 @@
-"""A brain with something on every page, and another process that asks it a question at the tests' pace."""
+"""A brain with something on every page, and another process that runs a recall step by step for the tests."""
 
 from __future__ import annotations
 

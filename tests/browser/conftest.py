@@ -1,4 +1,4 @@
-"""A real browser (Debian's Chromium) before a real `rlm-mem serve`; whatever it complains about fails the test."""
+"""A real browser (Debian's Chromium) on a real `rlm-mem serve`; errors in its console fail the test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Open = Callable[..., Any]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say why they are skipped where there is no browser."""
+    """Skip the tests, with the reason, where there is no browser."""
     reason = ""
     if CHROMIUM is None:
         reason = "no chromium on this machine: apt-get install chromium"
@@ -132,7 +132,7 @@ def site(login: str) -> str:
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """What the browser complained about; must be empty at the end of a test."""
+    """Errors of the browser; must be empty at the end of a test."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""The dashboard in a real browser: every page, both themes, a phone, the keyboard, and what others write."""
+"""The dashboard in a real browser: every page, both themes, a phone, the keyboard, and live updates."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def newest_run(brain: Path) -> str:
         ("dark phone", None),
     ],
 )
-def test_every_page_is_quiet_fits_and_is_accessible(
+def test_every_page_fits_is_accessible_and_causes_no_browser_errors(
     open_page: Open, brain: Path, window: str, rules: dict[str, Any] | None
 ) -> None:
-    """No complaint of the browser, no sideways scrolling, nothing serious for axe."""
+    """No error in the browser, no horizontal scrolling, no serious violation found by axe."""
     from axe_playwright_python.sync_playwright import Axe
 
     axe = Axe()
@@ -91,7 +91,7 @@ def test_the_check_of_accessibility_notices_what_it_is_for(open_page: Open) -> N
     assert {"label", "color-contrast"} <= found
 
 
-def test_markup_that_slipped_through_could_still_do_nothing(open_page: Open, complaints: list[str]) -> None:
+def test_the_policy_blocks_markup_that_was_not_escaped(open_page: Open, complaints: list[str]) -> None:
     """The policy alone stops what templates should never let through: scripts, styles, other hosts, forms to them."""
     page = open_page("/memories")
     page.evaluate(
@@ -123,7 +123,7 @@ def test_markup_that_slipped_through_could_still_do_nothing(open_page: Open, com
     complaints.clear()
 
 
-def test_results_come_while_somebody_types_and_the_address_follows(open_page: Open) -> None:
+def test_results_update_while_typing_and_so_does_the_address(open_page: Open) -> None:
     page = open_page("/memories")
     page.get_by_label("Search memories").press_sequentially("mill bri", delay=30)
     page.get_by_text("We put the first gauge up").wait_for()
@@ -180,9 +180,7 @@ def test_the_keyboard_alone_finds_edits_and_saves_a_memory(open_page: Open, brai
     assert not page.get_by_role("dialog").is_visible()
 
 
-def test_an_edit_meets_an_edit_and_nothing_is_lost(
-    open_page: Open, brain: Path, complaints: list[str]
-) -> None:
+def test_conflicting_edits_lose_nothing(open_page: Open, brain: Path, complaints: list[str]) -> None:
     one = note(brain, "flood warns Ellerby")
     page = open_page(f"/memories/{one}/edit")
     with Memory.open(brain, actor="other") as memory:
@@ -208,7 +206,7 @@ def test_what_another_process_writes_appears_by_itself(open_page: Open, elsewher
     assert page.locator("#figures").inner_text() != before, "the figures above the list moved with it"
 
 
-def test_a_recall_of_another_process_is_watched_step_by_step(open_page: Open, elsewhere: Elsewhere) -> None:
+def test_a_recall_of_another_process_is_shown_step_by_step(open_page: Open, elsewhere: Elsewhere) -> None:
     page = open_page("/recalls")
     page.locator("#live:not([hidden])").wait_for()
     process = elsewhere("ask")
@@ -286,7 +284,7 @@ def test_the_graph_is_walked_with_the_keyboard_and_filtered(open_page: Open, bra
         page.keyboard.press(key)
     for kind in ("context of", "follows", "related to"):
         page.get_by_label(kind).uncheck()
-    # What Enter expanded depends on where the layout put it; of the links that are left there are few.
+    # The expanded node depends on the layout; only a few links are left.
     page.get_by_text(re.compile(r"\b[1-9] links")).wait_for()
     canvas.focus()
     page.keyboard.press("ArrowRight")

@@ -1,4 +1,4 @@
-"""What a person reads and types: nothing is covered or cut off at any width, and letters in a field are letters."""
+"""Reading and typing: nothing is covered or cut off at any width, and shortcuts do not work inside of fields."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_nothing_covers_or_cuts_off_anything(
     assert found == {}
 
 
-def test_the_look_for_what_is_covered_finds_it(open_page: Open) -> None:
+def test_the_check_for_covered_elements_finds_them(open_page: Open) -> None:
     page = open_page("/costs?days=0", width=390, height=844)
     assert page.evaluate(COVERED) == []
     sheet = "const sheet = new CSSStyleSheet(); document.adoptedStyleSheets = [sheet]; sheet.replaceSync"

@@ -47,7 +47,7 @@ def claude_code(said: Iterable[Said]) -> list[dict[str, Any]]:
 
 
 def codex(said: Iterable[Said]) -> list[dict[str, Any]]:
-    """Lines of a rollout of Codex: most messages stand in it twice."""
+    """Lines of a rollout of Codex, with most messages twice."""
 
     def line(kind: str, number: int, payload: dict[str, Any]) -> dict[str, Any]:
         return {"timestamp": AT.format(number % 60), "type": kind, "payload": payload}
@@ -102,7 +102,7 @@ def cursor(said: Iterable[Said]) -> list[dict[str, Any]]:
 
 
 def gemini(said: Iterable[Said]) -> dict[str, Any]:
-    """A session of Gemini CLI: one JSON object. What hooks tell stands before the prompt, in the same text."""
+    """A session of Gemini CLI: one JSON object. Context of hooks is before the prompt, in the same text."""
     told = "<hook_context>We decided to keep what was told.</hook_context>\n\n"
     messages = [
         {

@@ -86,7 +86,7 @@ def test_every_client_captures_the_same_of_the_same_session(
     assert texts(brain, "default") == []
 
 
-def test_what_was_captured_waits_for_review_and_is_told_in_the_next_session(
+def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
     hook: Hook,
     run: Run,
     brain: Path | str,
@@ -100,7 +100,7 @@ def test_what_was_captured_waits_for_review_and_is_told_in_the_next_session(
     assert started["hookEventName"] == "SessionStart"
     assert "every date of the ledger in UTC" in started["additionalContext"]
     assert "not instructions" in started["additionalContext"]
-    # A prompt brings what bears on it and was not told yet, and nothing otherwise.
+    # A prompt gets relevant memories that were not given yet, and nothing otherwise.
     assert (
         hook("user-prompt", session_id="s-2", prompt="Which port does the ledger database listen on?").out
         == ""
@@ -135,7 +135,7 @@ def test_what_was_captured_waits_for_review_and_is_told_in_the_next_session(
 
 
 @pytest.mark.local_only("about what the hooks say")
-def test_only_what_the_client_takes_is_printed(hook: Hook, memory: Memory) -> None:
+def test_only_output_that_the_client_accepts_is_printed(hook: Hook, memory: Memory) -> None:
     memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
     for client in NAMES:
         ran = hook("session-start", client)
@@ -154,7 +154,7 @@ def test_only_what_the_client_takes_is_printed(hook: Hook, memory: Memory) -> No
 
 
 @pytest.mark.local_only("looks at files")
-def test_without_a_memory_a_session_starts_in_silence(hook: Hook, brain: Path) -> None:
+def test_without_a_memory_a_session_start_prints_nothing(hook: Hook, brain: Path) -> None:
     assert hook("session-start").out == ""
     assert not brain.exists()
 
@@ -198,7 +198,7 @@ HOSTILE = [
 
 
 @pytest.mark.local_only("about transcripts, not about the store")
-def test_hostile_transcripts_cost_only_themselves(hook: Hook, brain: Path, tmp_path: Path) -> None:
+def test_a_hostile_transcript_affects_no_other(hook: Hook, brain: Path, tmp_path: Path) -> None:
     good = written(tmp_path / "good", "claude-code", SAID).read_bytes()
     for number, data in enumerate(HOSTILE):
         path = tmp_path / f"{number}.jsonl"
@@ -209,7 +209,7 @@ def test_hostile_transcripts_cost_only_themselves(hook: Hook, brain: Path, tmp_p
 
 
 @pytest.mark.local_only("about transcripts, not about the store")
-def test_a_half_written_line_is_read_when_it_is_whole(hook: Hook, brain: Path, tmp_path: Path) -> None:
+def test_a_half_written_line_is_read_once_complete(hook: Hook, brain: Path, tmp_path: Path) -> None:
     path = written(tmp_path / "t.jsonl", "claude-code", SAID[:3])
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
@@ -248,7 +248,7 @@ def test_a_hook_that_fails_never_stops_the_agent(run: Run, memory: Memory, stdin
 
 
 @pytest.mark.local_only("about time")
-def test_a_hook_ends_in_time_when_the_client_says_nothing(tmp_path: Path) -> None:
+def test_a_hook_ends_in_time_when_stdin_stays_open(tmp_path: Path) -> None:
     code = (
         "import sys; from rlm_mem.mcp import hook_clients; hook_clients.SECONDS['stop'] = 0.2; "
         "from rlm_mem.cli import main; sys.exit(main(['hook', 'stop']))"

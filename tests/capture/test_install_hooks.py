@@ -1,4 +1,4 @@
-"""`rlm-mem install CLIENT --hooks`: our hooks come and go, and everything else in the settings stays."""
+"""`rlm-mem install CLIENT --hooks`: our hooks are added and removed, and everything else in the settings is kept."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_hooks_come_and_go_and_the_rest_stays(name: str, run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_of_our_own_goes_when_it_holds_nothing_else(name: str, run: Run) -> None:
+def test_a_file_with_nothing_but_our_hooks_is_removed(name: str, run: Run) -> None:
     client = hook_client_named(name)
     file = client.user(Path.home(), os.environ)
     assert run("install", name, "--hooks").code == 0

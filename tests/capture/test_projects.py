@@ -1,4 +1,4 @@
-"""Each project has a namespace of its own, the same in every clone; memories move between them only on purpose."""
+"""Each project has a namespace of its own, the same in every clone; memories are moved between them only explicitly."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_address_gives_a_namespace(tmp_path: Path, url: str | None) -> Non
     assert ".." not in found.namespace.split("/")
 
 
-def test_what_differs_stays_apart_and_work_trees_belong_together(tmp_path: Path) -> None:
+def test_different_repositories_are_separate_and_work_trees_share_a_namespace(tmp_path: Path) -> None:
     one, two = repository(tmp_path / "a" / "app", None), repository(tmp_path / "b" / "app", None)
     tree = tmp_path / "tree"
     (one / ".git" / "worktrees" / "tree").mkdir(parents=True)

@@ -50,7 +50,7 @@ def test_restore_refuses_to_replace_a_memory_unless_told(
 
 
 @pytest.mark.parametrize("damage", ["cut off", "no backup", "missing"])
-def test_what_is_no_whole_backup_is_told_in_one_line(
+def test_an_incomplete_backup_is_refused_in_one_line(
     run: Run, notes: Notes, tmp_path: Path, damage: str
 ) -> None:
     file = tmp_path / "b.tar.gz"
@@ -76,7 +76,7 @@ def test_restore_still_brings_chunks_back(run: Run, notes: Notes) -> None:
 
 
 @pytest.mark.local_only("look at files")
-def test_vacuum_says_sizes_before_and_after(run: Run, notes: Notes) -> None:
+def test_vacuum_prints_sizes_before_and_after(run: Run, notes: Notes) -> None:
     done = run("vacuum", "--json").json
     assert done["before"]["index"] > 0
     assert done["after"]["index"] > 0

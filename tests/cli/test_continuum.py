@@ -55,13 +55,13 @@ def test_an_undo_brings_the_log_back(run: Run, log: str) -> None:
     assert log in run("trace", "list", "--tier", "high", "--json").out
 
 
-def test_held_memories_say_why(run: Run) -> None:
+def test_held_memories_have_reasons(run: Run) -> None:
     run("trace", "record", "Bake bread")
     assert "no outcome is recorded" in run("consolidate", "--held").out
 
 
 @pytest.mark.local_only("look at files")
-def test_prune_only_reports_unless_it_is_told_to(run: Run, log: str, brain: Path) -> None:
+def test_prune_only_reports_by_default(run: Run, log: str, brain: Path) -> None:
     path = brain / log
     path.write_text(path.read_text().replace('created_at: "20', 'created_at: "19'))
     report = run("prune")

@@ -57,7 +57,7 @@ def test_a_memory_lives_in_a_database_from_init_to_repair(
     assert code == 0 and "1 memories in namespace default" in shown
 
 
-def test_the_option_goes_before_the_environment_and_namespaces_hold(
+def test_the_option_takes_precedence_over_the_environment_and_namespaces_hold(
     dsn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RLM_MEM_BRAIN", "postgresql://nobody@127.0.0.1:1/none")
@@ -73,7 +73,7 @@ def test_the_option_goes_before_the_environment_and_namespaces_hold(
         (lambda dsn: dsn + "?colour=red", "not a valid DSN", 2),
     ],
 )
-def test_what_cannot_work_is_one_line_and_a_hint(
+def test_errors_are_one_line_and_a_hint(
     dsn: str, capsys: pytest.CaptureFixture[str], change: Any, said: str, expected: int
 ) -> None:
     code, out, err = run(capsys, "--brain", change(dsn), "list")

@@ -29,13 +29,13 @@ def test_link_and_unlink(run: Run, notes: Notes) -> None:
     "arguments",
     [["likes"], ["supports", "--strength", "1.5"], ["supports", "--strength", "strong"]],
 )
-def test_a_link_that_cannot_be_is_bad_input(run: Run, notes: Notes, arguments: list[str]) -> None:
+def test_an_invalid_link_is_bad_input(run: Run, notes: Notes, arguments: list[str]) -> None:
     ran = run("link", notes["reason"], notes["choice"], *arguments)
     assert ran.code == 2
     assert len(ran.err.splitlines()) <= 2
 
 
-def test_a_link_to_nothing_is_refused(run: Run, notes: Notes) -> None:
+def test_a_link_to_a_missing_chunk_is_refused(run: Run, notes: Notes) -> None:
     ran = run("link", notes["reason"], MISSING, "supports")
     assert ran.code in (1, 2)
     assert MISSING in ran.err
@@ -135,14 +135,14 @@ def test_a_deleted_chunk_is_gone_until_it_is_restored(run: Run, notes: Notes) ->
     assert run("show", notes["tea"]).code == 0
 
 
-def test_delete_does_what_it_can_and_names_what_was_not_there(run: Run, notes: Notes) -> None:
+def test_delete_deletes_what_exists_and_names_missing_ids(run: Run, notes: Notes) -> None:
     ran = run("delete", notes["tea"], MISSING, "--json")
     assert ran.code == 1
     assert ran.json == {"deleted": [notes["tea"]], "not_found": [MISSING]}
     assert MISSING in ran.err
 
 
-def test_a_permanent_delete_wants_a_yes(run: Run, notes: Notes) -> None:
+def test_a_permanent_delete_asks_for_confirmation(run: Run, notes: Notes) -> None:
     refused = run("delete", "--permanent", notes["tea"], stdin="")
     assert refused.code == 2
     assert run("show", notes["tea"]).code == 0

@@ -71,7 +71,7 @@ def test_the_help_shows_on_a_terminal_without_unicode() -> None:
         (["check", "--help"], 0, " Usage: rlm-mem check [OPTIONS]"),
     ],
 )
-def test_help_is_where_it_is_asked_for(
+def test_help_is_printed_at_every_level(
     line: list[str], code: int, begin: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(line) == code

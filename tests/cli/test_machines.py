@@ -86,6 +86,6 @@ def test_a_namespace_moves_between_databases(run: Run, databases: Databases) -> 
     ],
 )
 @pytest.mark.local_only("copy from a folder to a database")
-def test_what_makes_no_sense_is_refused(run: Run, arguments: tuple[str, ...], says: str) -> None:
+def test_contradictory_arguments_are_refused(run: Run, arguments: tuple[str, ...], says: str) -> None:
     refused = run(*arguments)
     assert refused.code == 2 and says in refused.err

@@ -28,7 +28,7 @@ def test_init_makes_a_memory_in_the_working_folder(run: Run, monkeypatch: pytest
 
 
 @pytest.mark.local_only("look at files")
-def test_init_leaves_what_is_there(run: Run, notes: Notes, brain: Path) -> None:
+def test_init_keeps_existing_files(run: Run, notes: Notes, brain: Path) -> None:
     (brain / "config.toml").write_text("[recall]\nmax_iterations = 3\n", encoding="utf-8")
     ran = run("init", "--json")
     assert ran.json == {"brain": str(brain), "created": False}
@@ -74,7 +74,7 @@ def test_a_wrong_setting_is_bad_input(run: Run, brain: Path) -> None:
 
 
 @pytest.mark.local_only("look at files")
-def test_looking_does_not_make_a_memory(run: Run, brain: Path) -> None:
+def test_reading_does_not_create_a_memory(run: Run, brain: Path) -> None:
     for command in (["list"], ["search", "x"], ["stats"], ["check"], ["recall", "x"]):
         ran = run(*command)
         assert ran.code == 1

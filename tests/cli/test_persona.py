@@ -59,7 +59,7 @@ def test_use_set_and_reset_are_kept(run: Run) -> None:
     assert run("persona", "show", "--json").json["sliders"]["humor"] == 15
 
 
-def test_sessions_are_apart(run: Run) -> None:
+def test_sessions_are_independent(run: Run) -> None:
     run("persona", "use", "concise", "--session", "alice")
     assert run("persona", "show", "--json", "-s", "alice").json["mode"] == "CONCISE"
     assert run("persona", "show", "--json").json["mode"] == "BASE"
@@ -105,7 +105,7 @@ def test_list_names_modes_sliders_and_gauges(run: Run, brain: Path) -> None:
         assert name in shown
 
 
-def test_slider_tells_what_its_values_mean(run: Run) -> None:
+def test_slider_explains_its_values(run: Run) -> None:
     shown = " ".join(run("persona", "slider", "humor").out.split())
     for value, meaning in Library().slider("humor").examples:
         assert f"{value} {meaning}" in shown
@@ -138,7 +138,7 @@ def test_hud_takes_a_width_and_draws_in_ascii(run: Run, notes: dict[str, str]) -
 
 
 @pytest.mark.local_only("look at files")
-def test_hud_shows_a_gauge_of_ones_own(run: Run, brain: Path, notes: dict[str, str]) -> None:
+def test_hud_shows_a_gauge_of_the_brain(run: Run, brain: Path, notes: dict[str, str]) -> None:
     run("init")
     (brain / "gauges" / "SHORT.md").write_text(
         "# x\n```gauge\nchunks {{store.chunks}}\n```\n", encoding="utf-8"

@@ -49,7 +49,7 @@ def test_list_pages_through_the_chunks(run: Run, notes: Notes) -> None:
     assert {chunk["id"] for page in pages for chunk in page} == set(notes.values())
 
 
-def test_list_refuses_what_is_no_date(run: Run, notes: Notes) -> None:
+def test_list_refuses_an_invalid_date(run: Run, notes: Notes) -> None:
     ran = run("list", "--since", "soon")
     assert (ran.code, ran.out) == (2, "")
     assert "soon" in ran.err
@@ -95,7 +95,7 @@ def test_a_chunk_that_is_not_there_is_a_failure_with_a_hint(run: Run, notes: Not
     ]
 
 
-def test_an_id_that_is_none_is_bad_input(run: Run, notes: Notes) -> None:
+def test_an_invalid_id_is_bad_input(run: Run, notes: Notes) -> None:
     assert run("show", "../../etc/passwd").code == 2
 
 
@@ -126,7 +126,7 @@ def test_search_refuses_an_unknown_unit(run: Run, notes: Notes) -> None:
     assert "chunk, segment or conversation" in ran.err
 
 
-def test_nothing_found_is_no_failure(run: Run, notes: Notes) -> None:
+def test_an_empty_result_is_not_a_failure(run: Run, notes: Notes) -> None:
     ran = run("search", "xylophone")
     assert (ran.code, ran.out.strip()) == (0, "nothing found")
 

@@ -146,7 +146,7 @@ def test_a_file_too_large_for_one_text_is_skipped_with_the_reason(
     assert {row["reason"] for row in made["skipped"]} >= {"larger than 14 bytes"}
 
 
-def test_a_word_that_names_a_file_is_not_taken_for_text(run: Run, brain: Path) -> None:
+def test_a_single_word_that_names_a_file_is_not_stored_as_text(run: Run, brain: Path) -> None:
     Path("notes.md").write_text("What is in it.", encoding="utf-8")
     ran = run("remember", "notes.md")
     assert ran.code == 2
@@ -166,7 +166,7 @@ def test_a_word_that_names_a_file_is_not_taken_for_text(run: Run, brain: Path) -
         (["text", "--at", "yesterday-ish"], 2),
     ],
 )
-def test_what_cannot_be_remembered_is_one_line_and_an_exit_code(
+def test_text_that_cannot_be_remembered_is_one_line_and_an_exit_code(
     run: Run, arguments: list[str], code: int
 ) -> None:
     ran = run("remember", *arguments)
@@ -184,14 +184,14 @@ def test_a_file_that_is_not_text_is_refused(run: Run, tmp_path: Path) -> None:
     assert run("remember", stdin=b"\xff\xfe\x00\x01").code == 2
 
 
-def test_the_outcome_is_told_to_people(run: Run) -> None:
+def test_the_outcome_is_printed(run: Run) -> None:
     out = run("remember", "A single note.").out
     assert "remembered 1 chunk, " in out
     assert "chunk-" in out
 
 
 @pytest.mark.parametrize("given", [[""], ["  \n"], ["-"], []])
-def test_nothing_is_said_to_be_nothing(run: Run, given: list[str], brain: Path | str) -> None:
+def test_empty_text_is_reported(run: Run, given: list[str], brain: Path | str) -> None:
     for piped in ("", " \n"):
         ran = run("remember", *given, stdin=piped)
         assert ran.code == 2

@@ -61,7 +61,7 @@ def test_a_chunk_id_is_never_cut(run: Run, notes: Notes, monkeypatch: pytest.Mon
         assert all(chunk_id in notes.values() for chunk_id in shown)
 
 
-def test_no_character_that_a_terminal_obeys_is_printed(
+def test_no_control_character_is_printed(
     run: Run, memory: Memory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every control character, every mark of direction and every separator of lines, as text and as JSON."""
@@ -186,7 +186,7 @@ def test_a_command_line_that_is_not_understood_is_bad_input(run: Run, arguments:
     assert "--help" in second
 
 
-def test_a_namespace_that_is_none_is_bad_input(run: Run) -> None:
+def test_an_invalid_namespace_is_bad_input(run: Run) -> None:
     assert run("remember", "x", "--namespace", "../other").code == 2
 
 
@@ -209,7 +209,7 @@ def test_an_interrupted_command_says_so(run: Run, notes: Notes, monkeypatch: pyt
     assert run("search", "x").code == 130
 
 
-def test_a_reader_that_goes_away_is_no_error(run: Run, notes: Notes, memory: Memory) -> None:
+def test_a_closed_pipe_is_not_an_error(run: Run, notes: Notes, memory: Memory) -> None:
     memory.close()
     command = f"{sys.executable} -m rlm_mem config show | head -n 1"
     ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=60)
@@ -217,7 +217,7 @@ def test_a_reader_that_goes_away_is_no_error(run: Run, notes: Notes, memory: Mem
     assert ran.stderr == ""
 
 
-def test_the_version_is_told(run: Run) -> None:
+def test_the_version_is_printed(run: Run) -> None:
     assert run("--version").out == f"rlm-mem {__version__}\n"
 
 
@@ -241,7 +241,7 @@ def test_one_line_is_one_line_of_at_most_so_many_characters() -> None:
     assert len(one_line("word " * 100, 40)) <= 40
 
 
-def test_plain_turns_anything_into_what_json_knows() -> None:
+def test_plain_turns_anything_into_json_values() -> None:
     from decimal import Decimal
 
     assert plain({"a": (1, Decimal("0.5"), {"y", "x"}), 2: Path("b")}) == {

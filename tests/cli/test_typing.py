@@ -1,4 +1,4 @@
-"""What people type: short ids, days in words, settings."""
+"""Input in short forms: ids, days in words, settings."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_ambiguous_short_id_is_one_error_with_the_candidates(given: str) -> N
         ("*", InputError),
     ],
 )
-def test_what_no_id_begins_with_is_not_found(given: str, kind: type[Exception]) -> None:
+def test_an_unknown_prefix_is_not_found(given: str, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         known_id(given, IDS, "chunk", "hint")
 
@@ -113,7 +113,7 @@ def test_a_day_in_words(said: str, since: str, until: str) -> None:
 @pytest.mark.parametrize(
     "said", ["", "soon", "2026-02-30x", "yesterday or today", "31 February 2026", "1 " * 9999]
 )
-def test_what_is_no_day_is_bad_input(said: str) -> None:
+def test_an_invalid_day_is_bad_input(said: str) -> None:
     with pytest.raises(InvalidQuery, match="--since"):
         day_of(said, "--since", TODAY)
 

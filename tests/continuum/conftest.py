@@ -1,4 +1,4 @@
-"""A continuum on an empty brain with a clock moved by hand, and the shortest ways to fill it."""
+"""A continuum on an empty brain with a clock moved by hand, and helpers to fill it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUICK = {"durability": "normal"}
 
 
 class StillClock:
-    """A clock that stands until a test moves it."""
+    """A clock that only tests advance."""
 
     def __init__(self, now: datetime = DAY_1) -> None:
         self.now = now
@@ -65,7 +65,7 @@ def _made(continuum: Continuum, source: str) -> str:
 
 
 def by_hand(continuum: Continuum, file: str, text: str | bytes | None) -> None:
-    """What a person with an editor would leave there; None: the file is gone."""
+    """Write a file as a person with an editor would; None removes it."""
     if text is None:
         assert continuum.files.stored.remove(file)
     else:

@@ -25,7 +25,7 @@ def test_a_sound_memory_has_no_finding(continuum: Continuum) -> None:
     assert Memory(continuum.store).check() == []
 
 
-def test_what_breaks_a_rule_is_a_finding_that_names_the_file(continuum: Continuum) -> None:
+def test_a_broken_rule_is_a_finding_that_names_the_file(continuum: Continuum) -> None:
     record(continuum)
     by_hand(continuum, "memory/long_term/execution_trace_x_v1.md", "---\nmemory_frequency: sideways\n---\n")
     by_hand(

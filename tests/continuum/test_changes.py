@@ -203,7 +203,7 @@ def test_the_writer_always_sets_created_at(continuum: Continuum, still: StillClo
     assert {entry.raw["created_at"] for entry in continuum.workspace.entries()} == {"2025-11-09T10:00:00Z"}
 
 
-def test_a_broken_file_is_reported_left_alone_and_stops_nobody_else(continuum: Continuum) -> None:
+def test_a_broken_file_is_reported_left_alone_and_affects_no_other(continuum: Continuum) -> None:
     log = record(continuum)
     bad = "memory/short_term/2025-11-09_09-00-00_agent_interaction.md"
     by_hand(continuum, bad, "---\nmemory_frequency: sideways\n---\n")
@@ -353,7 +353,7 @@ def test_several_processes_lose_no_use_and_no_entry(continuum: Continuum, brain:
     assert continuum.check() == []
 
 
-def test_health_counts_what_the_journal_says(continuum: Continuum, still: StillClock) -> None:
+def test_health_counts_the_journal(continuum: Continuum, still: StillClock) -> None:
     trace = trace_of(continuum)
     continuum.traces.use(trace.key, True)
     record(continuum, "Bake bread", indicators=[])

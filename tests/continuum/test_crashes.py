@@ -127,14 +127,14 @@ def copied(master: Path, to: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_killed_at_every_file_operation_and_run_again_it_ends_as_if_never_killed(
+def test_killed_at_every_file_operation_and_repeated_gives_the_same_result(
     master: Path, tmp_path: Path, after: bool
 ) -> None:
     killed_and_run_again(master, tmp_path, after, first=1, stride=1)
 
 
 @pytest.mark.parametrize(("after", "first"), [(False, 2), (True, 7)], ids=["before", "after"])
-def test_killed_at_every_ninth_file_operation_and_run_again_it_ends_as_if_never_killed(
+def test_killed_at_every_ninth_file_operation_and_repeated_gives_the_same_result(
     master: Path, tmp_path: Path, after: bool, first: int
 ) -> None:
     """The quick form of the test above."""
@@ -179,7 +179,7 @@ def killed_and_run_again(master: Path, tmp_path: Path, after: bool, *, first: in
     assert kills * stride > 60, "the work must have been interrupted at many places before it ran through"
 
 
-def test_a_change_that_was_begun_is_finished_by_whoever_comes_next(continuum: Continuum, brain: Path) -> None:
+def test_an_unfinished_change_is_finished_by_the_next_process(continuum: Continuum, brain: Path) -> None:
     log = record(continuum)
     pid = os.fork()
     if not pid:

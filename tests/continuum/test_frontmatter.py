@@ -1,4 +1,4 @@
-"""Frontmatter as text: nothing a person wrote is lost, nothing a memory says can break out of its block."""
+"""Frontmatter as text: nothing written by hand is lost, and no content can break out of its block."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_body_cannot_smuggle_a_memory_in() -> None:
     assert len(split_blocks(text)[1]) == 1
 
 
-def test_a_rule_in_the_text_of_a_hand_written_block_is_no_memory() -> None:
+def test_a_rule_in_the_text_of_a_hand_written_block_starts_no_memory() -> None:
     text = "---\nmemory_frequency: low\n---\nabove\n\n---\n\nbelow\n---\nmemory_frequency: low\n---\nnext\n"
     blocks = split_blocks(text)[1]
     assert [block.body for block in blocks] == ["above\n\n---\n\nbelow\n", "next\n"]

@@ -119,10 +119,10 @@ def killed_and_run_again(copies: Copies, kills: int) -> None:
         again.store.close()
 
 
-def test_killed_between_statements_and_run_again_it_ends_as_if_never_killed(copies: Copies) -> None:
+def test_killed_between_statements_and_repeated_gives_the_same_result(copies: Copies) -> None:
     killed_and_run_again(copies, 5)
 
 
 @pytest.mark.slow
-def test_killed_between_many_statements_and_run_again_it_ends_as_if_never_killed(copies: Copies) -> None:
+def test_killed_between_many_statements_and_repeated_gives_the_same_result(copies: Copies) -> None:
     killed_and_run_again(copies, 60)

@@ -1,4 +1,4 @@
-"""Who rises and who does not: every condition of every transition, alone."""
+"""Promotion: every condition of every transition, alone."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_step_missing_in_the_middle_makes_the_sequence_incomplete(continuum: C
     assert "step 2 is missing" in continuum.consolidate().held[0]["reason"]
 
 
-def test_what_mostly_failed_when_tried_again_is_not_reproducible(continuum: Continuum) -> None:
+def test_work_that_mostly_failed_when_repeated_is_not_reproducible(continuum: Continuum) -> None:
     record(continuum)
     for _ in range(2):
         record(continuum, success=False, steps=STEPS)

@@ -26,7 +26,7 @@ def test_a_log_is_archived_once_it_is_older_than_thirty_days(continuum: Continuu
     assert actions(continuum) == [("archive", "high")]
 
 
-def test_working_state_is_not_retention_s_business(continuum: Continuum, still: StillClock) -> None:
+def test_retention_does_not_apply_to_working_state(continuum: Continuum, still: StillClock) -> None:
     continuum.workspace.start("plan")
     still.now += timedelta(days=400)
     assert actions(continuum) == []
@@ -108,7 +108,7 @@ def test_the_core_is_never_pruned_whatever_its_figures(continuum: Continuum, sti
     assert continuum.traces.find(core.key).meta.tier == "ultra-low"
 
 
-def test_pruning_is_a_report_unless_it_is_asked_to_act(continuum: Continuum, still: StillClock) -> None:
+def test_pruning_only_reports_by_default(continuum: Continuum, still: StillClock) -> None:
     record(continuum, indicators=[])
     still.now += timedelta(days=31)
     before = tree(continuum)
@@ -119,7 +119,7 @@ def test_pruning_is_a_report_unless_it_is_asked_to_act(continuum: Continuum, sti
     assert tree(continuum) == before
 
 
-def test_pruning_twice_is_pruning_once(continuum: Continuum, still: StillClock) -> None:
+def test_pruning_is_idempotent(continuum: Continuum, still: StillClock) -> None:
     record(continuum, indicators=[])
     trace_of(continuum, "Deploy")
     still.now += timedelta(days=61)
@@ -176,7 +176,7 @@ def test_mirrors_of_what_went_into_other_memories_are_retired_after_thirty_days(
     assert not continuum.store.exists(log.chunk_id)
 
 
-def test_a_memory_used_between_report_and_act_is_judged_anew(continuum: Continuum, still: StillClock) -> None:
+def test_a_memory_used_after_the_report_is_checked_again(continuum: Continuum, still: StillClock) -> None:
     trace = trace_of(continuum)
     still.now += timedelta(days=61)
     plan = continuum.prune()

@@ -1,4 +1,4 @@
-"""QueryMemoryTool, hints, and what programs and recalls learn about the standing of memories."""
+"""QueryMemoryTool, hints, and the reliability of memories in programs and recalls."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_success_and_steadiness_count_for_reliability(continuum: Continuum) -> N
     assert figures == sorted(set(figures)), "what changes often is relied on less"
 
 
-def test_a_library_card_and_a_replaced_source_are_no_second_hit(continuum: Continuum) -> None:
+def test_a_library_card_and_a_replaced_source_give_no_second_hit(continuum: Continuum) -> None:
     low = learning(continuum, GOAL)
     assert [hit.key for hit in continuum.queries.query(GOAL).hits] == [low.key]
     assert [hit.key for hit in continuum.queries.memories()] == [low.key]
@@ -160,13 +160,13 @@ def test_programs_find_traces_and_a_recall_names_tier_and_reliability(continuum:
     assert (standing.usage_count, standing.success_rate) == (1, 1.0)
 
 
-def test_a_program_that_asks_for_an_unknown_tier_is_told_which_there_are(continuum: Continuum) -> None:
+def test_an_unknown_tier_in_a_program_gives_an_error_with_the_known_ones(continuum: Continuum) -> None:
     llm = ScriptedLLM(['```repl\nmemories(tier="middle")\n```', "```repl\nFINAL('done')\n```"])
     Memory(continuum.store, llm=llm).recall("What?")
     assert "use high, mid, low, ultra-low" in llm.prompts[1][-1].content
 
 
-def test_recall_without_a_model_finds_what_a_trace_says(continuum: Continuum) -> None:
+def test_recall_without_a_model_finds_a_trace(continuum: Continuum) -> None:
     record(continuum, "Renew the certificate", steps=STEPS, notes="The certificate is renewed with certbot.")
     continuum.consolidate()
     result = Memory(continuum.store).recall("What is the certificate renewed with?")

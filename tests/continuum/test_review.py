@@ -45,7 +45,7 @@ def test_a_case_holds_evidence_counter_evidence_and_history(continuum: Continuum
 
 @pytest.mark.parametrize("reviewer", ["", "  ", "ContinuumMemoryAgent", "MemoryConsolidationAgent", "auto"])
 @pytest.mark.parametrize("decide", ["approve", "defer", "reject"])
-def test_nobody_decides_without_a_name_of_their_own(continuum: Continuum, reviewer: str, decide: str) -> None:
+def test_a_decision_needs_the_name_of_a_reviewer(continuum: Continuum, reviewer: str, decide: str) -> None:
     case = queued(continuum)
     with pytest.raises(InvalidMemory, match=r"named reviewer"):
         getattr(continuum.review, decide)(case.id, reviewer=reviewer, reason="because")
@@ -53,13 +53,13 @@ def test_nobody_decides_without_a_name_of_their_own(continuum: Continuum, review
 
 
 @pytest.mark.parametrize("decide", ["approve", "defer", "reject"])
-def test_nobody_decides_without_a_reason(continuum: Continuum, decide: str) -> None:
+def test_a_decision_needs_a_reason(continuum: Continuum, decide: str) -> None:
     case = queued(continuum)
     with pytest.raises(InvalidMemory, match=r"reason"):
         getattr(continuum.review, decide)(case.id, reviewer="Ana", reason=" ")
 
 
-def test_nothing_is_written_into_the_core_past_the_reviewer(continuum: Continuum) -> None:
+def test_nothing_enters_the_core_without_review(continuum: Continuum) -> None:
     for field, value in (("memory_frequency", "ultra-low"), ("system_core_component", True)):
         with pytest.raises(InvalidMemory, match="cannot be set by hand"):
             continuum.traces.add_entry(
@@ -82,7 +82,7 @@ def test_a_rejected_case_leaves_the_memory_and_comes_back_with_new_uses_only(con
     assert again.decisions[0].reviewer == "Ana"
 
 
-def test_a_deferred_case_waits_for_its_day(continuum: Continuum, still: StillClock) -> None:
+def test_a_deferred_case_is_open_again_on_its_day(continuum: Continuum, still: StillClock) -> None:
     case = queued(continuum)
     continuum.review.defer(case.id, reviewer="Ana", reason="After the audit.", days=10)
     continuum.consolidate()
@@ -111,7 +111,7 @@ def test_a_case_is_decided_once(continuum: Continuum) -> None:
         continuum.review.approve("promote-none", reviewer="Ana", reason="Yes.")
 
 
-def test_a_flagged_learning_is_kept_when_the_reviewer_says_it_holds(continuum: Continuum) -> None:
+def test_a_flagged_learning_is_kept_on_approval(continuum: Continuum) -> None:
     case = queued(continuum, FAILING)
     assert case.kind == "retain"
     continuum.review.approve(case.id, reviewer="Ana", reason="The site was down that week.")
@@ -119,7 +119,7 @@ def test_a_flagged_learning_is_kept_when_the_reviewer_says_it_holds(continuum: C
     assert continuum.prune(dry_run=False).steps == []
 
 
-def test_a_flagged_learning_goes_back_to_mid_when_the_reviewer_says_it_does_not(continuum: Continuum) -> None:
+def test_a_flagged_learning_goes_back_to_mid_on_rejection(continuum: Continuum) -> None:
     case = queued(continuum, FAILING)
     body = continuum.traces.find(case.entry).body
     continuum.review.reject(case.id, reviewer="Ana", reason="The site is gone.")

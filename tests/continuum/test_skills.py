@@ -47,7 +47,7 @@ def test_a_skill_is_written_updated_and_withdrawn(continuum: Continuum, tmp_path
     assert [path.name for path in folder.iterdir()] == ["mine"]
 
 
-def test_what_was_edited_by_hand_stays(continuum: Continuum, tmp_path: Path) -> None:
+def test_files_edited_by_hand_are_kept(continuum: Continuum, tmp_path: Path) -> None:
     entry = learning(continuum)
     states(continuum, tmp_path)
     (file,) = tmp_path.glob("*/SKILL.md")
@@ -60,7 +60,7 @@ def test_what_was_edited_by_hand_stays(continuum: Continuum, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("how", ["imported", "captured"])
-def test_untrusted_evidence_makes_no_skill(continuum: Continuum, tmp_path: Path, how: str) -> None:
+def test_no_skill_is_written_from_untrusted_evidence(continuum: Continuum, tmp_path: Path, how: str) -> None:
     store = continuum.store
     source = "import" if how == "imported" else "transcript"
     chunk = store.create_chunk(

@@ -58,7 +58,7 @@ READERS: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_no_frontmatter_takes_long_or_breaks_its_reader(reader: str) -> None:
+def test_every_frontmatter_is_read_or_refused_quickly(reader: str) -> None:
     took = {name: spent(lambda text=text: READERS[reader](text)) for name, text in YAML.items()}  # type: ignore[misc]
     assert {name: seconds for name, seconds in took.items() if seconds > SECONDS} == {}
 
@@ -69,7 +69,7 @@ def test_merge_keys_are_refused_and_aliases_are_not() -> None:
     assert frontmatter.read_frontmatter("a: &a [x]\nb: *a\n") == {"a": ["x"], "b": ["x"]}
 
 
-def test_whatever_decodes_json_expects_deep_nesting() -> None:
+def test_every_json_decoder_handles_deep_nesting() -> None:
     """Every decoder stands where a RecursionError is caught, or in a function whose callers do so."""
     package = Path(rlm_mem.__file__).parent
     # Files of the package itself, or what this process wrote a moment ago; the others are guarded by their callers.
@@ -116,7 +116,7 @@ def test_the_offline_model_reads_any_context(pump: str) -> None:
     assert spent(lambda: OfflineLLM().complete(prompt)) < SECONDS
 
 
-def test_versions_in_which_much_repeats_are_compared_in_bounded_time() -> None:
+def test_versions_with_many_repeats_are_compared_in_bounded_time() -> None:
     seeded = random.Random(1)
     shuffled = [" ".join(seeded.choices("ab", k=3_000)) for _ in range(2)]
     lines = ["\n".join(seeded.choices("abc", k=50_000)) for _ in range(2)]
@@ -128,7 +128,7 @@ def test_versions_in_which_much_repeats_are_compared_in_bounded_time() -> None:
     )
 
 
-def test_nothing_of_more_tokens_than_a_program_is_parsed() -> None:
+def test_text_with_more_tokens_than_a_program_may_have_is_not_parsed() -> None:
     with pytest.raises(TooManyTokens):
         syntax_tree("a\n" * 30_000)
     assert parse("a\n" * 30_000) is None
@@ -144,7 +144,7 @@ def test_rewriting_and_reading_values_end_with_the_time_of_the_program() -> None
 
 
 @pytest.mark.parametrize("said", ["9" * 5_000, "²"])
-def test_a_length_that_no_body_has_is_refused_or_left_out_of_account(said: str) -> None:
+def test_an_impossible_content_length_is_refused_or_ignored(said: str) -> None:
     async def receive() -> dict[str, object]:
         return {"type": "http.request", "body": b"{}", "more_body": False}
 

@@ -101,7 +101,7 @@ def shown(case: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One store for all cases: what one of them left behind would show in the next."""
+    """One store for all cases, so that any leftover of a case fails the next one."""
     base = tmp_path_factory.mktemp("hostile") / "brain" / "memory"
     with ChunkStore(base) as store:
         store.create_chunk("already here", conversation_id="conv-1")
@@ -154,7 +154,7 @@ MALFORMED_TO_CHUNK: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("case", MALFORMED_TO_CHUNK, ids=shown)
-def test_the_chunking_engine_refuses_what_is_no_text(case: dict[str, Any]) -> None:
+def test_the_chunking_engine_refuses_values_that_are_not_text(case: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
         ChunkingEngine().chunk(**{"content": "text", "conversation_id": "c", **case})
     assert "\n" not in caught.value.message

@@ -1,4 +1,4 @@
-"""What the documents say is so: every command and option stands there, links lead somewhere, examples run."""
+"""The documents are true: every command and option is documented, links resolve, examples run."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_no_page_names_a_place_of_the_machine_it_was_written_on() -> None:
+def test_no_page_names_a_path_of_one_machine() -> None:
     wrong = [
         f"{named(path)} names {found!r}"
         for path in PAGES

@@ -1,4 +1,4 @@
-"""The benchmarks page holds what the recorded results say, and its plots can be read by day and by night."""
+"""The benchmarks page matches the recorded results, and its plots are legible in light and dark themes."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def test_no_column_of_a_result_is_left_out(figures: ModuleType) -> None:
     assert "| a\\|b | 2/2 |" in page
 
 
-def test_what_was_not_measured_says_so(figures: ModuleType) -> None:
+def test_missing_figures_are_marked(figures: ModuleType) -> None:
     page = "<!-- figures: failover -->\n| old |\n<!-- end of figures -->"
     assert "Not measured yet." in figures.filled(page, {})
     assert "old" not in figures.filled(page, {})
 
 
-def test_a_curve_leaves_out_what_no_logarithm_has(figures: ModuleType) -> None:
+def test_a_curve_leaves_out_values_without_a_logarithm(figures: ModuleType) -> None:
     drawing = figures.plots.curves("T", "x", "y", {"one": [(1000, 2.0), (10_000, 0)], "none": []})
     ET.fromstring(drawing)
     assert drawing.count("<circle") == 2  # one in the plot, one beside the name

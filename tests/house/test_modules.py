@@ -11,7 +11,7 @@ LONGEST = 700
 """Lines. A module is as long as its subject; beyond this it has two."""
 
 
-def test_no_module_holds_two_subjects() -> None:
+def test_no_module_has_two_subjects() -> None:
     lengths = {named(path): len(text(path).splitlines()) for path in MODULES}
     wrong = [f"{name}: {lines} lines" for name, lines in lengths.items() if lines > LONGEST]
     assert not wrong, listed(wrong)

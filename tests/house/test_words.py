@@ -1,4 +1,4 @@
-"""Words with no place in the code: those of learned representations, and those of unfinished work."""
+"""Words that the code must not contain: those of learned representations, and those of unfinished work."""
 
 from __future__ import annotations
 

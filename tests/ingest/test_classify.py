@@ -80,6 +80,6 @@ def test_giant_texts_are_read_only_in_part(text: str) -> None:
 
 
 @pytest.mark.parametrize("content", [None, 5, b"bytes", ["list"]])
-def test_what_is_no_text_is_refused(content: object) -> None:
+def test_values_that_are_not_text_are_refused(content: object) -> None:
     with pytest.raises(InputError, match="content must be text"):
         ENGINE.detect_content_type(content)  # type: ignore[arg-type]

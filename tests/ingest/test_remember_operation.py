@@ -125,7 +125,7 @@ def test_duplicates_in_another_namespace_do_not_count(
         assert (result["chunks_created"], result["duplicates"]) == (1, [])
 
 
-def test_a_text_that_says_a_thing_twice_is_stored_once(store: ChunkStore) -> None:
+def test_repeated_text_is_stored_once(store: ChunkStore) -> None:
     section = f"# Repeated\n\n{f'{SENTENCE} ' * 12}".strip()
     result = RememberOperation(store).remember(f"{section}\n\n{section}\n\n{section}", "conv-1")
     assert result["success"]
@@ -185,7 +185,7 @@ def test_a_registered_type_is_accepted_with_its_fields(store: ChunkStore) -> Non
     assert store.get_chunk(result["chunk_ids"][0]).type == "api_endpoint"  # type: ignore[union-attr]
 
 
-def test_progress_is_told_after_each_chunk(store: ChunkStore) -> None:
+def test_progress_is_reported_after_each_chunk(store: ChunkStore) -> None:
     seen: list[tuple[int, int]] = []
     default: list[tuple[int, int]] = []
     operation = RememberOperation(store, on_progress=lambda done, total: default.append((done, total)))
@@ -222,7 +222,7 @@ def test_sizes_come_from_the_settings(base: Path | str, clock: Clock) -> None:
         assert all(20 <= chunk.tokens <= 80 for chunk in store.get_many(ids).values())
 
 
-def test_settings_that_contradict_each_other_are_one_sentence(base: Path | str, clock: Clock) -> None:
+def test_contradictory_settings_are_refused_in_one_sentence(base: Path | str, clock: Clock) -> None:
     config = Config.load(ingest={"min_tokens": 600})
     with ChunkStore(base, config=config, clock=clock) as store:
         result = RememberOperation(store).remember("text")
@@ -230,7 +230,7 @@ def test_settings_that_contradict_each_other_are_one_sentence(base: Path | str, 
         assert "min_tokens" in result["error"]
 
 
-def test_a_store_open_for_reading_says_so(store: ChunkStore, base: Path | str) -> None:
+def test_a_read_only_store_refuses_in_one_sentence(store: ChunkStore, base: Path | str) -> None:
     store.create_chunk("something")
     with ChunkStore(base, read_only=True) as readable:
         result = RememberOperation(readable).remember("text")

@@ -128,7 +128,7 @@ def test_no_path_leads_outside(memory: Memory, path: str) -> None:
     assert len(memory.list_chunks()) == 1
 
 
-def test_a_file_is_no_folder_and_nothing_moves_below_itself(memory: Memory) -> None:
+def test_a_file_is_not_a_folder_and_nothing_moves_below_itself(memory: Memory) -> None:
     tool = sdk.MemoryTool(memory)
     tool.call({"command": "create", "path": "/memories/a/b", "file_text": "x"})
     assert "is a file" in outcome(tool, {"command": "create", "path": "/memories/a/b/c", "file_text": "x"})
@@ -139,7 +139,7 @@ def test_a_file_is_no_folder_and_nothing_moves_below_itself(memory: Memory) -> N
     assert outcome(tool, {"command": "view", "path": "/memories/a/b"}).endswith("\tx")
 
 
-def test_files_are_memories_and_other_memories_are_no_files(memory: Memory) -> None:
+def test_files_are_memories_and_other_memories_are_not_files(memory: Memory) -> None:
     memory.remember("Ana keeps bees in Faro.")
     tool = sdk.MemoryTool(memory)
     tool.call({"command": "create", "path": "/memories/ines", "file_text": "Ines lives in Porto."})

@@ -63,7 +63,7 @@ FILTERS: list[dict[str, Any] | None] = [
 ]
 
 
-def test_it_gives_what_the_store_in_memory_gives(store: RlmMemStore) -> None:
+def test_it_returns_the_same_as_the_store_in_memory(store: RlmMemStore) -> None:
     other = InMemoryStore()
     for (namespace, key), value in DOCUMENTS.items():
         store.put(namespace, key, value)
@@ -177,7 +177,7 @@ def test_items_stay_for_their_time_which_reading_prolongs(
     assert timed.get(("t",), "default").value == {"text": "bees again"}  # type: ignore[union-attr]
 
 
-def test_memories_that_are_no_items_are_not_given(store: RlmMemStore, memory: Memory) -> None:
+def test_memories_that_are_not_items_are_not_returned(store: RlmMemStore, memory: Memory) -> None:
     memory.remember("Bees in the garden.", tags=["langgraph:", "langgraph:docs", "langgraph:docs/."])
     assert store.search(("docs",)) == []
     assert store.search((), query="bees") == []

@@ -103,7 +103,7 @@ def test_what_a_brain_has_beside_chunks_comes_back_byte_for_byte(
     assert {f"files/{place}" for place in PLACES} <= set(tree(tmp_path / "one"))
 
 
-def test_what_was_brought_in_works_as_if_it_had_been_made_there(
+def test_imported_files_work_like_those_made_there(
     source: Path, tmp_path: Path, memories: ExitStack, copy: Memory
 ) -> None:
     memory = memories.enter_context(opened(source))

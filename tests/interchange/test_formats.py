@@ -389,9 +389,7 @@ def test_a_conversation_that_grew_adds_only_what_is_new(store: ChunkStore, tmp_p
     assert "Message 39" in " ".join(contents(store))
 
 
-def test_another_chat_in_a_file_of_the_same_name_pushes_nothing_out(
-    store: ChunkStore, tmp_path: Path
-) -> None:
+def test_another_chat_in_a_file_of_the_same_name_replaces_nothing(store: ChunkStore, tmp_path: Path) -> None:
     for day in ("monday", "tuesday"):
         import_source(
             store, write(tmp_path / "chat.jsonl", lines({"role": "user", "content": f"It is {day}."}))

@@ -85,7 +85,7 @@ def test_former_versions_and_the_audit_log_come_back(
     assert undone.content == "The key hangs behind the new clock."
 
 
-def test_an_import_that_does_not_ask_takes_no_history(source: Memory, copy: Memory, tmp_path: Path) -> None:
+def test_an_import_without_history_takes_none(source: Memory, copy: Memory, tmp_path: Path) -> None:
     for target in ("vault", "all.jsonl"):
         export_store(source.store, tmp_path / target, history=True)
         done = import_source(copy.store, tmp_path / target)
@@ -94,7 +94,7 @@ def test_an_import_that_does_not_ask_takes_no_history(source: Memory, copy: Memo
     assert {line["op"] for line in log(copy)} == {"import"}
 
 
-def test_an_export_that_does_not_ask_has_none(source: Memory, tmp_path: Path) -> None:
+def test_an_export_without_history_has_none(source: Memory, tmp_path: Path) -> None:
     export_store(source.store, tmp_path / "vault")
     export_store(source.store, tmp_path / "all.jsonl")
     assert not (tmp_path / "vault" / "history").exists()
@@ -123,7 +123,9 @@ def test_everything_goes_into_one_namespace_with_its_history(
     assert len(log(mine, "mine")) > done.events
 
 
-def test_what_is_no_version_and_no_event_is_a_problem(copy: Memory, tmp_path: Path, source: Memory) -> None:
+def test_a_line_that_is_neither_a_version_nor_an_event_is_a_problem(
+    copy: Memory, tmp_path: Path, source: Memory
+) -> None:
     export_store(source.store, tmp_path / "vault", history=True)
     versions = tmp_path / "vault" / "history" / "versions.jsonl"
     versions.write_text(

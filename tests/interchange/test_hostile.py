@@ -1,4 +1,4 @@
-"""Sources that are broken or mean harm: each becomes an entry of the report, never a crash, and nothing leaks out."""
+"""Broken or malicious sources: each becomes an entry of the report, never a crash, and nothing leaks out."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_cut_off_array_is_reported(store: ChunkStore, tmp_path: Path, head: by
     assert report.problem_count >= 1
 
 
-def test_what_stands_before_a_break_is_imported(store: ChunkStore, tmp_path: Path) -> None:
+def test_entries_before_a_damaged_one_are_imported(store: ChunkStore, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(
         f"[{MESSAGE}, {MESSAGE.replace('brass', 'steel')}, {{broken}}, {MESSAGE}]"
     )
@@ -171,7 +171,7 @@ def test_what_stands_before_a_break_is_imported(store: ChunkStore, tmp_path: Pat
     assert "entry 3" in reasons(report)
 
 
-def test_a_line_without_end_is_passed_over(
+def test_an_endless_line_is_skipped(
     store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "MAX_ENTRY", 10_000)
@@ -204,7 +204,7 @@ def test_a_line_without_end_is_passed_over(
         ).map(lambda value: json.dumps(value).encode()),
     ),
 )  # fmt: skip
-def test_no_reader_falls_over_whatever_it_is_given(
+def test_no_reader_fails_on_any_input(
     tmp_path_factory: pytest.TempPathFactory, fuzzed: ChunkStore, name: str, data: bytes
 ) -> None:
     file = tmp_path_factory.mktemp("fuzz") / "file.json"
@@ -219,7 +219,7 @@ def fuzzed(open_store: Open) -> ChunkStore:
 
 
 @given(st.text(max_size=30), st.binary(max_size=100))
-def test_detection_knows_an_answer_for_anything(name: str, head: bytes) -> None:
+def test_detection_accepts_any_bytes(name: str, head: bytes) -> None:
     detector = Detector()
     assert detector.detect(FileHead("n" + name.replace("/", "") + ".md", head)) is not None
     for other in ("x.json", "x.jsonl"):
@@ -246,7 +246,7 @@ values = st.recursive(
 
 @settings(deadline=None)
 @given(st.lists(values, max_size=6), st.booleans(), st.sampled_from([None, 1]))
-def test_the_entries_of_an_array_are_those_that_json_knows(
+def test_the_entries_of_an_array_are_those_of_the_json_module(
     entries: list[Any], ascii_: bool, indent: int | None
 ) -> None:
     data = json.dumps(entries, ensure_ascii=ascii_, indent=indent).encode("utf-8", "surrogatepass")
@@ -279,7 +279,7 @@ def test_lines_are_numbered_as_an_editor_numbers_them() -> None:
     assert got == [(1, {"a": 1}), (3, [2]), (4, None)]
 
 
-def test_a_large_array_takes_little_memory_and_tells_how_far_it_is() -> None:
+def test_a_large_array_takes_little_memory_and_reports_progress() -> None:
     entry = json.dumps({"role": "user", "content": "x" * 500})
     data = ("[" + ",".join([entry] * 40_000) + "]").encode()
     moved: list[int] = []

@@ -1,4 +1,4 @@
-"""What goes out comes back the same: every field of every chunk, through Markdown, JSON lines and zip."""
+"""An export is imported unchanged: every field of every chunk, through Markdown, JSON lines and zip."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_an_edit_in_the_vault_becomes_a_new_revision(store: ChunkStore, tmp_path
     assert [version.revision for version in store.history(chunk.id)] == [1, 2]
 
 
-def test_what_the_store_knows_better_is_kept_and_named(store: ChunkStore, tmp_path: Path) -> None:
+def test_newer_revisions_of_the_store_are_kept_and_named(store: ChunkStore, tmp_path: Path) -> None:
     chunk = store.create_chunk("Version one.")
     gone = store.create_chunk("Deleted later.")
     export_store(store, tmp_path / "x.jsonl")
@@ -365,7 +365,7 @@ def test_import_from_markdown_takes_an_exported_chunk_back(open_store: Open, tmp
 
 
 @pytest.mark.local_only("look at files")
-def test_nothing_is_overwritten_unasked(store: ChunkStore, tmp_path: Path) -> None:
+def test_nothing_is_overwritten_by_default(store: ChunkStore, tmp_path: Path) -> None:
     store.create_chunk("One.")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "diary.md").write_text("private")

@@ -112,7 +112,7 @@ def test_an_interrupted_import_goes_on_where_it_stopped(
 
 
 @pytest.mark.local_only("look at files")
-def test_without_its_notes_an_import_finds_what_is_there(store: ChunkStore, tmp_path: Path) -> None:
+def test_without_its_ledger_an_import_finds_existing_chunks(store: ChunkStore, tmp_path: Path) -> None:
     (tmp_path / "n").mkdir()
     (tmp_path / "n/a.md").write_text("The gate is green.")
     os.utime(tmp_path / "n/a.md", (1_770_000_000, 1_770_000_000))
@@ -125,7 +125,7 @@ def test_without_its_notes_an_import_finds_what_is_there(store: ChunkStore, tmp_
     assert (report.created, report.updated, len(texts(store))) == (0, 0, 2)
 
 
-def test_the_notes_of_imports_are_no_damage_to_a_store(store: ChunkStore, tmp_path: Path) -> None:
+def test_the_ledger_of_imports_is_not_a_finding(store: ChunkStore, tmp_path: Path) -> None:
     from rlm_mem.store.core.integrity import check
 
     (tmp_path / "a.md").write_text("The gate is green.")

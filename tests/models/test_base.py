@@ -137,7 +137,7 @@ def test_exceptions_of_a_callable_pass_through() -> None:
         adapt(broken).complete("x")
 
 
-def test_what_is_no_model_is_refused() -> None:
+def test_other_values_than_models_are_refused() -> None:
     with pytest.raises(InputError, match="int is not a model"):
         adapt(3)
 
@@ -151,7 +151,7 @@ def test_no_name_means_the_configured_model_and_then_offline() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt-5", "nobody:x", "offline:x", ":", "openai", "cli:", 'cli:"unclosed'])
-def test_a_name_of_no_model_is_refused_with_what_would_do(name: str) -> None:
+def test_an_unknown_model_name_is_refused_with_the_valid_forms(name: str) -> None:
     with pytest.raises((InvalidConfig, ModelUnavailable)) as caught:
         get_llm(name)
     assert caught.value.message

@@ -58,7 +58,7 @@ def test_an_unknown_price_is_unpriced_and_not_zero(model: str, provider: str) ->
 @pytest.mark.parametrize(
     "url", ["http://localhost:8080/v1", "http://127.0.0.1:1/v1", "http://[::1]:1/v1", "http://gpu-box/v1"]
 )
-def test_a_server_of_ones_own_is_unpriced_even_with_a_famous_model_name(url: str) -> None:
+def test_an_own_server_is_unpriced_even_with_a_known_model_name(url: str) -> None:
     assert price("gpt-4o", "openai", USAGE, base_url=url) is None
     assert price("gpt-4o", "openai-compatible", USAGE, base_url=url) is None
 

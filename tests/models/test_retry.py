@@ -76,7 +76,7 @@ def test_the_wait_that_a_provider_asks_for_is_respected() -> None:
     assert clock.waits == [7.0]
 
 
-def test_a_wait_longer_than_bearable_is_an_error_at_once() -> None:
+def test_a_wait_beyond_the_limit_is_an_error_at_once() -> None:
     clock = Clock()
     with pytest.raises(ModelOverloaded, match="asks to wait 3600 seconds"):
         call_with_retries(failing(1, retry_after=3600.0), clock.policy())

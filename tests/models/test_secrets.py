@@ -76,7 +76,7 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert redact(text, environ={}) == text
 
 
-def test_a_short_word_in_a_token_variable_is_not_torn_out_of_text() -> None:
+def test_a_short_word_in_a_token_variable_is_not_redacted() -> None:
     environ = {"BUILD_TOKEN": "developer", "X_TOKEN": "abc"}
     assert redact("a developer's abc", environ=environ) == "a developer's abc"
 

@@ -49,7 +49,7 @@ def test_the_address_comes_from_the_name_then_the_settings_then_the_environment(
     assert resolve("ollama", "m")[1] == "http://c:3/v1"
 
 
-def test_the_configured_address_is_not_lent_to_another_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_configured_address_is_not_used_for_another_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a key for one provider would be sent to another's server."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "the-key")
     assert resolve("anthropic", "claude", model="openai-compatible:m", base_url="http://b:2/v1")[1] is None
@@ -74,7 +74,7 @@ def test_the_host_variable_of_ollama_is_understood(monkeypatch: pytest.MonkeyPat
         ("anthropic", "@http://x/"),
     ],
 )
-def test_half_a_name_is_refused(provider: str, rest: str) -> None:
+def test_an_incomplete_name_is_refused(provider: str, rest: str) -> None:
     with pytest.raises(InvalidConfig):
         resolve(provider, rest)
 
@@ -139,6 +139,6 @@ def test_the_file_of_a_brain_may_choose_a_model(tmp_path, text: str) -> None:  #
     assert Config.load(tmp_path, environ={}).llm
 
 
-def test_whoever_runs_it_may_ask_for_any_command(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_the_caller_may_configure_any_command(tmp_path) -> None:  # type: ignore[no-untyped-def]
     config = Config.load(tmp_path, environ={"RLM_MEM_LLM_MODEL": "cli:sh -c anything"})
     assert config.llm.model == "cli:sh -c anything"

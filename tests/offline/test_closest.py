@@ -1,4 +1,4 @@
-"""Where the offline model has no answer it hands out the closest memories; quotations; programs that fit a screen."""
+"""Without an answer the offline model returns the closest memories; quotations; programs that fit a screen."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ask(store: ChunkStore) -> Ask:
     return asked
 
 
-def test_what_is_near_but_no_answer_is_handed_out_as_the_closest_memory(ask: Ask) -> None:
+def test_related_memories_without_an_answer_are_returned_as_closest(ask: Ask) -> None:
     result = ask(
         "How heavy is the heron sculpture?",
         "The heron sculpture stands in the yard of the town hall.",
@@ -47,7 +47,7 @@ def test_what_is_near_but_no_answer_is_handed_out_as_the_closest_memory(ask: Ask
     assert str(result).splitlines()[-1] == f"sure that it is not held: {result.confidence:.2f}"
 
 
-def test_where_nothing_is_near_the_memory_does_not_hold_it(ask: Ask) -> None:
+def test_without_a_related_memory_the_outcome_is_not_held(ask: Ask) -> None:
     result = ask("Which violin did Ruth buy?", "Bread is baked on Fridays.")
     assert result.outcome == "not held"
     assert result.chunk_ids == []
@@ -91,7 +91,7 @@ def test_another_subject_or_another_kind_of_figure_is_no_answer(ask: Ask, questi
         ),
     ],
 )
-def test_an_answer_is_no_fragment(ask: Ask, question: str, note: str, whole: str) -> None:
+def test_an_answer_is_not_a_fragment(ask: Ask, question: str, note: str, whole: str) -> None:
     answer = ask(question, note).content
     assert answer is not None
     assert whole in answer

@@ -73,7 +73,7 @@ def test_an_answer_is_found_and_rests_on_the_chunk_that_says_it(
     "question",
     ["What is the name of Ben's parrot?", "What did Ana study at university?", "Why did Ana sell her car?"],
 )
-def test_what_the_memory_does_not_hold_is_not_answered(ask: Ask, question: str) -> None:
+def test_questions_without_an_answer_in_the_memory_are_not_answered(ask: Ask, question: str) -> None:
     assert ask(question).content is None
 
 
@@ -83,7 +83,7 @@ def test_an_empty_memory_holds_no_answer(store: ChunkStore) -> None:
     assert result.stopped_by is None
 
 
-def test_it_looks_twice_before_it_gives_up(ask: Ask) -> None:
+def test_it_searches_twice_before_it_abstains(ask: Ask) -> None:
     assert ask("When did Ana move into the new flat?").iterations_used == 1
     assert ask("What is the name of Ben's parrot?").iterations_used == 2
 
@@ -97,7 +97,7 @@ def test_the_same_question_gets_the_same_answer(ask: Ask) -> None:
     )
 
 
-def test_of_two_memories_the_one_that_replaced_the_other_is_believed(store: ChunkStore) -> None:
+def test_of_two_memories_the_successor_is_the_answer(store: ChunkStore) -> None:
     old = store.create_chunk("Stand-up is at 9:30 every morning.", occurred_at="2026-01-12T09:00:00Z")
     new = store.create_chunk("Stand-up is at 10:00 every morning.", occurred_at="2026-02-02T09:00:00Z")
     store.update_chunk(old.id, metadata={"superseded_by": new.id, "valid_to": "2026-02-02T09:00:00Z"})

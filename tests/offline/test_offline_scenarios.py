@@ -79,7 +79,7 @@ def test_the_examples_of_the_readme_are_answered(tell: Tell) -> None:
     assert tell("How does Dana like to travel?") == "Dana prefers trains to planes"
 
 
-def test_what_belongs_to_somebody_else_is_no_answer(tell: Tell) -> None:
+def test_a_fact_about_somebody_else_is_not_an_answer(tell: Tell) -> None:
     assert tell("Where does Marco live?", "Marco's sister Giulia lives in Turin.") is None
 
 
@@ -89,6 +89,6 @@ def test_the_reason_may_stand_in_the_sentence_after(tell: Tell) -> None:
     assert "too expensive" in answer
 
 
-def test_of_two_notes_the_later_one_is_believed(tell: Tell) -> None:
+def test_of_two_notes_the_later_one_is_the_answer(tell: Tell) -> None:
     answer = tell("When is the stand-up?", "The stand-up is at 9:30.", "The stand-up is at 10:15.")
     assert answer == "10:15"

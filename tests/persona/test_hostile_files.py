@@ -1,4 +1,4 @@
-"""Files of a brain that somebody made to hurt: refused or read, never a hang and never another exception."""
+"""Malicious files of a brain: refused or read, never a hang and never another exception."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_any_text_is_read_or_refused(parts: list[str]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60))
-def test_any_message_is_talk_or_a_command(text: str) -> None:
+def test_any_message_is_ordinary_text_or_a_command(text: str) -> None:
     try:
         parse_commands(text, Library())
     except InvalidConfig as error:
@@ -84,7 +84,7 @@ def test_a_number_of_any_length_is_refused() -> None:
         parse_personality("## Configuration\n- Humor: " + "9" * 10_000, "ODD")
 
 
-def test_pipes_and_folders_are_no_files(tmp_path: Path) -> None:
+def test_pipes_and_folders_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "personalities"
     (folder / "FOLDER.md").mkdir(parents=True)
     os.mkfifo(folder / "PIPE.md")

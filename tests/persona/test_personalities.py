@@ -159,7 +159,7 @@ def test_an_unknown_mode_is_not_found() -> None:
         load_personality("POET")
 
 
-def test_a_readme_is_no_mode(tmp_path: Path) -> None:
+def test_a_readme_is_not_a_mode(tmp_path: Path) -> None:
     drop(tmp_path, "README.md", "# About this folder\n")
     assert "README" not in Library(tmp_path).modes()
 

@@ -63,7 +63,7 @@ def test_several_commands_may_stand_in_one_message() -> None:
         "set " * 60,
     ],
 )
-def test_ordinary_talk_is_no_command(text: str) -> None:
+def test_ordinary_text_is_not_a_command(text: str) -> None:
     assert parse_commands(text, Library()) == []
 
 

@@ -170,7 +170,7 @@ def test_an_unknown_slider_names_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"x" * 300_000])
-def test_a_file_that_is_no_text_of_decent_size_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_binary_or_oversized_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "sliders").mkdir()
     (tmp_path / "sliders" / "ODD.md").write_bytes(content)
     with pytest.raises(InvalidConfig, match=r"ODD\.md"):

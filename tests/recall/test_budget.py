@@ -24,7 +24,7 @@ def unlimited(**limits: object) -> Budget:
     return Budget(Limits(**(values | limits)))  # type: ignore[arg-type]
 
 
-def test_iterations_run_out_with_the_error_of_seed_004() -> None:
+def test_iterations_run_out_with_max_iterations_error() -> None:
     budget = unlimited(iterations=2)
     assert [budget.start_iteration(), budget.start_iteration()] == [1, 2]
     with pytest.raises(MaxIterationsError) as caught:

@@ -1,4 +1,4 @@
-"""The loop with a session of paper: what goes back to the model, and how a run ends."""
+"""The loop with a simulated session: what goes back to the model, and how a run ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rlm_mem.sandbox.session import Pages
 from rlm_mem.sandbox.values import Final, HostCall, StepOutput
 
 
-class PaperSession:
+class FakeSession:
     """Answers each program with the next of its outputs; a program that calls FINAL concludes."""
 
     def __init__(self, *outputs: StepOutput | BudgetError) -> None:
@@ -61,7 +61,7 @@ def last_message(llm: ScriptedLLM) -> str:
 
 def test_output_goes_back_and_the_run_ends_with_final() -> None:
     llm = ScriptedLLM([block("print(1)"), FINISH])
-    result = run(PaperSession(StepOutput(printed="ONE", chunks_read=["chunk-x"])), llm)
+    result = run(FakeSession(StepOutput(printed="ONE", chunks_read=["chunk-x"])), llm)
     assert "ONE" in last_message(llm)
     assert (result.answer, result.concluded, result.stopped_by) == ("done", True, None)
     assert (result.chunk_ids, result.confidence) == (("chunk-a",), 0.5)
@@ -71,7 +71,7 @@ def test_output_goes_back_and_the_run_ends_with_final() -> None:
 
 def test_the_value_of_a_last_expression_counts_as_printed() -> None:
     llm = ScriptedLLM([block("1 + 1"), FINISH])
-    run(PaperSession(StepOutput(value=2, printed="before\n")), llm)
+    run(FakeSession(StepOutput(value=2, printed="before\n")), llm)
     assert "before\n2\n" in last_message(llm)
 
 
@@ -88,7 +88,7 @@ def test_the_value_of_a_last_expression_counts_as_printed() -> None:
 )
 def test_an_error_goes_back_with_its_line_and_a_hint(error: ProgramError, parts: list[str]) -> None:
     llm = ScriptedLLM([block("bad"), FINISH])
-    result = run(PaperSession(StepOutput(printed="so far", error=error)), llm)
+    result = run(FakeSession(StepOutput(printed="so far", error=error)), llm)
     for part in [*parts, "so far"]:
         assert part in last_message(llm)
     assert result.concluded
@@ -97,7 +97,7 @@ def test_an_error_goes_back_with_its_line_and_a_hint(error: ProgramError, parts:
 
 def test_several_blocks_run_in_order_up_to_the_first_error() -> None:
     llm = ScriptedLLM(["\n".join(map(block, ["a", "b", "c"])), FINISH])
-    session = PaperSession(StepOutput(printed="A"), StepOutput(printed="B", error=ProgramError("broken")))
+    session = FakeSession(StepOutput(printed="A"), StepOutput(printed="B", error=ProgramError("broken")))
     result = run(session, llm)
     assert [program.strip() for program in session.programs] == ["a", "b", "FINAL('done')"]
     assert result.steps[0].output == "A\nB"
@@ -105,7 +105,7 @@ def test_several_blocks_run_in_order_up_to_the_first_error() -> None:
 
 def test_prose_is_answered_with_how_to_answer_and_never_taken_for_a_conclusion() -> None:
     llm = ScriptedLLM(["It is 42.", "The final answer is 42.", FINISH])
-    result = run(PaperSession(), llm)
+    result = run(FakeSession(), llm)
     assert "held no program" in llm.prompts[1][-1].content
     assert "No program again" in llm.prompts[2][-1].content
     assert result.answer == "done"
@@ -114,20 +114,20 @@ def test_prose_is_answered_with_how_to_answer_and_never_taken_for_a_conclusion()
 
 def test_a_model_that_never_writes_a_program_ends_with_its_iterations() -> None:
     budget = Budget(Limits(iterations=3))
-    result = run(PaperSession(), ScriptedLLM(default="I cannot do that."), budget)
+    result = run(FakeSession(), ScriptedLLM(default="I cannot do that."), budget)
     assert (result.answer, result.concluded, result.stopped_by) == (None, False, "iterations")
     assert len(result.steps) == 3
 
 
-def test_a_reply_that_was_cut_off_is_told_so() -> None:
+def test_a_reply_that_was_cut_off_gets_a_notice() -> None:
     cut = Completion("let me think " * 10, Usage(5, 5), finish_reason="length")
     llm = ScriptedLLM([cut, FINISH])
-    run(PaperSession(), llm)
+    run(FakeSession(), llm)
     assert "cut off" in last_message(llm)
 
 
 def test_what_a_program_did_before_its_budget_ended_is_kept() -> None:
-    session = PaperSession(BudgetError("no money left", stopped_by="usd"))
+    session = FakeSession(BudgetError("no money left", stopped_by="usd"))
     result = run(session, ScriptedLLM([block("read")]))
     assert result.stopped_by == "usd"
     assert result.evidence == ("chunk-half",)
@@ -137,7 +137,7 @@ def test_what_a_program_did_before_its_budget_ended_is_kept() -> None:
 
 def test_the_prompt_of_the_last_turn_says_so() -> None:
     llm = ScriptedLLM(default=block("x"))
-    run(PaperSession(), llm, Budget(Limits(iterations=3)))
+    run(FakeSession(), llm, Budget(Limits(iterations=3)))
     assert "2 turns left" in llm.prompts[1][-1].content
     assert "last turn" in llm.prompts[2][-1].content
 
@@ -145,7 +145,7 @@ def test_the_prompt_of_the_last_turn_says_so() -> None:
 def test_long_output_is_cut_with_a_notice() -> None:
     llm = ScriptedLLM([block("x"), FINISH])
     result = run(
-        PaperSession(StepOutput(printed="y" * 100_000)),
+        FakeSession(StepOutput(printed="y" * 100_000)),
         llm,
         config=Config.load(None, sandbox={"max_output_chars": 1000}),
     )
@@ -160,7 +160,7 @@ def test_a_steps_record_holds_what_was_spent_and_called() -> None:
     seen: list[LoopStep] = []
     budget = Budget()
     run(
-        PaperSession(StepOutput(printed="o", host_calls=[call], chunks_read=["chunk-x"], seconds=0.2)),
+        FakeSession(StepOutput(printed="o", host_calls=[call], chunks_read=["chunk-x"], seconds=0.2)),
         ScriptedLLM([completion, FINISH]),
         budget,
         on_step=seen.append,
@@ -181,13 +181,13 @@ def test_a_steps_record_holds_what_was_spent_and_called() -> None:
 def test_a_model_error_passes_through_and_leaves_the_call_counted() -> None:
     budget = Budget()
     with pytest.raises(ModelOverloaded):
-        run(PaperSession(), ScriptedLLM([ModelOverloaded("busy")]), budget)
+        run(FakeSession(), ScriptedLLM([ModelOverloaded("busy")]), budget)
     assert budget.spent().model_calls == 1
 
 
 def test_the_reply_is_asked_for_within_the_tokens_that_are_left() -> None:
     llm = ScriptedLLM(default=Completion(block("x"), Usage(1500, 100)))
-    result = run(PaperSession(), llm, Budget(Limits(tokens=3000)))
+    result = run(FakeSession(), llm, Budget(Limits(tokens=3000)))
     assert result.stopped_by == "tokens"
     asked = [options["max_tokens"] for options in llm.options]
     assert asked[0] == 1024
@@ -197,7 +197,7 @@ def test_the_reply_is_asked_for_within_the_tokens_that_are_left() -> None:
 
 def test_no_call_is_given_more_time_than_the_run_has_left() -> None:
     llm = ScriptedLLM([FINISH])
-    run(PaperSession(), llm, Budget(Limits(seconds=5)))
+    run(FakeSession(), llm, Budget(Limits(seconds=5)))
     timeout = llm.options[0]["timeout"]
     assert timeout is not None
     assert 0 < timeout <= 5
@@ -205,11 +205,11 @@ def test_no_call_is_given_more_time_than_the_run_has_left() -> None:
 
 def test_the_text_of_the_model_streams_to_the_caller() -> None:
     pieces: list[str] = []
-    run(PaperSession(), ScriptedLLM([FINISH]), on_text=pieces.append)
+    run(FakeSession(), ScriptedLLM([FINISH]), on_text=pieces.append)
     assert "".join(pieces) == FINISH
 
 
 def test_a_run_deeper_than_the_limit_asks_no_model() -> None:
     llm = ScriptedLLM()
-    assert run(PaperSession(), llm, Budget(Limits(depth=1)), depth=2).stopped_by == "depth"
+    assert run(FakeSession(), llm, Budget(Limits(depth=1)), depth=2).stopped_by == "depth"
     assert llm.calls == 0

@@ -186,7 +186,7 @@ def test_no_disguise_of_a_delimiter_or_fence_survives_in_data() -> None:
 
 
 @given(st.text(st.sampled_from("<>/\\`~ \noutputhitsreplＦ＜a"), max_size=60))
-def test_breaking_leaves_nothing_to_break_and_is_undone(text: str) -> None:
+def test_breaking_is_idempotent_and_can_be_undone(text: str) -> None:
     broken = breaking(text)
     assert "```" not in broken
     assert "~~~" not in broken

@@ -94,9 +94,7 @@ def test_offline_a_fact_whose_validity_has_ended_is_not_concluded(store: ChunkSt
     assert ended not in result.supports
 
 
-def test_offline_a_memory_that_is_silent_is_not_talked_into_an_answer(
-    store: ChunkStore, ids: dict[str, str]
-) -> None:
+def test_offline_a_memory_without_an_answer_gives_none(store: ChunkStore, ids: dict[str, str]) -> None:
     result = ReasonOperation(store).reason("Which opera does Zoe sing?")
     assert (result.conclusion, result.path, result.confidence) == ("", [], 0.0)
     assert result.concluded
@@ -149,7 +147,7 @@ def test_a_model_gives_conclusion_path_and_sides(store: ChunkStore, ids: dict[st
     assert result.confidence == 0.8
 
 
-def test_without_a_path_from_the_model_the_observed_one_is_told(
+def test_without_a_path_from_the_model_the_observed_one_is_returned(
     store: ChunkStore, ids: dict[str, str]
 ) -> None:
     code = (
@@ -166,7 +164,7 @@ def test_without_a_path_from_the_model_the_observed_one_is_told(
     assert result.confidence > 0.5
 
 
-def test_what_contradicts_is_looked_up_when_the_model_does_not_say(
+def test_contradicting_chunks_are_looked_up_when_the_model_names_none(
     store: ChunkStore, ids: dict[str, str]
 ) -> None:
     code = f"FINAL('In Lisbon', chunk_ids=['{ids['new']}'])"

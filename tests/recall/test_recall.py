@@ -37,7 +37,7 @@ def test_a_recall_reads_and_answers_with_the_chunks_it_rests_on(store: ChunkStor
     assert {ids["city"], ids["job"]} <= set(result.evidence)
 
 
-def test_the_result_begins_with_the_fields_of_seed_003(store: ChunkStore) -> None:
+def test_the_result_begins_with_the_documented_fields(store: ChunkStore) -> None:
     fill(store)
     names = list(vars(recall(store, block("FINAL('x')"))))
     assert names[:8] == [
@@ -63,7 +63,7 @@ def test_the_first_prompt_holds_the_rankers_hits_with_their_snippets_as_data(sto
     assert hits.count("red and I ride") == 1 and prompt.count("red and I ride") == 1
 
 
-def test_faulty_code_is_mended_in_the_second_round(store: ChunkStore) -> None:
+def test_faulty_code_is_corrected_in_the_second_turn(store: ChunkStore) -> None:
     ids = fill(store)
     llm = ScriptedLLM(
         [
@@ -158,7 +158,7 @@ def test_a_confidence_outside_0_to_1_is_an_error_that_the_model_can_mend(
     assert (result.content, result.confidence) == ("x", 0.25)
 
 
-def test_none_concludes_that_the_memory_does_not_hold_it(store: ChunkStore) -> None:
+def test_final_none_concludes_that_there_is_no_answer(store: ChunkStore) -> None:
     fill(store)
     result = recall(store, block("FINAL(None, chunk_ids=[], confidence=0.8)"))
     assert (result.content, result.concluded, result.stopped_by) == (None, True, None)
@@ -286,7 +286,7 @@ def test_limits_of_one_recall_replace_the_operations(store: ChunkStore) -> None:
     assert operation.recall("Where?").iterations_used == 5
 
 
-def test_further_functions_are_told_to_the_model_and_callable(store: ChunkStore) -> None:
+def test_further_functions_are_described_to_the_model_and_callable(store: ChunkStore) -> None:
     def exchange_rate(currency: str, day: str = "today") -> float:
         """Units of a currency for one euro."""
         return {"NOK": 11.5}[currency]

@@ -142,7 +142,7 @@ def test_a_trajectory_that_is_not_there_is_an_error(store: ChunkStore, name: str
 
 
 @pytest.mark.parametrize("name", ["../../../etc/passwd", "traj-../x", "", "traj-20260210T120000-0000000g"])
-def test_what_is_no_trajectory_id_is_refused(store: ChunkStore, name: str) -> None:
+def test_an_invalid_trajectory_id_is_refused(store: ChunkStore, name: str) -> None:
     with pytest.raises(InvalidQuery):
         load_trajectory(store, name)
 
@@ -245,7 +245,7 @@ def test_costs_are_summed_by_day_model_and_operation(store: ChunkStore, clock: o
     assert {line.day for line in costs(store, since="2026-02-11")} == {"2026-02-11"}
 
 
-def test_what_has_no_price_is_never_zero(store: ChunkStore) -> None:
+def test_an_unknown_price_is_never_zero_in_costs(store: ChunkStore) -> None:
     fill(store)
     recall(store, cost=None)
     for line in costs(store):

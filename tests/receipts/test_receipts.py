@@ -1,4 +1,4 @@
-"""Receipts: what holds, what has changed since, and what was altered, whoever recomputed the hashes."""
+"""Receipts: what holds, what has changed since, and what was altered, also with recomputed hashes."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_more_memories_change_nothing_that_the_answer_rests_on(memory: Memory) -
     assert memory.verify(receipt).holds
 
 
-def test_a_receipt_written_late_says_which_steps_are_not_reproduced_and_has_no_bundle(memory: Memory) -> None:
+def test_a_late_receipt_marks_steps_that_are_not_reproduced_and_has_no_bundle(memory: Memory) -> None:
     result = asked(memory, READ, ANSWER)
     memory.update(result.chunk_ids[0], content="Carla moved from Oslo to Porto in spring, not to Lisbon.")
     receipt = memory.receipt(result)

@@ -1,4 +1,4 @@
-"""Programs that try to break out of the sandbox or to wear the host out, as data: (group, name, code).
+"""Programs that try to escape from the sandbox or to exhaust the host, as data: (group, name, code).
 
 ``{MARK}`` is a path that must never come into being, ``{PORT}`` a port on this machine that must never be
 called, ``{SECRET}`` names an environment variable of the host whose value must never be seen.

@@ -16,7 +16,7 @@ sys.keepalive = session  # given back when the interpreter ends, after what was 
 """
 
 
-def test_a_session_that_is_never_closed_ends_without_a_word(tmp_path: Path) -> None:
+def test_a_session_that_is_never_closed_prints_nothing_at_exit(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", CODE, str(tmp_path / "brain")],
         capture_output=True,

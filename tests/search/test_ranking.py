@@ -100,14 +100,14 @@ def test_parts_are_named_signals_and_add_up_to_the_score(store: ChunkStore) -> N
     assert explain(parts, most=1).split()[0] == max(parts, key=lambda name: abs(parts[name]))
 
 
-def test_what_no_longer_holds_comes_after_what_does(store: ChunkStore) -> None:
+def test_outdated_memories_rank_below_current_ones(store: ChunkStore) -> None:
     old = store.create_chunk("The service listens on port 8080.", "fact", valid_to="2023-01-01T00:00:00Z")
     new = store.create_chunk("The service now listens on port 9090 for good.", "fact")
     hits = search(store, "Which port does the service listen on?")
     assert [hit.chunk_id for hit in hits] == [new.id, old.id]
 
 
-def test_equal_memories_keep_one_order_and_what_shares_nothing_is_no_hit(store: ChunkStore) -> None:
+def test_equal_memories_keep_one_order_and_unrelated_ones_are_not_hits(store: ChunkStore) -> None:
     for number in range(6):
         store.create_chunk("The mill stands by the river.", "note", conversation_id=f"c{number}")
     store.create_chunk("Quarterly figures are due.", "note", conversation_id="other")

@@ -44,9 +44,7 @@ def browser(tmp_path: Path) -> Iterator[tuple[TestClient, Keys]]:
         ({"Origin": f"http://localhost:{PORT + 1}"}, 403),
     ],
 )
-def test_strangers_are_refused_whatever_they_ask(
-    tmp_path: Path, headers: dict[str, str], status: int
-) -> None:
+def test_unauthenticated_requests_are_refused(tmp_path: Path, headers: dict[str, str], status: int) -> None:
     encoded = {name: value.encode("latin-1") for name, value in headers.items()}
     with client_of(tmp_path / "brain") as client:
         client.post("remember", json={"text": SECRET})
@@ -62,7 +60,7 @@ def test_strangers_are_refused_whatever_they_ask(
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
-def test_the_token_lets_in(tmp_path: Path, scheme: str) -> None:
+def test_the_token_authenticates(tmp_path: Path, scheme: str) -> None:
     with client_of(tmp_path / "brain") as client:
         headers = {"Authorization": f"{scheme} {TOKEN}", "Origin": BASE, "Host": f"localhost:{PORT}"}
         assert client.get("stats", headers=headers).status_code == 200
@@ -130,7 +128,7 @@ def test_a_method_that_an_address_does_not_have_is_named_with_those_it_has(tmp_p
         "chunks/chunk-x%00",
     ],
 )
-def test_an_address_that_leads_nowhere_is_no_file(tmp_path: Path, path: str) -> None:
+def test_an_unknown_address_is_not_found(tmp_path: Path, path: str) -> None:
     with client_of(tmp_path / "brain") as client:
         answer = client.get(path)
         assert answer.status_code in (404, 422)
@@ -149,7 +147,9 @@ def test_a_parameter_that_does_not_fit_is_refused_by_its_name(tmp_path: Path, qu
         assert named in problem["detail"]
 
 
-def test_a_fault_of_ours_says_nothing_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_reveals_nothing_about_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with serving(tmp_path / "brain") as (app, state, _), TestClient(app, API, headers=BEARER) as client:
         monkeypatch.setattr(state.memory.store, "get_stats", lambda: {}["/root/secret"])
         problem = refused(client.get("stats"), 500)
@@ -171,7 +171,7 @@ def test_a_body_beyond_the_limit_is_refused_by_what_it_says_and_by_what_comes(tm
         refused(client.post("remember", content=parts(), headers=headers), 413)
 
 
-def test_a_flood_is_held_to_the_rate_and_told_when_to_come_again(tmp_path: Path) -> None:
+def test_too_many_requests_are_limited_with_retry_after(tmp_path: Path) -> None:
     with client_of(tmp_path / "brain", rate=0.5, burst=3) as client:
         answers = [client.get("about") for _ in range(4)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
@@ -179,7 +179,7 @@ def test_a_flood_is_held_to_the_rate_and_told_when_to_come_again(tmp_path: Path)
         assert answers[3].headers["Retry-After"] == "2"
 
 
-def test_a_bucket_fills_again_with_time_and_each_client_has_its_own() -> None:
+def test_a_bucket_refills_with_time_and_each_client_has_its_own() -> None:
     now = [0.0]
     buckets = Buckets(rate=2, burst=4, clock=lambda: now[0])
     assert [buckets.take("a") for _ in range(5)] == [0, 0, 0, 0, 1]

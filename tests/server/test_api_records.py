@@ -241,7 +241,7 @@ def test_damage_is_found_and_mended_only_when_asked(tmp_path: Path) -> None:
         assert "index-missing-file" not in {one["code"] for one in client.post("check").json()["findings"]}
 
 
-def test_a_memory_is_kept_in_order(client: TestClient) -> None:
+def test_maintenance_operations_work(client: TestClient) -> None:
     create(client)
     assert client.post("checkpoint").json()["figures"] is not None
     assert client.post("sync").json()["unreadable"] == []
@@ -304,7 +304,7 @@ def test_an_upload_beyond_the_limit_is_refused_before_it_is_read(client: TestCli
 # --- news -------------------------------------------------------------------------------------------------
 
 
-def test_what_another_process_writes_is_told_within_a_moment(tmp_path: Path) -> None:
+def test_writes_of_another_process_are_reported_promptly(tmp_path: Path) -> None:
     """Over a real connection: the stream has no end."""
     import httpx
 

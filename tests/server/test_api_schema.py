@@ -61,9 +61,7 @@ def test_every_operation_does_what_the_document_says_at_length(tmp_path: Path) -
     assert found == []
 
 
-def test_a_document_that_does_not_tell_the_truth_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_document_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks above can fail."""
     monkeypatch.setattr(openapi, "_REFUSALS", (401,))
     _, found = failures_of(tmp_path / "brain", ["fuzzing"], 5, only="/chunks/{chunk_id}")

@@ -68,7 +68,7 @@ def test_one_process_serves_agents_programs_and_people(tmp_path: Path) -> None:
             assert "Ana chose" in person.get(f"{address}/memories").text
 
 
-def test_the_token_lies_in_a_file_that_is_mine_alone(tmp_path: Path) -> None:
+def test_the_token_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "token"
     said: list[str] = []
     options = ("--token-file", str(file), "--no-dashboard")

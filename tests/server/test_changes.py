@@ -89,7 +89,7 @@ def test_who_asks_for_them_is_told_the_new_lines_of_the_audit_log(memory: Memory
     assert [(event["op"], event["actor"]) for event in change.events] == [("create", "other")]
 
 
-def test_nothing_is_looked_at_while_nobody_listens(memory: Memory) -> None:
+def test_nothing_is_polled_without_listeners(memory: Memory) -> None:
     looks = []
 
     def ask() -> Memory:
@@ -135,7 +135,7 @@ def test_a_stop_ends_every_listener(memory: Memory) -> None:
     assert asyncio.run(play()) == []
 
 
-def test_a_store_that_is_away_for_a_moment_is_looked_at_again(memory: Memory, other: Memory) -> None:
+def test_a_store_that_is_briefly_unavailable_is_polled_again(memory: Memory, other: Memory) -> None:
     fails = [True]
 
     def ask() -> Memory:

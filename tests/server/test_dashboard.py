@@ -117,7 +117,7 @@ def test_filters_narrow_the_list(site: Site, ids: list[str], query: str, left: l
     assert [number for number, one in enumerate(ids) if f'href="/memories/{one}"' in page] == left
 
 
-def test_half_a_date_is_answered_in_words_instead_of_an_error(site: Site, ids: list[str]) -> None:
+def test_an_incomplete_date_gives_a_message_instead_of_an_error(site: Site, ids: list[str]) -> None:
     assert "Write a date as" in text_of(site.part("/memories?q=tea&since=2026-0"))
 
 
@@ -346,7 +346,7 @@ def test_the_theme_is_kept_without_scripts_and_leads_back_to_the_page(site: Site
     assert broken.status_code == 200
 
 
-def test_a_browser_that_has_not_logged_in_sees_the_door_only(site: Site, ids: list[str]) -> None:
+def test_a_browser_that_has_not_logged_in_sees_the_login_page_only(site: Site, ids: list[str]) -> None:
     site.client.cookies.clear()
     answer = site.client.get("/memories", headers={"accept": "text/html"})
     assert answer.status_code == 401
@@ -376,7 +376,7 @@ def test_a_server_that_only_reads_offers_nothing_that_writes(place: Path | str) 
         assert site.memory.get(one) is not None
 
 
-def test_what_stands_vendored_is_what_the_table_says() -> None:
+def test_vendored_files_match_the_table() -> None:
     import hashlib
 
     import rlm_mem.dashboard as package

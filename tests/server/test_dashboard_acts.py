@@ -93,9 +93,7 @@ def test_an_edit_that_changes_nothing_writes_nothing(site: Site, one: str) -> No
     assert len(site.memory.history(one)) == 1
 
 
-def test_when_somebody_else_was_quicker_both_texts_are_shown_and_nothing_is_lost(
-    site: Site, one: str
-) -> None:
+def test_on_a_conflicting_edit_both_texts_are_shown(site: Site, one: str) -> None:
     fields = fields_of(site.get(f"/memories/{one}/edit"))
     site.memory.update(one, content="Ben drinks water.")
     fields["content"] = "Ben drinks <b>juice</b>."
@@ -173,7 +171,7 @@ def test_forms_of_other_sites_change_nothing(site: Site, one: str) -> None:
     assert site.memory.get(one) is not None
 
 
-def test_a_form_without_sense_is_refused_in_words(site: Site, one: str) -> None:
+def test_an_invalid_form_is_refused_with_a_message(site: Site, one: str) -> None:
     assert "says nothing that can be done" in text_of(site.post(f"/memories/{one}", 422, do="dance"))
     site.post("/memories/chunk-2026-01-01-00000000/edit", 404, content="x", revision="1")
     site.post("/integrity", 422, do="")

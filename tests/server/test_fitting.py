@@ -101,7 +101,7 @@ def test_the_best_hits_come_first_and_a_first_one_that_is_too_long_is_shortened(
     assert one["content"].endswith(" …")
 
 
-def test_nothing_relevant_is_said_in_words_and_costs_next_to_nothing(ask: Ask, herons: list[str]) -> None:
+def test_an_empty_result_is_stated_and_takes_few_tokens(ask: Ask, herons: list[str]) -> None:
     found = ask("search", query="zebra quantum")
     assert (found["hits"], found["outcome"]) == ([], "nothing relevant is remembered")
     assert ask("search", query="heron")["outcome"] == "found"

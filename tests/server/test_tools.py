@@ -111,7 +111,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(served: McpServer) -> None:
     asyncio.run(go())
 
 
-def test_one_bad_id_leaves_nothing_half_forgotten(ask: Ask, remembered: list[str]) -> None:
+def test_one_bad_id_deletes_nothing(ask: Ask, remembered: list[str]) -> None:
     assert "chunk id" in ask("forget", ids=[remembered[0], "not an id"])
     assert ask("get", ids=[remembered[0]])["missing"] == []
 

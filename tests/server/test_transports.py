@@ -172,7 +172,9 @@ def test_over_http_the_official_client_drives_every_tool(tmp_path: Path) -> None
         ({"Authorization": f"Bearer {TOKEN}", "Origin": "null"}, 403),
     ],
 )
-def test_over_http_strangers_are_refused(served_over_http: str, headers: dict[str, str], status: int) -> None:
+def test_over_http_unauthenticated_requests_are_refused(
+    served_over_http: str, headers: dict[str, str], status: int
+) -> None:
     encoded = {name: value.encode("latin-1") for name, value in headers.items()}
     for path in ("", "/other"):
         answer = httpx2.post(served_over_http + path, json={}, headers=encoded)  # type: ignore[arg-type]

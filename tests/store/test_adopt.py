@@ -40,7 +40,7 @@ def test_one_of_the_archive_stays_there_until_restored(store: ChunkStore) -> Non
     assert [hit.chunk_id for hit in search(store, "kestrel")] == ["chunk-a"]
 
 
-def test_what_was_there_is_a_former_version(store: ChunkStore) -> None:
+def test_the_replaced_chunk_becomes_a_former_version(store: ChunkStore) -> None:
     store.create_chunk("The former text.", chunk_id="chunk-a")
     store.adopt(whole())
     assert store.undo("chunk-a").content == "The former text."  # type: ignore[union-attr]

@@ -194,7 +194,7 @@ def test_a_backup_is_one_moment_while_others_write(brain: Path, tmp_path: Path) 
             writer.stdout.close()
 
 
-def test_a_write_that_is_taken_back_is_in_no_backup(
+def test_a_write_that_is_rolled_back_is_in_no_backup(
     brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer's files stand in their places before its commit fails: the backup must not take them for written."""
@@ -255,7 +255,9 @@ def test_the_write_lock_is_not_held_while_files_are_packed(brain: Path, tmp_path
 
 
 @pytest.mark.parametrize("without", ["hard links"])
-def test_it_works_without(brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: str) -> None:
+def test_backups_work_without_hard_links(
+    brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: str
+) -> None:
     def refuse(*_: object) -> None:
         raise OSError(1, f"no {without}")
 
@@ -323,7 +325,7 @@ def test_a_backup_that_was_cut_off_is_refused(brain: Path, tmp_path: Path, kept:
     assert not (tmp_path / "again").exists()
 
 
-def test_what_is_no_backup_is_refused(tmp_path: Path) -> None:
+def test_other_files_than_backups_are_refused(tmp_path: Path) -> None:
     for data in (b"hello", gzip.compress(b"hello"), b""):
         (tmp_path / "file").write_bytes(data)
         with pytest.raises(InputError):

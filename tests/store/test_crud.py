@@ -13,7 +13,7 @@ from tests.conftest import Clock
 from tests.stored import stored
 
 
-def test_the_signature_of_seed_000_creates_a_chunk(store: ChunkStore) -> None:
+def test_the_documented_keywords_create_a_chunk(store: ChunkStore) -> None:
     chunk = store.create_chunk(
         content="User prefers Python over JavaScript",
         chunk_type="preference",
@@ -27,14 +27,14 @@ def test_the_signature_of_seed_000_creates_a_chunk(store: ChunkStore) -> None:
     assert (chunk.metadata.conversation_id, chunk.metadata.confidence) == ("conv-123", 0.95)
 
 
-def test_the_positional_order_of_seed_000_creates_the_same_chunk(store: ChunkStore) -> None:
+def test_the_documented_positions_create_the_same_chunk(store: ChunkStore) -> None:
     chunk = store.create_chunk("User prefers tea", "preference", "conv-1", 4, ["drink"], 0.9)
     assert (chunk.metadata.conversation_id, chunk.tokens, chunk.tags, chunk.metadata.confidence) == (
         "conv-1", 4, ["drink"], 0.9,
     )  # fmt: skip
 
 
-def test_the_signature_of_seed_004_creates_a_chunk(store: ChunkStore) -> None:
+def test_the_second_documented_signature_creates_a_chunk(store: ChunkStore) -> None:
     first = store.create_chunk("The build runs on two cores.", "fact")
     chunk = store.create_chunk(
         "We decided to split the suite.",
@@ -50,7 +50,7 @@ def test_the_signature_of_seed_004_creates_a_chunk(store: ChunkStore) -> None:
     ]
 
 
-def test_the_type_keyword_of_seed_002_is_taken(store: ChunkStore) -> None:
+def test_the_keyword_type_is_accepted(store: ChunkStore) -> None:
     chunk = store.create_chunk(content="Decision: x\nRationale: y", type="decision", tags=["decision", "p"])
     assert chunk.type == "decision"
 
@@ -381,7 +381,7 @@ def test_the_audit_log_holds_every_operation(store: ChunkStore, base: Path | str
 
 
 @pytest.mark.local_only("look at files")
-def test_checkpoint_writes_the_three_views_of_seed_000(store: ChunkStore, base: Path) -> None:
+def test_checkpoint_writes_the_three_views(store: ChunkStore, base: Path) -> None:
     a, b = store.create_chunk("a", tags=["x"]), store.create_chunk("b", tags=["x"])
     store.add_link(a.id, b.id, "supports")
     store.checkpoint()

@@ -230,7 +230,7 @@ def test_a_read_only_store_whose_index_is_damaged_is_read_all_the_same(base: Pat
     assert (base / "index" / "index.sqlite").read_bytes() == before, "read-only means that"
 
 
-def test_several_threads_that_meet_the_damage_together_heal_it_once(base: Path) -> None:
+def test_several_threads_that_meet_damage_together_rebuild_once(base: Path) -> None:
     with ChunkStore(base) as store:
         ids = [store.create_chunk(f"note {number}", tags=["t"]).id for number in range(30)]
         into_one_file(base / "index" / "index.sqlite")
@@ -487,7 +487,7 @@ def test_a_disk_that_is_full_when_the_store_is_opened_is_still_read(small_disk: 
         assert read.content == "kept"
 
 
-def test_a_slow_disk_costs_time_and_nothing_else(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_disk_only_delays(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a writer waits for the disk, readers and searchers of this and other stores go on with the former state."""
     with ChunkStore(base) as store:
         chunk = store.create_chunk("as it was, with a heron", tags=["t"])

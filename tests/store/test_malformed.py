@@ -188,7 +188,7 @@ def test_a_full_disk_gives_one_error_and_changes_nothing(
 
 
 @pytest.mark.local_only("look at files")
-def test_a_writer_that_waits_too_long_is_told_so(base: Path) -> None:
+def test_a_writer_that_waits_too_long_gets_an_error(base: Path) -> None:
     from rlm_mem.config import Config
 
     quick = Config.load(store={"lock_wait_seconds": 0.1})

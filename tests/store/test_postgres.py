@@ -1,4 +1,4 @@
-"""The PostgreSQL backend by itself: tables, locks, lost connections, and what it says when something is wrong."""
+"""The PostgreSQL backend by itself: tables, locks, lost connections, and its error messages."""
 
 from __future__ import annotations
 
@@ -457,7 +457,7 @@ class LostAt:
 
 
 @pytest.mark.parametrize("after", [True, False], ids=["after the server heard", "before the server heard"])
-def test_a_connection_lost_at_the_commit_is_answered_truly(
+def test_a_connection_lost_at_the_commit_has_the_true_result(
     store: ChunkStore, dsn: str, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     begin = PostgresTransaction.begin
@@ -495,7 +495,7 @@ def test_more_threads_than_connections_take_turns(store: ChunkStore) -> None:
     assert cast(Chunk, store.get_chunk(chunk.id, track=False)).metadata.access_count == 64
 
 
-def test_a_server_that_only_reads_is_no_place_to_write(dsn: str, databases: Databases) -> None:
+def test_a_read_only_server_is_refused_for_writing(dsn: str, databases: Databases) -> None:
     impatient = Config.load(None, environ={}, postgres={"reconnect_seconds": 0.2})
     with ChunkStore(dsn, config=impatient) as store:
         store.create_chunk("Before.")
@@ -521,7 +521,7 @@ def test_statements_are_prepared_unless_that_is_switched_off(dsn: str, wanted: b
         assert (prepared[0][0] > 0) is wanted
 
 
-def test_the_planner_hears_of_a_namespace_that_has_doubled(dsn: str) -> None:
+def test_planner_statistics_are_refreshed_when_a_namespace_has_doubled(dsn: str) -> None:
     analysed = "SELECT reltuples::int FROM pg_class WHERE relname = 'chunks' AND relkind = 'r'"
     with ChunkStore(dsn) as store:
         store.create_chunk("The first.")
@@ -582,9 +582,7 @@ def guarded(databases: Databases) -> Iterator[str]:
     databases.drop(name)
 
 
-def test_what_is_wrong_is_said_in_one_sentence_and_never_with_the_password(
-    databases: Databases, guarded: str
-) -> None:
+def test_errors_are_one_sentence_without_the_password(databases: Databases, guarded: str) -> None:
     port = databases.server.dsn("x").rsplit(":", 1)[1].split("/")[0]
     secret = "hidden-pass-word"
 

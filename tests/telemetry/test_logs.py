@@ -31,7 +31,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def test_a_json_line_says_when_how_grave_who_and_what(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_json_line_has_time_level_logger_and_message(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging("info", "json")
     logging.getLogger("rlm_mem.store").info("sync: %d added\nin all", 3, extra={"folder": "2026-02"})
     (line,) = lines(capsys)
@@ -133,7 +133,7 @@ def test_the_environment_and_the_settings_of_the_brain_are_heeded(damaged: Path)
     assert json.loads(ran.stderr.splitlines()[0])["level"] == "warning"
 
 
-def test_an_option_goes_before_the_environment(damaged: Path) -> None:
+def test_an_option_takes_precedence_over_the_environment(damaged: Path) -> None:
     ran = command(damaged, "--log-level", "ERROR", RLM_MEM_LOG_LEVEL="debug")
     assert ran.stderr == ""
 

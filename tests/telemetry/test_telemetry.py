@@ -328,7 +328,7 @@ def test_the_file_of_a_brain_cannot_send_anything_elsewhere(lines: str, tmp_path
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
     ],
 )
-def test_what_cannot_be_sent_as_asked_is_said_and_the_memory_works(
+def test_telemetry_that_cannot_be_sent_is_logged_and_the_memory_works(
     environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name, value in environ.items():
@@ -365,7 +365,7 @@ def test_while_it_is_off_no_tracer_meter_or_exporter_is_loaded(tmp_path: Path) -
     assert ran.stdout.strip() == "[]", ran.stderr
 
 
-def test_a_missing_extra_is_said_once_and_the_memory_works(tmp_path: Path) -> None:
+def test_a_missing_extra_is_logged_once_and_the_memory_works(tmp_path: Path) -> None:
     ran = script(
         "import sys\nsys.modules['opentelemetry'] = None\nfrom rlm_mem import Memory\n"
         f"for _ in range(2):\n    with Memory.open({str(tmp_path / 'brain')!r}) as memory:\n"

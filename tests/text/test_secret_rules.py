@@ -225,7 +225,7 @@ def everything_below(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize(("settings", "action"), [({}, None), ({"action": "keep"}, "redact")])
-def test_hidden_on_every_way_in(
+def test_secrets_are_hidden_on_every_path_of_input(
     tmp_path: Path, settings: dict[str, str], action: SecretAction | None
 ) -> None:
     key = EXAMPLES["aws-access-key"]

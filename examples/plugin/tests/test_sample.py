@@ -1,4 +1,4 @@
-"""The importer and the model keep what RLM-MEM expects of every importer and model."""
+"""The importer and the model pass the contract suites of RLM-MEM."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def open_model(model: str, settings: LLMConfig) -> LLM:  # noqa: ARG001 - a rule
     """Return the model of ``sample:MODEL``, without contacting anything; called when a recall names it.
 
     Args:
-        model: what stands after the colon.
+        model: the name after the colon.
         settings: the user's ``[llm]`` settings: time-out, retries, length of answers.
 
     Raises:
@@ -37,7 +37,7 @@ def open_model(model: str, settings: LLMConfig) -> LLM:  # noqa: ARG001 - a rule
 
 
 class FirstHit:
-    """Writes one program, whatever it is asked."""
+    """Writes one program for any question."""
 
     name = "sample:first"
 
