@@ -135,7 +135,7 @@ def test_importing_again_adds_nothing_and_a_file_that_differs_is_kept(
     place = tmp_path / "vault" / "files" / "system" / "memory_log.md"
     place.write_text("# Another log\n", encoding="utf-8")
     kept = import_source(copy.store, tmp_path / "vault")
-    assert [one.reason for one in kept.conflicts] == ["system/memory_log.md is there already, and was kept"]
+    assert [one.reason for one in kept.conflicts] == ["system/memory_log.md exists already, and was kept"]
     assert everything(copy) == before
     replaced = import_source(copy.store, tmp_path / "vault", again=True, replace=True)
     assert replaced.brain_files == 1

@@ -373,7 +373,7 @@ def test_nothing_is_overwritten_by_default(store: ChunkStore, tmp_path: Path) ->
         with pytest.raises(InputError, match="not empty"):
             export_store(store, tmp_path / "mine", overwrite=overwrite)
     (tmp_path / "x.zip").write_text("something")
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="exists already"):
         export_store(store, tmp_path / "x.zip")
     with pytest.raises(InputError, match="within the store"):
         export_store(store, store.base_path / "out")

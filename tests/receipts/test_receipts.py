@@ -404,7 +404,7 @@ def test_hostile_files_are_refused_in_words(memory: Memory, tmp_path: Path) -> N
         verify(b"x" * 64_000_001)
     with pytest.raises(InputError, match="is not a file"):
         verify(tmp_path)
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         receipt.write(receipt.write(tmp_path / "a.receipt"))
 
 
