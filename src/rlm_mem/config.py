@@ -32,6 +32,7 @@ __all__ = [
     "StoreConfig",
     "TelemetryConfig",
     "TypesConfig",
+    "UpdatesConfig",
     "parse_setting",
     "locate",
     "locate_brain",
@@ -94,6 +95,20 @@ class IngestConfig:
     folders: tuple[
         str, ...
     ] = ()  # that a server may keep in step for its clients; not for the file of a brain
+    max_similar: int = _ranged(
+        3, 0, 1_000_000
+    )  # a text that is stored so often is not stored again; 0: no limit
+
+
+@dataclass(frozen=True)
+class UpdatesConfig:
+    """Which earlier memories a new one replaces or contradicts (docs/spec/links.md, Proposals)."""
+
+    find: str = _one_of("apply", "apply", "review", "off")  # apply: where the text itself says so
+    replace: tuple[
+        str, ...
+    ] = ()  # attributes ("phone number") of which a later value replaces an earlier one
+    max_open: int = _ranged(200, 0, 100_000)  # proposals that wait for a reviewer; more are not queued
 
 
 @dataclass(frozen=True)
@@ -251,6 +266,7 @@ class Config:
     store: StoreConfig = field(default_factory=StoreConfig)
     postgres: PostgresConfig = field(default_factory=PostgresConfig)
     ingest: IngestConfig = field(default_factory=IngestConfig)
+    updates: UpdatesConfig = field(default_factory=UpdatesConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)
     recall: RecallConfig = field(default_factory=RecallConfig)

@@ -13,8 +13,7 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from threading import Lock
-from types import TracebackType
+from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from rlm_mem import results
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from rlm_mem.interchange.report import FolderReport
     from rlm_mem.models.base import LLM, Limits
     from rlm_mem.persona import Persona
+    from rlm_mem.proposals.finding import Finder
     from rlm_mem.recall.costing import CostLine
     from rlm_mem.recall.host_session import RecallSession
     from rlm_mem.recall.loop import LoopStep
@@ -75,6 +75,7 @@ class Memory:
         self._llm_given = llm
         self._llm: LLM | None = None
         self._llm_lock = Lock()
+        self._own = local()
 
     @classmethod
     def open(
@@ -119,9 +120,7 @@ class Memory:
     def __enter__(self) -> Memory:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -179,14 +178,16 @@ class Memory:
         trust: str | None = None,
         expires: str | datetime | None = None,
         ttl: Ttl | None = None,
+        again: bool = False,
     ) -> RememberResult:
         """Store text of any length: chunked, typed, linked, deduplicated, in one transaction.
 
         The arguments are those of :func:`rlm_mem.ingest.remember.remember`; a single text given as ``tags`` is one tag,
         ``secrets`` is ``redact``, ``keep`` or ``refuse`` (None: as configured, by default ``redact``). ``replaces``
-        names chunks that the text replaces, in the same transaction (:meth:`supersede`). ``origin`` and ``trust``
-        record where it came from and how far it is trusted; it expires at ``expires`` (a time) or after ``ttl``
-        (``30d``, seconds).
+        names chunks that the text replaces, in the same transaction (:meth:`supersede`); what its words replace ("we
+        moved from A to B") is found, and what they may replace or contradict waits for a reviewer (``updates.find``).
+        ``origin`` and ``trust`` say how it came and how far it is trusted; with ``expires`` (a time) or ``ttl``
+        (``30d``, seconds) it is gone from then on. ``again`` stores it however often it was said already.
 
         Raises:
             InvalidChunk: there is nothing to remember, or an argument is wrong; nothing was changed.
@@ -195,6 +196,7 @@ class Memory:
         """
         from rlm_mem.ingest.remember import remember
 
+        finder = None if self.store.config.updates.find == "off" else self._finder()
         return remember(
             self.store,
             text,
@@ -213,6 +215,8 @@ class Memory:
             trust=trust,
             expires=expires,
             ttl=ttl,
+            again=again,
+            finder=finder,
         )
 
     def sync_folder(
@@ -230,7 +234,11 @@ class Memory:
 
         return sync_folder(self.store, path, progress=progress, **options)
 
-    # --- ask -------------------------------------------------------------------------------------------
+    def _finder(self) -> Finder:
+        """What looks for replaced and contradicted memories, one for each thread."""
+        from rlm_mem.proposals.finding import Finder
+
+        return Finder.begun(self._own, self.store, lambda found: self.continuum.review.add_proposed(found))
 
     def recall(
         self,
@@ -426,10 +434,7 @@ class Memory:
         Args:
             as_of: the state that it had at this time; None where it did not hold then (see ``ChunkStore.held_at``).
         """
-        return self._as_of(as_of).get_chunk(chunk_id)
-
-    def _as_of(self, moment: str | date | datetime | None) -> ChunkStore:
-        return self.store if moment is None else self.store.held_at(moment)
+        return (self.store if as_of is None else self.store.held_at(as_of)).get_chunk(chunk_id)
 
     def supersede(
         self, old_id: str, new_id: str, reason: str | None = None, *, confidence: float = 1.0
@@ -567,7 +572,7 @@ class Memory:
         trust: str | None = None,
     ) -> list[str]:
         """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); with ``as_of`` of what held then."""
-        return self._as_of(as_of).list_chunks(
+        return (self.store if as_of is None else self.store.held_at(as_of)).list_chunks(
             conversation_id, start_date, end_date, tags, chunk_type, any_tags=any_tags, namespace=namespace,
             archived=archived, limit=limit, offset=offset, newest_first=newest_first, origin=origin, trust=trust,
         )  # fmt: skip
@@ -583,10 +588,10 @@ class Memory:
     @contextmanager
     def batch(self) -> Iterator[Memory]:
         """Group writes into one transaction: all or nothing."""
+        if self.config.updates.find != "off" and not self.store.backend.read_only:
+            self._finder()  # asks the index before the transaction begins
         with self.store.batch():
             yield self
-
-    # --- maintenance -----------------------------------------------------------------------------------
 
     def stats(self) -> Stats:
         """Figures of this namespace; ``ChunkStore.get_stats`` has them as a dictionary."""
@@ -616,8 +621,6 @@ class Memory:
         written = self.store.checkpoint()
         return results.Checkpoint(written["access_counts_folded"], tuple(written["views"]))
 
-    # --- persona ---------------------------------------------------------------------------------------
-
     def persona(self, session: str = "default", *, mode: str = "BASE", keep: bool = False) -> Persona:
         """Mode and sliders of a session; ``keep`` reads and writes its state in the brain."""
         from rlm_mem.persona import Persona
@@ -640,8 +643,6 @@ class Memory:
             last_run=next(trajectories(self.store), None),
             spent_today=self.costs(since=f"{self.store.clock().astimezone(UTC):%Y-%m-%d}"),
         )
-
-    # --- records ---------------------------------------------------------------------------------------
 
     def trajectories(
         self,
@@ -674,10 +675,7 @@ class Memory:
 
         Args:
             fields: of :data:`rlm_mem.recall.trajectory_export.FIELDS`; None: all.
-            operation, since, until: as for :meth:`trajectories`.
-
-        Raises:
-            InputError: there is no such field.
+            operation, since, until: as for :meth:`trajectories`. Raises InputError for an unknown field.
         """
         from rlm_mem.recall.trajectory_export import export_trajectories
 

@@ -21,6 +21,7 @@ LAYERS = (
     ("memory",),
     ("receipts",),
     ("recall", "continuum", "persona", "interchange"),
+    ("proposals",),
     ("sandbox", "models", "offline"),
     ("search", "ingest"),
     ("store",),

@@ -18,6 +18,7 @@ import pytest
 
 import rlm_mem
 from rlm_mem import Memory
+from rlm_mem.config import Config
 
 ROOT = str(Path(rlm_mem.__file__).parent)
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -26,9 +27,14 @@ _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
 REMEMBER_FILES = 20
-REMEMBER_FUNCTIONS = 139
+REMEMBER_FUNCTIONS = 140
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed. One of them makes
-the id of the transaction, by which it can be undone, and one looks whether it replaces another memory."""
+the id of the transaction, by which it can be undone, one looks whether it replaces another memory,
+and one how often the same was said."""
+
+FIND_FILES = 30
+FIND_FUNCTIONS = 251
+"""The same where what it replaces is looked for: its statements, and the index, and an earlier memory is compared."""
 
 RECALL_FILES = 46
 RECALL_FUNCTIONS = 690
@@ -72,7 +78,8 @@ class Walk:
 @contextmanager
 def warm_memory(folder: Path) -> Iterator[Memory]:
     """What is imported, opened and prepared once has been."""
-    with Memory.open(folder / "brain") as memory:
+    settings = Config.load(updates={"find": "off"})
+    with Memory.open(folder / "brain", config=settings) as memory:
         memory.remember("The cat sleeps on the red sofa.", conversation_id="home")
         memory.recall("Where does the cat sleep?")
         memory.remember(
@@ -108,6 +115,15 @@ def walk_out(memory: Memory) -> Walk:
 def test_remembering_a_sentence_takes_a_short_path(walk_in: Walk) -> None:
     assert len(walk_in.files) <= REMEMBER_FILES, str(walk_in)
     assert len(walk_in.functions) <= REMEMBER_FUNCTIONS, str(walk_in)
+
+
+def test_finding_what_a_sentence_replaces_takes_a_short_path(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        for text in ("Ben prefers ferries.", "Dana lives in Berlin."):
+            memory.remember(text, conversation_id="trip")
+        walk = Walk(lambda: memory.remember("Dana prefers trains to planes.", conversation_id="trip"))
+    assert len(walk.files) <= FIND_FILES, str(walk)
+    assert len(walk.functions) <= FIND_FUNCTIONS, str(walk)
 
 
 def test_a_note_is_parsed_into_blocks_once(memory: Memory) -> None:

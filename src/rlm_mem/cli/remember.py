@@ -66,6 +66,10 @@ def remember(
             "--ttl", metavar="TIME", help="How long it is kept, such as 12h or 30d; then it is gone."
         ),
     ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Store it however often it is stored already in nearly the same words."),
+    ] = False,
     secrets: options.Secrets = None,
     watch: Annotated[
         bool, options.flag("--watch", help="With --folder: stay, and keep the memory in step with it.")
@@ -122,6 +126,8 @@ def remember(
         if watch and folder:
             _watch(memory, folder[0], every, about_folder, as_json=call.json)
             return
+        if again:
+            named["again"] = True
         if replaces:
             named["replaces"] = full_ids(memory, replaces)
         outcome = _Outcome()
@@ -153,6 +159,7 @@ class _Outcome:
         self.hidden = False
         self.replaced: list[str] = []
         self.folders: list[FolderReport] = []
+        self.proposed: list[str] = []
 
     def add(self, result: rlm_mem.RememberResult) -> None:
         self.texts += 1
@@ -161,6 +168,7 @@ class _Outcome:
         self.created += result.created
         self.secrets.update(result.secrets.rules)
         self.replaced += result.replaced
+        self.proposed += result.proposed
         self.hidden = self.hidden or result.secrets.hidden  # one command has one action
 
     def add_folder(self, report: FolderReport) -> None:
@@ -184,6 +192,7 @@ class _Outcome:
             "chunks_created": self.created,
             "texts": self.texts,
             "replaced": self.replaced,
+            "proposed": self.proposed,
             "skipped": self.skipped,
             "failed": self.failed,
             "folders": [report.as_dict() for report in self.folders],
@@ -268,6 +277,8 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool = False) -> None:
         console.print(text(f"  … and {len(outcome.chunk_ids) - 20:,} more (--json names all)", "dim"))
     if outcome.replaced:
         console.print(text(f"replaced {', '.join(outcome.replaced)}"))
+    if outcome.proposed:
+        console.print(text(f"to review (rlm-mem review show ID): {', '.join(outcome.proposed)}"))
     if outcome.secrets:
         console.print(text(str(rlm_mem.SecretsFound(outcome.secrets, outcome.hidden)), "yellow"))
 

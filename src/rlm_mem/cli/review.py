@@ -11,6 +11,7 @@ import rlm_mem
 from rlm_mem.cli.call import Call, Where
 from rlm_mem.cli.ids import known_id
 from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, text
+from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.review import Case
 from rlm_mem.errors import InvalidQuery
 
@@ -78,16 +79,22 @@ def _plain(case: Case) -> object:
     return msgspec.to_builtins(case)
 
 
+def _outcome(case_id: str, change: Change, kept: str) -> str:
+    if case_id.startswith(("replace", "contradict")):
+        return f"{change.entry} {'is linked with' if change.op == 'approved' else 'stays beside'} the older memory"
+    return f"{change.entry} is {change.tier_to or kept}"
+
+
 def review_approve(
     call: Where,
     case_id: CaseId,
     reviewer: Reviewer,
     reason: Reason,
 ) -> None:
-    """Approve: into the core, or (for a case that asks whether a memory still holds) it stays."""
+    """Approve: into the core, it still holds, or (a proposal) the newer memory replaces or contradicts the older."""
     with call.open() as memory:
         change = memory.continuum.review.approve(_full(memory, case_id), reviewer=reviewer, reason=reason)
-    screen().print(text(f"approved; {change.entry} is {change.tier_to or 'kept'}"))
+    screen().print(text(f"approved; {_outcome(case_id, change, 'kept')}"))
 
 
 def review_defer(
@@ -111,7 +118,9 @@ def review_reject(
     reviewer: Reviewer,
     reason: Reason,
 ) -> None:
-    """Reject: the memory stays where it is, or (where it was asked whether it still holds) goes back to mid."""
+    """Reject: the memory stays where it is, goes back to mid where it was asked whether it still holds; of a proposal
+    both memories stay.
+    """
     with call.open() as memory:
         change = memory.continuum.review.reject(_full(memory, case_id), reviewer=reviewer, reason=reason)
-    screen().print(text(f"rejected; {change.entry} is {change.tier_to or 'where it was'}"))
+    screen().print(text(f"rejected; {_outcome(case_id, change, 'where it was')}"))

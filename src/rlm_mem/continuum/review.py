@@ -3,12 +3,14 @@
 A memory enters the ultra-low tier, and a stable memory that fails is kept, by manual review only. The agent prepares
 cases; a person, or a caller with the name of a reviewer, approves, defers or rejects them, with a reason
 (docs/spec/continuum.md, Review). Memories captured from sessions with coding agents are reviewed here, too: they are
-in use from the start, approving confirms them, and rejecting archives them.
+in use from the start, approving confirms them, and rejecting archives them. So are
+proposals: a new memory that may replace or contradict an earlier one (docs/spec/links.md, Proposals).
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,13 +28,26 @@ from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.traces import Traces
+    from rlm_mem.proposals.finding import Proposal
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["Case", "Decision", "ReviewQueue"]
 
+_logger = logging.getLogger("rlm_mem.continuum")
+
 FOLDER = "system/review"
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
+_PROPOSED: dict[str, tuple[Literal["replace", "contradict"], str]] = {
+    "replace": (
+        "replace",
+        "Does the newer memory replace the older one? Approving lets it; rejecting leaves both as they are.",
+    ),
+    "contradict": (
+        "contradict",
+        "Do the two memories contradict each other? Approving links them; rejecting leaves both as they are.",
+    ),
+}
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
 
@@ -51,16 +66,17 @@ class Case(msgspec.Struct, kw_only=True):
 
     Attributes:
         kind: ``promote`` (low to ultra-low), ``retain`` (does this low memory still hold?), ``capture`` (shall what
-            this session left be kept?) or ``quarantine`` (shall this chunk be released?).
-        entry: the memory; of a capture the conversation, of a quarantine the chunk.
-        chunk_ids: of a capture or a quarantine, the chunks in question.
+            this session left be kept?), ``quarantine`` (shall this chunk be released?), ``replace`` (does the newer
+            memory replace the older one?) or ``contradict`` (do the two contradict each other?).
+        entry: the memory; of a capture the conversation, of a quarantine the chunk, of a proposal the newer chunk.
+        chunk_ids: of a capture or a quarantine, the chunks in question; of a proposal, the newer and the older one.
         evidence, counter_evidence: for and against the memory.
         defer_until: not to be shown as open before.
         usage_at: uses of the memory when it was last decided.
     """
 
     id: str
-    kind: Literal["promote", "retain", "capture", "quarantine"]
+    kind: Literal["promote", "retain", "capture", "quarantine", "replace", "contradict"]
     entry: str
     title: str
     status: Literal["open", "approved", "deferred", "rejected"]
@@ -168,6 +184,53 @@ class ReviewQueue:
         self._files.stored.write(file, _encode(case).encode())
         return case
 
+    def add_proposed(self, proposals: Sequence[Proposal]) -> list[str]:
+        """Put proposals before a reviewer, as many as ``updates.max_open`` leaves room for; returns the cases.
+
+        Called within the transaction that stores the newer chunks.
+        """
+        at = stamp(self._store.clock())
+        opened: list[str] = []
+        with self._files.stored.transaction():
+            room = self._room(len(proposals))
+            for one in proposals[:room]:
+                case = Case(
+                    id=_case_id(one.kind, f"{one.newer_id} {one.older_id}"), kind=_PROPOSED[one.kind][0],
+                    entry=one.newer_id,
+                    title=f"{_line(one.older)} → {_line(one.newer)}", status="open", opened_at=at,
+                    question=_PROPOSED[one.kind][1],
+                    figures={"confidence": one.confidence, "reason": one.reason},
+                    evidence=[f"{one.newer_id} (newer): {one.newer}", one.reason],
+                    counter_evidence=[f"{one.older_id} (older): {one.older}"],
+                    history=[], chunk_ids=[one.newer_id, one.older_id],
+                )  # fmt: skip
+                self._files.stored.write(f"{FOLDER}/{case.id}.json", _encode(case).encode())
+                opened.append(case.id)
+        if len(opened) < len(proposals):
+            _logger.warning(
+                "%d proposals were not queued: %d wait for a reviewer already (updates.max_open)",
+                len(proposals) - len(opened), self._store.config.updates.max_open,
+            )  # fmt: skip
+        return opened
+
+    def _room(self, wanted: int) -> int:
+        """How many of so many proposals may be queued; decided ones give way when there are many."""
+        most = self._store.config.updates.max_open
+        stored = self._files.stored
+        names = [
+            name for name in stored.names(FOLDER)
+            if name.removeprefix(f"{FOLDER}/").startswith(tuple(f"{kind}-" for kind in _PROPOSED))
+        ]  # fmt: skip
+        if len(names) + wanted <= most:
+            return wanted
+        waiting = 0
+        for name, data in stored.contents(names):
+            if _decode(data, name).status in ("approved", "rejected"):
+                stored.remove(name)  # what was decided stands in the audit log
+            else:
+                waiting += 1
+        return max(0, most - waiting)
+
     def _prepare(
         self,
         kind: Literal["promote", "retain"],
@@ -217,8 +280,8 @@ class ReviewQueue:
     # --- deciding ----------------------------------------------------------------------------------------------------
 
     def approve(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Promote to the core (``promote``), confirm that the memories hold (``retain``, ``capture``), or release
-        (``quarantine``).
+        """Promote to the core (``promote``), confirm that the memories hold (``retain``, ``capture``), release
+        (``quarantine``), or link the two (``replace``, ``contradict``).
 
         Raises:
             InvalidMemory: no reviewer, no reason, or the memory does not meet the rule any more.
@@ -236,8 +299,8 @@ class ReviewQueue:
         return self._decide(case_id, "approved", reviewer, reason, act)
 
     def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Leave the memory where it is (``promote``), move it to mid (``retain``), or archive (``capture``,
-        ``quarantine``).
+        """Leave the memory where it is (``promote``), move it to mid (``retain``), archive (``capture``,
+        ``quarantine``), or let both hold (``replace``, ``contradict``).
         """
 
         def act(case: Case, entry: TieredMemory) -> tuple[list[Edit], dict[str, Any]]:
@@ -272,10 +335,11 @@ class ReviewQueue:
         if not reason:
             raise InvalidMemory("a decision needs a reason")
 
+        if case_id.startswith(tuple(f"{kind}-" for kind in _PROPOSED)):
+            return self._proposed(case_id, decision, reviewer, reason, until)
+
         def build() -> Change:
-            case = self.case(case_id)
-            if case.status in ("approved", "rejected"):
-                raise ConflictError(f"{case_id} was {case.status} already")
+            case = self._undecided(case_id)
             file = f"{FOLDER}/{case_id}.json"
             text = self._files.read(file)
             at = stamp(self._store.clock())
@@ -316,6 +380,41 @@ class ReviewQueue:
             decision, chunk_id, f"{decision} by {made.reviewer}: {made.reason}", [],
             details={"case": case.id, "reviewer": made.reviewer},
         )  # fmt: skip
+
+    def _undecided(self, case_id: str) -> Case:
+        case = self.case(case_id)
+        if case.status in ("approved", "rejected"):
+            raise ConflictError(f"{case_id} was {case.status} already")
+        return case
+
+    def _proposed(
+        self, case_id: str, decision: Literal["approved", "deferred", "rejected"], reviewer: str, reason: str,
+        until: str | None,
+    ) -> Change:  # fmt: skip
+        """Decide a proposal; the links that an approval makes are undone with it."""
+        with self._files.stored.transaction() as transaction:
+            case = self._undecided(case_id)
+            newer, older = case.chunk_ids
+            made = f"{decision} by {reviewer}: {reason}"
+            change = self._changes.draft(
+                decision, newer, made, [], details={"case": case_id, "reviewer": reviewer}
+            )
+            transaction.change.id = change.id
+            case.decisions.append(
+                Decision(reviewer=reviewer, decision=decision, reason=reason, at=stamp(self._store.clock()))
+            )
+            case.status, case.defer_until = decision, until
+            if decision == "approved":
+                why, confidence = (
+                    f"{case.figures.get('reason', '')}; {made}",
+                    float(case.figures.get("confidence", 1.0)),
+                )
+                if case.kind == "replace":
+                    self._store.supersede(older, newer, why[:500], confidence=confidence)
+                else:
+                    self._store.add_link(newer, older, "contradicts", confidence, why[:500])
+            self._files.stored.write(f"{FOLDER}/{case_id}.json", _encode(case).encode())
+        return change
 
     def _captured(
         self, case: Case, decision: Literal["approved", "deferred", "rejected"], until: str | None, edit: Edit
@@ -387,6 +486,10 @@ class ReviewQueue:
             (entry for entry in self._files.in_file(places.LIBRARY, []) if entry.meta.component_of == key),
             None,
         )
+
+
+def _line(text: str) -> str:
+    return text if len(text) <= 120 else f"{text[:119]}…"
 
 
 def _case_id(kind: str, key: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from rlm_mem.chunk import (
     SIMILAR_TO,
@@ -259,6 +259,23 @@ When = str | datetime | Callable[[int], "str | datetime | None"]
 """A time, or a function from a character position of the text to the time when that was said."""
 
 
+class LinkFinder(Protocol):
+    """Looks for what a chunk replaces or contradicts, within the transaction that stores it."""
+
+    cases: list[str]  # of the review queue, that were opened
+
+    @property
+    def replaced(self) -> list[str]: ...
+
+    def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
+        """Further links of a chunk that is about to be stored."""
+        ...
+
+    def done(self) -> None:
+        """Called after the last chunk, before the commit."""
+        ...
+
+
 @dataclass(frozen=True)
 class RememberResult:
     """What one ``remember`` stored; ``print`` shows it in a line or two.
@@ -269,7 +286,10 @@ class RememberResult:
         duplicates: ids of those stored before, word for word, in the same conversation.
         tokens: o200k tokens of the new ones.
         secrets: what looks like a key or password, and whether it was hidden; false when there is none.
-        replaced: ids of those that the text replaced.
+        replaced: ids of those that the text replaced, as asked or because it says so.
+        proposed: cases of the review queue that it opened: what it may replace or contradict.
+        not_stored: how many of ``duplicates`` are stored as often as ``ingest.max_similar`` allows, in other words or
+            conversations too.
     """
 
     chunk_ids: list[str]
@@ -278,15 +298,21 @@ class RememberResult:
     tokens: int
     secrets: SecretsFound = field(default_factory=SecretsFound)
     replaced: list[str] = field(default_factory=list)
+    proposed: list[str] = field(default_factory=list)
+    not_stored: int = 0
 
     def __str__(self) -> str:
         ids = ", ".join(self.chunk_ids[:5]) + (", …" if len(self.chunk_ids) > 5 else "")
         said = f"remembered {_amount(self.created, 'chunk')}, {_amount(self.tokens, 'token')}"
         if self.duplicates:
             said += f"; {_amount(len(self.duplicates), 'chunk')} already known"
+        if self.not_stored:
+            said += f", of which {self.not_stored:,} said as often as ingest.max_similar allows"
         said += f": {ids}"
         if self.replaced:
             said += f"; replaced {', '.join(self.replaced)}"
+        if self.proposed:
+            said += f"; to review: {', '.join(self.proposed)}"
         return f"{said}\n{self.secrets}" if self.secrets else said
 
 
@@ -358,6 +384,8 @@ def remember(
     trust: str | None = None,
     expires: str | datetime | None = None,
     ttl: Ttl | None = None,
+    again: bool = False,
+    finder: LinkFinder | None = None,
     config: Config | None = None,
 ) -> RememberResult:
     """Store a text with automatic chunking, typing and linking, all or nothing.
@@ -387,6 +415,8 @@ def remember(
         trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
         expires, ttl: from when on it is gone for everything that reads: a time, or how long it is kept (seconds,
             ``30d``); not both.
+        again: store a text however often it is stored already in nearly the same words (``ingest.max_similar``).
+        finder: looks for what the text replaces or contradicts.
         config: settings; None takes the store's.
 
     Raises:
@@ -429,17 +459,21 @@ def remember(
     chunk_ids: list[str] = []
     new: list[Chunk] = []
     known: list[str] = []
+    often = 0
     with store.batch():
         for piece, headings in zip(pieces, analysed.headings, strict=True):
             if spoken_at is not None:
                 said_at = spoken_at(screened.original(piece.start + piece.overlap))
                 fields["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
             same = store.find_same(piece.content, fields.get("conversation_id"))
-            if same is not None and former and _out_of_date(store, same, former):
+            if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
                 same = None  # it holds again, or is stated anew: a statement of its own
+            if same is None and not again and not former:
+                same = _said_often(store, piece.content, settings.ingest.max_similar)
+                often += same is not None
             if same is None:
                 place = provenance_of(piece, len(pieces), headings, fields.get("provenance"))
-                new.append(store_piece(store, linker, piece, place, fields, extra))
+                new.append(store_piece(store, linker, piece, place, fields, extra, finder=finder))
                 chunk_ids.append(new[-1].id)
             else:
                 known.append(same)
@@ -449,6 +483,8 @@ def remember(
                 progress(piece.index + 1, len(pieces))
         for old_id in dict.fromkeys(former):
             store.supersede(old_id, chunk_ids[0])
+        if finder is not None:
+            finder.done()
     for chunk_id in known:  # after the commit: a failed batch must change nothing
         store.note_repetition(chunk_id)
     report = SecretsFound()
@@ -462,7 +498,9 @@ def remember(
         duplicates=list(dict.fromkeys(known)),
         tokens=sum(chunk.tokens for chunk in new),
         secrets=report,
-        replaced=list(dict.fromkeys(former)),
+        replaced=list(dict.fromkeys([*former, *(finder.replaced if finder is not None else ())])),
+        proposed=finder.cases if finder is not None else [],
+        not_stored=often,
     )
 
 
@@ -481,8 +519,19 @@ def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> None
         store.update_chunk(same, metadata=changed)
 
 
-def _out_of_date(store: ChunkStore, same: str, former: Sequence[str]) -> bool:
-    """Whether the stored chunk with the words of a new statement is out of date.
+def _said_often(store: ChunkStore, content: str, limit: int) -> str | None:
+    """The newest chunk that says the same but for case, space and punctuation, where ``limit`` of them hold."""
+    if not limit:
+        return None
+    alike = store.find_normalised(content, limit + 1)
+    if len(alike) < limit:
+        return None
+    holding = [one.id for one in store.summaries(alike) if one.superseded_by is None]
+    return holding[0] if len(holding) >= limit else None
+
+
+def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said: str | None) -> bool:
+    """Whether a chunk with the words of a new statement was out of date when that was said.
 
     Raises:
         InvalidChunk: the statement is to replace this chunk.
@@ -492,7 +541,11 @@ def _out_of_date(store: ChunkStore, same: str, former: Sequence[str]) -> bool:
             f"{same} says the same already, word for word: there is nothing to replace",
             hint="give the new text, or leave out replaces",
         )
-    return any(one.superseded_by for one in store.summaries([same]))
+    said = said or format_time(store.clock())
+    return any(
+        one.metadata.superseded_by and (former or (one.metadata.valid_to or "") < said)
+        for one in store.get_many([same]).values()
+    )
 
 
 def _checked_text(text: object, limit: int) -> str:
@@ -536,6 +589,7 @@ def store_piece(
     fields: Mapping[str, Any],
     extra: Mapping[str, Any],
     links: Sequence[ChunkLinks] = (),
+    finder: LinkFinder | None = None,
 ) -> Chunk:
     """Store one piece of a text with its automatic links, and further ones to chunks that exist.
 
@@ -547,6 +601,8 @@ def store_piece(
     now = store.clock()
     chunk = store.draft(piece.content, own, extra, now)
     chunk.links = [*linker.links_for(chunk), *links]
+    if finder is not None:
+        chunk.links += finder.links_for(chunk)
     return store.add(chunk)
 
 

@@ -402,6 +402,7 @@ class _Import:
                 metadata=record.extra,
                 provenance={"path": record.where},
                 secrets=self._options.secrets,
+                again=True,
             )
         except InputError as error:
             self.report.problem(record.where, error.message)

@@ -27,6 +27,8 @@ from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.pieces import trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.statements import statements_in
 
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]
 
@@ -50,6 +52,18 @@ _SPANS = frozenset({"what", "kind", "do", "how", "why", "name", "where", "how_lo
 _PLAIN = re.compile(r"[^\w\s]")
 _ARTICLES = frozenset({"a", "an", "the", "and"})
 
+_OF_THE_PAST = re.compile(
+    r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|first|until)\b", re.I
+)
+"""A question about what held once."""
+_OF_A_CHANGE = re.compile(
+    r"\b(?:from|instead|longer|any ?more|used to|rather|replaced|not|sold|left|gave up|dropped|stopped)\b",
+    re.I,
+)
+"""A passage that may say what does not hold any more."""
+_OF_EVENTS = frozenset(("when", "why", "how", "how_long", "yes_no", "choice"))
+"""Kinds of questions that a value answers only where it is a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Examined:
@@ -72,7 +86,46 @@ class Examined:
 
 
 def read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
-    """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic."""
+    """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic.
+
+    A question about the present is read from what was not replaced, where that answers it; of a passage that tells of
+    a change the value that holds is the answer.
+    """
+    if _OF_THE_PAST.search(question.text):
+        return _read(question, passages, weights)
+    current = [one for one in passages if one.current]
+    reading = _read(question, current, weights) if current else Reading(None, (), 0.0, 0.0)
+    if reading.answer is None and len(current) < len(passages):
+        reading = _read(question, passages, weights)
+    if reading.answer and reading.passages and _OF_A_CHANGE.search(reading.passages[0].text):
+        return _with_present_value(question, reading)
+    return reading
+
+
+def _with_present_value(question: Question, reading: Reading) -> Reading:
+    """The answer without the value that its passage says does not hold any more."""
+    answer, asked = str(reading.answer).lower(), question.text.lower()
+    english = get_analyser("english")
+    told = statements_in(reading.passages[0].text, english)
+    for one in told:
+        former = one.shown_former.lower()
+        if (
+            not one.sure
+            or not former
+            or former not in answer
+            or former in asked
+            or one.shown.lower() in asked.split()
+        ):
+            continue
+        if question.kind in _OF_EVENTS and one.kind not in ("time", "day", "date"):
+            continue
+        later = next((other.shown for other in told if other is not one and other.topic == one.topic and other.value
+                      and other.start >= one.start and not other.former), "")  # fmt: skip
+        return replace(reading, answer=one.shown or later or one.text)
+    return reading
+
+
+def _read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
     table = weights or load_weights()
     if is_foreign(question.text):
         return quote(question.text, passages)

@@ -109,6 +109,9 @@ class RememberArguments(Request):
         | None
     ) = None
     ttl: TtlText | None = None
+    again: Annotated[
+        bool, Meta(description="Store it also where nearly the same words are stored several times already.")
+    ] = False
 
 
 class RememberRequest(RememberArguments):
@@ -123,9 +126,10 @@ class RememberRequest(RememberArguments):
 
 
 class RememberResponse(Struct):
-    """What was stored; ``duplicates`` were there already, ``replaced`` do not hold any more. ``secrets`` counts by rule
-    what looks like a key or password, ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others
-    stand in clear, and ``note`` says so in a sentence.
+    """What was stored; ``duplicates`` were there already, ``replaced`` do not hold any more, and ``proposed`` are cases
+    of the review queue: what the text may replace or contradict. ``secrets`` counts by rule what looks like a key or
+    password, ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others stand in clear, and
+    ``note`` says so in a sentence.
     """
 
     chunk_ids: list[str]
@@ -133,6 +137,7 @@ class RememberResponse(Struct):
     total_tokens: int
     duplicates: list[str]
     replaced: list[str]
+    proposed: list[str]
     secrets: dict[str, int]
     secrets_hidden: int
     note: str | None
@@ -331,6 +336,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         secrets=request.secrets,
         replaces=request.replaces,
         ttl=request.ttl,
+        again=request.again,
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
         **more,
     )
@@ -340,6 +346,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         total_tokens=made.tokens,
         duplicates=made.duplicates,
         replaced=made.replaced,
+        proposed=made.proposed,
         secrets=dict(made.secrets.rules),
         secrets_hidden=made.secrets.count if made.secrets.hidden else 0,
         note=str(made.secrets) if made.secrets else None,

@@ -47,7 +47,8 @@ class DecisionOut(Struct):
 
 class CaseOut(MayBeCut):
     """One question to a reviewer: shall a memory become part of the core (promote), does it still hold (retain), shall
-    what a session left be kept (capture), shall a memory be released from quarantine (quarantine)?
+    what a session left be kept (capture), shall a memory be released from quarantine (quarantine), does one memory
+    replace (replace) or contradict (contradict) another?
     """
 
     id: str
@@ -253,13 +254,13 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/review/{case_id}/approve", "approveCase",
-        "Make a memory part of the core, confirm that it holds, or release it from quarantine.", _GROUP,
+        "Make a memory part of the core, confirm that it holds, release it, or let it replace or contradict the other.",
+        _GROUP,
         run=_approve, request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/reject", "rejectCase",
-        "Leave a memory where it is, move it back to the mid tier, or archive what was captured or in quarantine.",
-        _GROUP,
+        "Leave a memory where it is, move it back to the mid tier, archive it, or let both memories hold.", _GROUP,
         run=_reject, request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(

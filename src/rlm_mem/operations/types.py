@@ -214,7 +214,7 @@ TrajectoryId = Annotated[
 CaseId = Annotated[
     str,
     Meta(
-        pattern=rf"^(?:promote|retain|capture|quarantine)-[0-9a-f]{{10}}{_END}",
+        pattern=rf"^[a-z]{{1,20}}-[0-9a-f]{{10}}{_END}",
         description="The id of a case, as the review queue lists it.",
     ),
 ]

@@ -1,0 +1,9 @@
+"""Proposals: which earlier memories a new one replaces or contradicts, found by the index and by open rules.
+
+What the text says itself ("from A to B") is applied, the rest waits in the review queue (docs/spec/links.md,
+Proposals).
+"""
+
+from rlm_mem.proposals.finding import Finder, Proposal
+
+__all__ = ["Finder", "Proposal"]

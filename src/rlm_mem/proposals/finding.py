@@ -1,0 +1,304 @@
+"""Finds, for a memory that is being stored, the earlier ones that it replaces or contradicts.
+
+The index names the earlier chunks that share the rare words of a statement (the first stage of search); a few are read,
+and the rules of :mod:`rlm_mem.text.differences` compare. The cost of a chunk is bounded, whatever its length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass
+from functools import cache
+from math import log
+from threading import local
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from rlm_mem.chunk import SUPERSEDES, ChunkLinks
+from rlm_mem.chunk.types import rank
+from rlm_mem.store.core.lookup import Filters
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.clauses import FAMILIES
+from rlm_mem.text.differences import Conflict, difference
+from rlm_mem.text.statements import ME, Stated, statements_in
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.lookup import CandidateSource
+    from rlm_mem.text.analysis import Analyser
+
+__all__ = ["Finder", "Proposal"]
+
+_LOOKUPS = 3
+"""Sentences of one chunk that are looked up."""
+_CHUNKS = 60
+"""Chunks of one text that are looked at."""
+_ASKED, _READ = 10, 5
+"""Earlier chunks that the index names for a sentence, and of which the best are read."""
+_KEPT = 5_000
+"""Chunks of this object, stored since it asked the index, that later ones are compared with."""
+_RECENT = 100
+"""The newest of them with a stem, that are looked at."""
+_FRESH = 2.0
+"""Seconds after which the index is asked anew: what another process stores is found that much later."""
+_LONGEST = 4_000
+"""Characters of a chunk, new or earlier, that is looked at."""
+_WHOLE = 600
+"""Characters of an earlier chunk that may be replaced as a whole."""
+_MOST = 5
+"""Earlier chunks that one chunk replaces or contradicts by rule."""
+_WORDS = 24
+_SURE = 0.9
+_REASON = 500
+_OWN_SOURCE = "interaction"
+_OWN_ORIGINS = frozenset(("person", "agent"))
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A new chunk and an earlier one that do not both hold.
+
+    Attributes:
+        kind: ``replace`` or ``contradict``.
+        newer_id, older_id: the chunks.
+        newer, older: the sentences.
+        confidence: 0-1.
+        reason: why, in words.
+        applied: the link is made; else a reviewer decides.
+    """
+
+    kind: str
+    newer_id: str
+    older_id: str
+    newer: str
+    older: str
+    confidence: float
+    reason: str
+    applied: bool
+
+
+class Finder:
+    """Looks for what the chunks of a text replace or contradict; one for each thread, :meth:`begin` for each text.
+
+    Args:
+        store: where to.
+        queue: called with the proposals that wait for a reviewer, within the transaction that stores the chunks;
+            returns the ids of their cases.
+    """
+
+    def __init__(self, store: ChunkStore, queue: Callable[[Sequence[Proposal]], list[str]]) -> None:
+        self._store = store
+        self._queue = queue
+        self._settings = store.config.updates
+        self._source: CandidateSource | None = None
+        self._taken = 0.0
+        self._own: dict[
+            str, list[tuple[str, frozenset[str]]]
+        ] = {}  # chunks stored since then, by the stems of their statements
+        self._kept = 0
+        self._looked = 0
+        self._proposals: list[Proposal] = []
+        self.cases: list[str] = []
+
+    @classmethod
+    def begun(cls, own: local, store: ChunkStore, queue: Callable[[Sequence[Proposal]], list[str]]) -> Finder:
+        """The finder of this thread, made if there is none, at the beginning of a text.
+
+        Args:
+            own: where each thread keeps its finder.
+        """
+        found: Finder | None = getattr(own, "finder", None)
+        if found is None:
+            found = own.finder = cls(store, queue)
+        found.begin()
+        return found
+
+    def begin(self) -> None:
+        """Begin a text: before the transaction, where there is none yet.
+
+        What the index knows is taken here once: within a transaction it would be brought up to date for each chunk.
+        """
+        self._looked, self._proposals, self.cases = 0, [], []
+        now = monotonic()
+        if self._source is None or (not self._store.backend.in_transaction and now - self._taken > _FRESH):
+            self._source, self._taken = self._store.candidate_source(), now
+            self._own, self._kept = {}, 0
+
+    @property
+    def replaced(self) -> list[str]:
+        """Ids of the chunks that were replaced because the text says so."""
+        return [one.older_id for one in self._proposals if one.applied and one.kind == "replace"]
+
+    def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
+        """The links ``supersedes`` and ``contradicts`` of a chunk that is about to be stored.
+
+        What is not sure enough is kept for :meth:`done`.
+        """
+        if self._looked >= _CHUNKS or len(chunk.content) > _LONGEST or chunk.metadata.trust == "quarantined":
+            return []
+        analyser = get_analyser(self._store.config.search.language)
+        statements = _worth(statements_in(chunk.content, analyser))
+        if not statements:
+            return []
+        self._looked += 1
+        earlier = self._earlier(statements, chunk, analyser)
+        self._keep(chunk.id, statements)
+        found = [
+            proposal
+            for old in earlier
+            if (proposal := self._compared(chunk, statements, old, analyser)) is not None
+        ]
+        best = sorted(found, key=lambda one: (one.applied, one.confidence), reverse=True)[:_MOST]
+        self._proposals += best
+        return [
+            ChunkLinks(
+                one.older_id, SUPERSEDES if one.kind == "replace" else "contradicts", one.confidence,
+                chunk.metadata.created_at, one.reason[:_REASON],
+            )
+            for one in best if one.applied
+        ]  # fmt: skip
+
+    def done(self) -> None:
+        """Put what is not applied before a reviewer."""
+        waiting = [one for one in self._proposals if not one.applied]
+        if waiting:
+            self.cases = self._queue(waiting)
+
+    # Parts.
+
+    def _earlier(self, statements: Sequence[Stated], chunk: Chunk, analyser: Analyser) -> list[Chunk]:
+        """Chunks that may state something else of the same things, and have not been replaced."""
+        ids: dict[str, None] = {}
+        for text in list(dict.fromkeys(one.text for one in statements))[:_LOOKUPS]:
+            mine = [one for one in statements if one.text == text]
+            ids.update(dict.fromkeys(self._named(mine, _lookup_words(mine, analyser))))
+            ids.update(dict.fromkeys(self._just_stored(mine)))
+        ids.pop(chunk.id, None)
+        return [
+            one
+            for one in self._store.get_many(list(ids)).values()
+            if one.metadata.superseded_by is None
+            and one.metadata.at <= chunk.metadata.at
+            and len(one.content) <= _LONGEST
+        ]
+
+    def _named(self, statements: Sequence[Stated], words: Sequence[str]) -> list[str]:
+        """The ids that the index names for the words of a sentence, best first: of chunks that have its topic."""
+        counts = self._source.term_counts(words) if self._source is not None and words else {}
+        if self._source is None or not any(_may_be_told(one, counts.keys()) for one in statements):
+            return []
+        import numpy as np
+
+        known = list(counts)
+        numbers = self._source.term_ids(known)
+        weights = np.array([1.0 / (1.0 + log(1.0 + counts[word])) for word in known])
+        docs, _ = self._source.best(numbers, weights, _ASKED, Filters())
+        rows, decoded = self._source.rows(docs)
+        first = decoded.term_start[decoded.chunk_start]
+        named = dict(zip(numbers.tolist(), known, strict=True))
+        ids = []
+        for place, (chunk_id, by) in enumerate(zip(rows.chunk_id, rows.superseded_by, strict=True)):
+            terms = decoded.terms[first[place] : first[place + 1]].tolist()
+            held = {named[number] for number in terms if number in named}
+            if by is None and any(_may_be_told(one, held) for one in statements):
+                ids.append(chunk_id)
+        return ids[:_READ]
+
+    def _keep(self, chunk_id: str, statements: Iterable[Stated]) -> None:
+        if self._kept >= _KEPT:
+            self._own, self._kept = {}, 0
+        self._kept += 1
+        stems = frozenset(stem for one in statements for stem in (*one.topic, *one.value, *one.context))
+        for stem in stems:
+            self._own.setdefault(stem, []).append((chunk_id, stems))
+
+    def _just_stored(self, statements: Sequence[Stated]) -> list[str]:
+        """Chunks stored since the index was asked that share the most stems with a sentence, the newest first."""
+        shared = Counter(
+            chunk_id
+            for one in statements
+            for stem in (*one.topic, *one.former)
+            for chunk_id, stems in self._own.get(stem, ())[-_RECENT:]
+            if (one.former and not stems.isdisjoint(one.former)) or one.topic <= stems
+        )
+        newest = list(reversed(shared))
+        return sorted(newest, key=lambda one: -shared[one])[:_READ]
+
+    def _compared(
+        self, chunk: Chunk, statements: Sequence[Stated], old: Chunk, analyser: Analyser
+    ) -> Proposal | None:
+        before = statements_in(old.content, analyser)
+        pairs = [
+            (found, new, one)
+            for one in before
+            for new in statements
+            if (found := difference(new, one)) is not None
+        ]
+        if not pairs:
+            return None
+        best, newer, older = max(pairs, key=lambda pair: (pair[0].said, pair[0].confidence))
+        touched = {(one.start, one.end) for found, _, one in pairs if found.said == best.said}
+        rest = any(one.standing and (one.start, one.end) not in touched for one in before)
+        applies = (best.said and best.confidence >= _SURE) or self._allowed(best, older, analyser)
+        applies = applies and self._may_apply(chunk, old, newer)
+        kind = best.kind
+        if applies and (rest or len(old.content) > _WHOLE):
+            kind = "contradict"  # what else the earlier chunk states still holds
+        return Proposal(kind, chunk.id, old.id, newer.text, older.text, best.confidence, best.reason, applies)
+
+    def _allowed(self, found: Conflict, older: Stated, analyser: Analyser) -> bool:
+        """Whether a rule in the settings lets later values of this attribute replace earlier ones."""
+        words = older.topic | {older.attribute}
+        rules = [set(analyser.terms(rule)) for rule in self._settings.replace]
+        return found.kind == "replace" and any(rule and rule <= words for rule in rules)
+
+    def _may_apply(self, chunk: Chunk, old: Chunk, newer: Stated) -> bool:
+        """Whether a chunk may replace an earlier one without a reviewer.
+
+        What came from elsewhere than a person or an agent may not, nor what is trusted less than the earlier chunk, nor
+        what tells of a year before it.
+        """
+        about = chunk.metadata
+        if self._settings.find != "apply" or about.source != _OWN_SOURCE or "path" in about.provenance:
+            return False
+        if about.origin not in _OWN_ORIGINS or rank(about.trust) < rank(old.metadata.trust):
+            return False
+        year = int(old.metadata.at[:4])
+        return not any(int(one) < year for one in _YEAR.findall(newer.text))
+
+
+@cache
+def _stems(verbs: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(get_analyser("english").stem(verb) for verb in verbs)
+
+
+def _worth(statements: Sequence[Stated]) -> list[Stated]:
+    """Statements that may end or contradict an earlier one; those that say so themselves first."""
+    sure = [one for one in statements if one.sure and (one.former or one.standing)]
+    return sorted(sure, key=lambda one: not (one.former or one.news))
+
+
+def _may_be_told(statement: Stated, words: Set[str]) -> bool:
+    """Whether a chunk with these words may say something else than a statement: it has the topic, or what was ended."""
+    if any(stem in words for stem in statement.former):
+        return True
+    if not statement.value or not all(stem in words for stem in statement.topic if stem != ME):
+        return False
+    verbs = FAMILIES.get(statement.attribute, ()) if statement.topic == {ME} else ()
+    return statement.attribute == "change" or not verbs or not words.isdisjoint(_stems(verbs))
+
+
+def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]:
+    """Terms of the index that an earlier statement on the same thing has: all of a sentence's but its new values."""
+    words = dict.fromkeys(analyser.terms(statements[0].text))
+    for one in statements:
+        for term in analyser.terms(one.shown):
+            words.pop(term, None)
+    for one in statements:
+        words.update(dict.fromkeys(analyser.terms(one.shown_former)))
+        words.update(dict.fromkeys(_stems(FAMILIES.get(one.attribute, ()))))
+    return list(words)[:_WORDS]

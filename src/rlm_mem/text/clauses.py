@@ -1,0 +1,384 @@
+"""The words of a sentence: its clauses, their verb, and what stands after it. Tables and rules, English only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+__all__ = [
+    "ADVERBS",
+    "AUXILIARIES",
+    "BE",
+    "CHANGES",
+    "DAYS",
+    "DETERMINERS",
+    "ENDS",
+    "ENDS_WITH",
+    "FAMILIES",
+    "FIRST",
+    "MONTHS",
+    "NEWS",
+    "PLACED",
+    "POSSESSIVES",
+    "PREPOSITIONS",
+    "Complement",
+    "REPLACES",
+    "THIRD",
+    "TOKEN",
+    "Token",
+    "UNSURE",
+    "after_phrase",
+    "begins_with",
+    "clauses_of",
+    "denial_in",
+    "family_of",
+    "is_participle",
+    "kind_of",
+    "parts_of",
+    "take_former",
+    "verb_of",
+    "without_news",
+    "words",
+]
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a table."""
+    return frozenset(text.split())
+
+
+TOKEN = re.compile(r"[^\W_]+(?:['’.:,/@+&%-]+[^\W_]+)*[%+]?|[.,;:!?()→–—]|->")
+DETERMINERS = words("the a an this that these those some any each every both its")
+FIRST = words("i we me us my our mine ours myself i'm i've we've we're")
+THIRD = words("he she it they him her them his their")
+POSSESSIVES = words("my our his her their its your")
+BE = {"is": "", "am": "", "are": "", "'s": "", "isn't": "not", "aren't": "not", "i'm": "", "we're": "", "she's": "",
+       "he's": "", "it's": "", "they're": ""}  # fmt: skip
+AUXILIARIES = words(
+    "has have had was were been be being just recently finally already also get got gets today yesterday "
+    "then since officially now meanwhile i've we've"
+)
+UNSURE = words(
+    "if whether would could should might may will shall i'll we'll he'll she'll they'll 'll i'd we'd "
+    "won't wouldn't plan plans planned planning think thinks thinking thought consider considers "
+    "considering considered want wants wanted hope hopes hoped wish wishes maybe perhaps probably "
+    "possibly almost nearly imagine suppose supposedly asked ask asks why how who which whose when until "
+    "unless pretend rumour rumours rumor claims claimed heard story novel dreamt dreamed joked joke "
+    "example hypothetically going discuss discussed discussing suggested suggests proposed proposes try "
+    "tries trying tried decided decide need needed wanted"
+)
+PREPOSITIONS = words("at on in to from with for as by into onto via under over near behind inside")
+_CUT = words(
+    "because since while when after before until so which who that where although though but if whereas "
+    "due and or than"
+)
+ADVERBS = words(
+    "now currently nowadays presently anymore again still already just always usually only also too "
+    "actually really simply mostly finally recently today tonight officially instead sadly luckily "
+    "permanently exactly about around roughly"
+)
+_PHRASES = (
+    ("from", "now", "on"), ("these", "days"), ("any", "more"), ("any", "longer"), ("for", "now"),
+    ("at", "the", "moment"), ("until", "further", "notice"), ("going", "forward"), ("as", "of", "now"),
+    ("as", "of", "today"), ("this", "weekend"), ("this", "week"), ("this", "month"), ("this", "year"),
+    ("last", "week"), ("last", "month"), ("as", "well"), ("a", "month"), ("a", "day"), ("a", "week"), ("a", "year"),
+    ("per", "month"), ("per", "day"), ("per", "week"), ("per", "year"),
+)  # fmt: skip
+"""Left out of what is compared; those of `NEWS` say that something is new."""
+NEWS = words("now nowadays currently anymore instead")
+_NEWS_PHRASES = {
+    ("from", "now", "on"), ("these", "days"), ("any", "more"), ("any", "longer"), ("as", "of", "now"),
+    ("as", "of", "today"), ("going", "forward"),
+}  # fmt: skip
+MONTHS = words(
+    "january february march april may june july august september october november december jan feb mar "
+    "apr jun jul aug sep sept oct nov dec"
+)
+DAYS = words("monday tuesday wednesday thursday friday saturday sunday")
+_NUMBERS = words(
+    "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred "
+    "thousand"
+)
+_CLOCK = re.compile(r"\d{1,2}(?::\d{2}|(?:[.:]\d{2})?(?:am|pm))\Z")
+
+_STATES = {
+    "live": "live", "reside": "live", "stay": "live", "work": "work", "use": "use", "prefer": "prefer",
+    "cost": "cost", "weigh": "weigh", "start": "start", "begin": "start", "end": "end", "finish": "end",
+    "expire": "end", "open": "open", "close": "close", "meet": "meet", "rehearse": "meet", "gather":
+    "meet", "report": "report", "drive": "drive", "run": "run", "listen": "listen", "pay": "pay",
+    "earn": "earn", "take": "take", "leave": "leave", "arrive": "arrive", "depart": "leave", "need":
+    "need", "require": "need", "have": "have", "own": "have", "play": "play", "drink": "drink", "eat":
+    "eat", "read": "read", "buy": "buy", "go": "go", "study": "study", "teach": "teach", "speak":
+    "speak", "like": "like", "love": "like", "hate": "hate", "lead": "lead", "manage": "lead", "host":
+    "host", "sit": "sit", "sleep": "sleep", "belong": "belong", "contain": "have", "allow": "allow",
+    "support": "support", "smoke": "smoke", "wear": "wear", "train": "train", "bank": "bank",
+    "subscribe": "use", "rely": "use", "attend": "attend", "rent": "rent", "lock": "lock", "charge":
+    "cost", "deploy": "deploy", "store": "store", "keep": "keep", "expect": "expect", "date": "date",
+    "ship": "ship", "return": "return", "stand": "stand", "point": "point", "practise": "train",
+    "practice": "train", "swim": "swim", "ride": "drive", "vote": "vote", "write": "write", "sing":
+    "sing", "help": "help", "share": "share", "watch": "watch", "cook": "cook", "order": "buy",
+}  # fmt: skip
+FAMILIES = {family: tuple(verb for verb in _STATES if _STATES[verb] == family) for family in _STATES.values()}
+"""The verbs of each attribute: what an earlier statement of it may be said with."""
+FAMILIES["change"] = ("live", "based", "located", "lives", "office")
+_CHOSEN = {"chose": "choose", "picked": "choose", "selected": "choose", "adopted": "use"}
+"""Past forms that say what holds since."""
+_PLURAL = words("i we you they and don't doesn't do not longer never always")
+"""Words before a verb after which its plain form is a finite one."""
+CHANGES = words(
+    "moved relocated migrated switched changed converted transferred upgraded downgraded ported rewritten "
+    "rewrote renamed rescheduled postponed shifted pushed delayed extended raised increased lowered "
+    "reduced decreased cut bumped rose fell grew went gone promoted transitioned brought updated "
+    "shortened reassigned swapped dropped risen fallen grown jumped"
+)
+"""With "from A to B", or "to B"."""
+PLACED = words("moved relocated transferred shifted")
+REPLACES = words("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")
+ENDS = words(
+    "left quit sold dropped ditched abandoned cancelled canceled stopped finished ended discontinued "
+    "retired lost gave given moved resigned unsubscribed deprecated got scrapped removed terminated"
+)
+ENDS_WITH = {"gave": ("up",), "given": ("up",), "got": ("rid", "of"), "moved": ("out", "of"), "resigned": ("from",),
+              "unsubscribed": ("from",)}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Token:
+    """A word or a stop, with its place."""
+
+    text: str
+    low: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Complement:
+    """Words after a verb: the object (no preposition), or what a preposition leads in."""
+
+    preposition: str
+    tokens: list[Token] = field(default_factory=list)
+
+
+def family_of(form: str) -> str:
+    """The family of a verb of state in one of its forms; empty for other words."""
+    if form in _STATES:
+        return _STATES[form]
+    if form == "has":
+        return "have"
+    for ending, put in (("ies", "y"), ("es", ""), ("es", "e"), ("s", ""), ("ing", ""), ("ing", "e")):
+        if form.endswith(ending) and form[: -len(ending)] + put in _STATES:
+            return _STATES[form[: -len(ending)] + put]
+    if form.endswith("ing") and len(form) > 6 and form[-4] == form[-5] and form[:-4] in _STATES:
+        return _STATES[form[:-4]]  # running
+    return ""
+
+
+def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
+    """Where the finite verb stands, and its family or sort; (-1, "") where there is none."""
+    for number, one in enumerate(tokens):
+        low = one.low
+        before = tokens[number - 1].low if number else ""
+        if low in BE and low not in AUXILIARIES:
+            after = next((other.low for other in tokens[number + 1 :] if other.low not in ADVERBS), "")
+            if after in CHANGES | REPLACES and low != "'s" and not BE[low]:
+                continue  # "is moved": the participle is what counts
+            return number, "be"
+        if low == "used" and number + 2 < len(tokens) and tokens[number + 1].low == "to":
+            return number, "used to"
+        if low in CHANGES or low in REPLACES or low in ENDS:
+            if low == "got" and not (number + 1 < len(tokens) and tokens[number + 1].low == "rid"):
+                continue
+            if before in DETERMINERS | POSSESSIVES:
+                continue
+            return number, "change"
+        if low in ("has", "have") and _perfect(tokens[number + 1 :]):
+            continue
+        if low in _CHOSEN and number:
+            return number, _CHOSEN[low]
+        if low.endswith(("ing", "ed")):
+            continue
+        family = family_of(low)
+        if (
+            not family
+            or not number
+            or before in DETERMINERS | POSSESSIVES | PREPOSITIONS | {"of", "new", "to"}
+        ):
+            continue
+        third = (
+            (low != "has" and low.endswith("s") and low[:-1] in _STATES) or low == "has" or low.endswith("es")
+        )
+        plural = (
+            any(other.low in _PLURAL for other in tokens[:number])
+            or before.endswith("s")
+            or before in ADVERBS
+        )
+        if (third and not before.endswith("'s")) or (not third and plural):
+            return number, family
+    return -1, ""
+
+
+def _perfect(tokens: Sequence[Token]) -> bool:
+    """Whether a participle follows "has"."""
+    after = next(
+        (one.low for one in tokens if one.low not in ADVERBS and one.low not in ("not", "just", "since")), ""
+    )
+    return (
+        after in CHANGES | REPLACES | ENDS
+        or after in ("been", "had")
+        or after in _CHOSEN
+        or after.endswith("ed")
+    )
+
+
+def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
+    """The sentence cut at semicolons, dashes and at "and", "but" or a comma before a further finite verb."""
+    begin = 0
+    seen = False
+    for number, one in enumerate(tokens):
+        cut = one.text in ";–—"
+        if not cut and number > begin and (one.low in ("and", "but", "so") or one.text in ",:"):
+            if not seen:
+                seen = verb_of(tokens[begin:number])[0] >= 0
+            ahead = tokens[number + 1 : number + 8]
+            place, _ = verb_of(ahead)
+            if (
+                place < 0
+                and one.low in ("and", "but")
+                and ahead
+                and (family_of(ahead[0].low) or ahead[0].low in ENDS)
+            ):
+                place = 0
+            # A verb without a subject after a comma belongs to what went before: "not", "which", "who".
+            cut = seen and place >= 0 and not any(
+                other.low in ("not", "no", "which", "who", "instead", ",") for other in ahead[:place]
+            )  # fmt: skip
+            if cut and one.text in "," and place > 4:
+                cut = False
+        if cut:
+            yield tokens[begin:number]
+            begin, seen = number + 1, False
+    yield tokens[begin:]
+
+
+def parts_of(tokens: Sequence[Token]) -> list[Complement]:
+    """The words after a verb, cut at prepositions; nothing after a conjunction or a stop."""
+    parts = [Complement("")]
+    for number, one in enumerate(tokens):
+        if one.low in _CUT or one.text in ";()!?–—" or (one.text == "," and number):
+            if one.low == "and" and number + 1 < len(tokens) and tokens[number + 1].low not in FIRST | THIRD:
+                parts[-1].tokens.append(one)
+                continue
+            break
+        if one.text in ".:,":
+            if one.text == "." and number + 1 < len(tokens):
+                continue  # of an abbreviation
+            continue
+        if one.low in PREPOSITIONS:
+            parts.append(Complement(one.low))
+        elif one.low not in ADVERBS:
+            parts[-1].tokens.append(one)
+    return [part for part in parts if part.tokens]
+
+
+def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str]:
+    """Takes "instead of A", "no longer A", ", not A", "rather than A", "not A but B" out of the words after a verb."""
+    low = [one.low for one in tokens]
+    for number, word in enumerate(low):
+        after = low[number + 1] if number + 1 < len(low) else ""
+        if (word, after) in (("instead", "of"), ("rather", "than"), ("no", "longer")):
+            cue = f"{word} {after}"
+            rest = tokens[number + 2 :]
+            if number == 0 and cue == "no longer":
+                former, value = _until_but(rest)
+                return value, parts_of(without_news(former)[0])[:1], cue
+            return tokens[:number], parts_of(without_news(_trimmed(rest))[0])[:1], cue
+        if word == "not" and (number == 0 or low[number - 1] in (",", "and") or "but" in low[number:]):
+            if number == 0:
+                former, value = _until_but(tokens[1:])
+                if value:
+                    return value, parts_of(without_news(former)[0])[:1], "not … but"
+                break
+            return tokens[:number], parts_of(without_news(_trimmed(tokens[number + 1 :]))[0])[:1], "not"
+    return tokens, [], ""
+
+
+def begins_with(tokens: Sequence[Token], word: str) -> bool:
+    """Whether a word comes first."""
+    return bool(tokens) and tokens[0].low == word
+
+
+def _trimmed(tokens: list[Token]) -> list[Token]:
+    return tokens[1:] if tokens and tokens[0].text == "," else tokens
+
+
+def _until_but(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    for number, one in enumerate(tokens):
+        if one.low == "but":
+            return tokens[:number], tokens[number + 1 :]
+    return tokens, []
+
+
+def without_news(tokens: Sequence[Token]) -> tuple[list[Token], str]:
+    """The words without those of the present ("now", "from now on"), and which of them say that something is new."""
+    kept: list[Token] = []
+    news = ""
+    number = 0
+    while number < len(tokens):
+        here = tuple(one.low for one in tokens[number : number + 3])
+        phrase = next((one for one in _PHRASES if here[: len(one)] == one), None)
+        if phrase is not None:
+            if phrase in _NEWS_PHRASES:
+                news = " ".join(phrase)
+            number += len(phrase)
+            continue
+        if tokens[number].low in NEWS:
+            news = news or tokens[number].low
+        if tokens[number].low not in NEWS:
+            kept.append(tokens[number])
+        number += 1
+    return kept, news
+
+
+def after_phrase(tokens: Sequence[Token], phrase: tuple[str, ...]) -> int:
+    """The place after a phrase; 0 where it is not there."""
+    low = [one.low for one in tokens]
+    for number in range(len(low) - len(phrase) + 1):
+        if tuple(low[number : number + len(phrase)]) == phrase:
+            return number + len(phrase)
+    return 0
+
+
+def denial_in(subject: Sequence[Token]) -> tuple[bool, str]:
+    """Whether the words before a verb deny it, and "no longer" where they say so."""
+    low = [one.low for one in subject]
+    if "longer" in low and "no" in low:
+        return True, "no longer"
+    return any(word in ("not", "never", "don't", "doesn't", "cannot", "can't") for word in low), ""
+
+
+def is_participle(word: str) -> bool:
+    """Whether a word after "is" says in which way: a participle or one of a few adjectives."""
+    return word.endswith(("ed", "en", "ied", "wn")) or word in (
+        "due", "held", "set", "kept", "allergic", "responsible", "open", "closed", "available", "built", "made", "good",
+        "bound", "sent", "run", "paid", "found", "put", "stuck", "free", "busy", "away", "back",
+    )  # fmt: skip
+
+
+def kind_of(tokens: Sequence[Token]) -> str:
+    """What sort of value some words are."""
+    low = [one.low for one in tokens]
+    if any(_CLOCK.match(word) for word in low):
+        return "time"
+    if any(word in MONTHS for word in low) or any(re.match(r"\d{4}-\d{2}", word) for word in low):
+        return "date"
+    if any(word.removesuffix("s") in DAYS for word in low):
+        return "day"
+    if any(word[:1].isdigit() or word in _NUMBERS for word in low):
+        return "number"
+    if any(one.text[:1].isupper() and one.start > 0 for one in tokens) or (
+        tokens and all(one.text[:1].isupper() for one in tokens)
+    ):
+        return "name"
+    return "word"

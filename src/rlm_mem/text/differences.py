@@ -1,0 +1,200 @@
+"""Whether two statements of the same thing can both hold: rules without a model (docs/spec/links.md, Proposals)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlm_mem.text.clauses import REPLACES, words
+from rlm_mem.text.statements import ME, UNKNOWN, Stated
+
+__all__ = ["Conflict", "difference"]
+
+_NOUN_OF = {
+    "deadlin": "due", "due": "due", "price": "cost", "fee": "cost", "cost": "cost", "rent": "pay", "address": "live",
+    "home": "live", "job": "work", "employ": "work", "salari": "earn", "name": "call", "weight": "weigh",
+    "date": "due", "time": "start", "start": "start", "end": "end", "host": "host",
+}  # fmt: skip
+"""Nouns that name an attribute, by their stems: "the deadline of X moved" and "X is due on"."""
+_ONE_VALUE = words(
+    "live work cost weigh start end open close meet report drive run listen pay earn leave arrive lead "
+    "host due call name  base locat plan schedul held set freez frozen empti written write engag marri "
+    "choos bank sit belong change need expir  read go"
+)
+"""Attributes of which a thing has one value at a time."""
+_ONE_WORD = words(
+    "color colour status state mode size shape name titl type kind languag format level brand version "
+    "theme currenc plan  polici hobbi dish drink food song band sport pet mascot nicknam role rank grade "
+    "default"
+)
+"""Stems of nouns of which a thing has one at a time, whatever words stand for it."""
+_LOOSE = words("like hate speak teach play have eat drink help know watch cook sing share")
+"""Attributes of which a thing may have many: another value contradicts none."""
+_PLACES = words("live base locat meet sit host held run stand sleep keep store")
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A later statement and an earlier one that do not both hold.
+
+    Attributes:
+        kind: ``replace`` or ``contradict``.
+        confidence: 0-1.
+        said: the later sentence itself says that the earlier value does not hold any more.
+        reason: in words.
+    """
+
+    kind: str
+    confidence: float
+    said: bool
+    reason: str
+
+
+def difference(newer: Stated, older: Stated) -> Conflict | None:
+    """How a later statement differs from an earlier one; None where both may hold.
+
+    What the later one says itself ("from A to B", "no longer A", "now B") is ``said``; the rest are candidates.
+    """
+    if not (newer.sure and older.standing) or newer.text == older.text or UNKNOWN in newer.topic:
+        return None
+    if newer.former:
+        if (found := _named(newer, older)) is not None:
+            return found
+        if newer.news in REPLACES:
+            return None  # what was replaced is named, and the earlier one does not state it
+    if not newer.value or not _same_topic(newer, older) or not _context_fits(newer, older):
+        return None
+    if newer.denied != older.denied or newer.always != older.always:
+        return _denial(newer, older)
+    if newer.denied or not _same_attribute(newer, older):
+        return None
+    return _other_value(newer, older)
+
+
+def _named(newer: Stated, older: Stated) -> Conflict | None:
+    """The later statement names a value that does not hold any more, and the earlier one states it."""
+    if older.denied or not newer.former or not older.value:
+        return None
+    if not (newer.former <= older.value or older.value <= newer.former):
+        return None
+    if len(older.value - newer.former) > 3 or _numbers(newer.former) - older.value:
+        return None
+    if newer.value and newer.value <= older.value and not older.value <= newer.former:
+        return None  # "12 of 14 rooms": the earlier one states the new value, too
+    if newer.attribute != "change" and not _alike(newer, older):
+        return None
+    if older.attribute in ("like", "hate", "write", "teach", "help") and newer.attribute == "change":
+        return None
+    new_topic, old_topic = newer.topic - {ME}, older.topic - {ME}
+    full_new, full_old = new_topic | newer.context, old_topic | older.context | (older.value - newer.former)
+    strong = False
+    if new_topic and old_topic:
+        fits = new_topic <= full_old or (old_topic <= full_new and _head_fits(newer, older, full_old))
+        if not fits:
+            return None
+        strong = _contexts_meet(newer, older, new_topic, old_topic)
+    elif not new_topic and not old_topic:
+        if newer.topic != older.topic:
+            return None
+        strong = _contexts_meet(newer, older, new_topic, old_topic)
+    elif old_topic:
+        if ME not in newer.topic:
+            return None
+        whole = (
+            ME in older.topic and len(old_topic) == 1 and newer.former == older.value and older.kind == "name"
+        )
+        strong = bool(newer.context & full_old) or (whole and not newer.context)
+    else:
+        strong = ME in older.topic and new_topic <= full_old
+        if not strong and not new_topic & full_old:
+            return None
+    reason = f"says that “{newer.shown_former or newer.shown}” does not hold any more"
+    if newer.shown and newer.value:
+        reason += f": “{newer.shown}” instead"
+    return Conflict("replace", 0.95 if strong else 0.6, strong, reason)
+
+
+def _contexts_meet(
+    newer: Stated, older: Stated, new_topic: frozenset[str], old_topic: frozenset[str]
+) -> bool:
+    one, other = newer.context - old_topic, older.context - new_topic
+    return not one or not other or bool(one & other)
+
+
+def _context_fits(newer: Stated, older: Stated) -> bool:
+    return not newer.context or not older.context or newer.context == older.context
+
+
+def _head_fits(newer: Stated, older: Stated, full_old: frozenset[str]) -> bool:
+    """Whether the longer topic of the newer statement is about the older one's: "the deadline of X", "X is due"."""
+    return newer.head in full_old or _NOUN_OF.get(newer.head, "?") == older.attribute
+
+
+def _alike(newer: Stated, older: Stated) -> bool:
+    """Whether the attributes are the same, or one of them is plain "be"."""
+    if newer.attribute == older.attribute:
+        return True
+    return "be" in (newer.attribute, older.attribute)
+
+
+def _same_topic(newer: Stated, older: Stated) -> bool:
+    if newer.topic == older.topic:
+        return True
+    one, other = newer.topic - {ME}, older.topic - {ME}
+    return bool(one) and one == other
+
+
+def _same_attribute(newer: Stated, older: Stated) -> bool:
+    if newer.attribute == "change":
+        return older.attribute not in _LOOSE
+    return newer.attribute == older.attribute and newer.preposition == older.preposition
+
+
+def _other_value(newer: Stated, older: Stated) -> Conflict | None:
+    """Another value of the same attribute of the same thing."""
+    if newer.value <= older.value or older.value <= newer.value or newer.kind != older.kind:
+        return None
+    if newer.number is not None and older.number is not None and newer.number <= older.number:
+        return None
+    attribute = older.attribute.split(":")[0]
+    people = newer.attribute == "change" and newer.preposition == "to" and older.kind == "name"
+    if people and attribute not in _PLACES and not (attribute == "be" and older.preposition in ("in", "at")):
+        return None
+    shared = newer.value & older.value
+    single = (
+        attribute in _ONE_VALUE
+        or bool(shared and newer.kind != "word")
+        or (attribute == "be" and (newer.kind != "word" or bool(shared) or _comparable(newer, older)))
+        or (attribute in ("prefer", "take", "use") and bool(shared))
+    )
+    if not single or attribute in _LOOSE:
+        return None
+    reason = f"“{older.shown}”, then “{newer.shown}”"
+    if newer.news and not (newer.former and newer.attribute == "change"):
+        return Conflict("replace", 0.92, True, f"says “{newer.news}”: {reason}")
+    return Conflict("replace", 0.7 if newer.number is not None else 0.6, False, reason)
+
+
+def _comparable(newer: Stated, older: Stated) -> bool:
+    """Whether plain words after "is" are two values of one attribute: "in the drawer" and "in the box", two colours."""
+    if newer.attribute == "change" and not older.preposition:
+        return True
+    if newer.preposition or newer.attribute == "change":
+        return all(one.shown.lower().startswith(("the ", "my ", "our ")) for one in (newer, older))
+    return newer.head in _ONE_WORD or "prefer" in newer.topic or "favourit" in newer.topic
+
+
+def _denial(newer: Stated, older: Stated) -> Conflict | None:
+    """One says what the other denies, or always and never."""
+    if newer.attribute != older.attribute or not newer.value or not older.value:
+        return None
+    if not (newer.value <= older.value or older.value <= newer.value):
+        return None
+    if newer.denied == older.denied:
+        return None  # "always" beside a plain statement contradicts nothing
+    what = "denies" if newer.denied else "says"
+    other = "says" if newer.denied else "denies"
+    return Conflict("contradict", 0.6, False, f"{what} “{newer.shown}”, which the earlier one {other}")
+
+
+def _numbers(stems: frozenset[str]) -> frozenset[str]:
+    return frozenset(one for one in stems if one[:1].isdigit())

@@ -1,0 +1,572 @@
+"""What a sentence states of a thing: rules without a model.
+
+A statement is a topic, an attribute and a value: "The standup is at 9:15" states of {standup} that it is at
+{9:15}. A sentence may say that a value does not hold any more ("from 9:15 to 10:30", "no longer at 9:15",
+"10:30 instead of 9:15"), or that its value is new ("now", "from now on", "moved to"). English only. Every
+rule goes through the words of a sentence a fixed number of times, whatever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from rlm_mem.text.blocks import said_in, sentences
+from rlm_mem.text.clauses import (
+    ADVERBS,
+    AUXILIARIES,
+    BE,
+    CHANGES,
+    DAYS,
+    DETERMINERS,
+    ENDS,
+    ENDS_WITH,
+    FIRST,
+    MONTHS,
+    NEWS,
+    PLACED,
+    POSSESSIVES,
+    PREPOSITIONS,
+    REPLACES,
+    THIRD,
+    TOKEN,
+    UNSURE,
+    Complement,
+    Token,
+    after_phrase,
+    begins_with,
+    clauses_of,
+    denial_in,
+    family_of,
+    is_participle,
+    kind_of,
+    parts_of,
+    take_former,
+    verb_of,
+    without_news,
+)
+
+if TYPE_CHECKING:
+    from rlm_mem.text.analysis import Analyser
+
+__all__ = ["ME", "UNKNOWN", "Stated", "statements_in"]
+
+LONGEST = 400
+"""Characters of a sentence that is read; a longer one states nothing."""
+_USERS = frozenset(("user", "human", "me"))
+ME = "me"
+"""The topic of who speaks without a name: "I", "my", "we", "our"."""
+_CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit"))
+"""Labels of a text that corrects an earlier one."""
+UNKNOWN = "?"
+"""The topic of "she" and "they" where nobody was named before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a sentence states.
+
+    Attributes:
+        topic: stems of what it is said of; who speaks is :data:`ME`.
+        head: the stem of its head: "budget" of "the budget of the roof".
+        attribute: the family of the verb, with the participle where there is one.
+        preposition: between verb and value; empty for none.
+        value: stems of what is stated; empty where a sentence only says what does not hold any more.
+        context: stems of what else the sentence says with it.
+        former: stems of a value that does not hold any more.
+        denied: it says that the value does not hold.
+        news: words by which the sentence says that something has changed; empty where it does not.
+        sure: neither plan nor question nor hearsay.
+        text: the sentence. ``start``, ``end``: where it stands in the text.
+        shown: the value as written. ``shown_former``: the former one.
+        kind: ``time``, ``day``, ``date``, ``number``, ``name`` or ``word``.
+        number: of a numbered line.
+    """
+
+    topic: frozenset[str]
+    head: str
+    attribute: str
+    preposition: str
+    value: frozenset[str]
+    context: frozenset[str] = frozenset()
+    former: frozenset[str] = frozenset()
+    denied: bool = False
+    always: bool = False
+    news: str = ""
+    sure: bool = True
+    text: str = ""
+    start: int = 0
+    end: int = 0
+    shown: str = ""
+    shown_former: str = ""
+    kind: str = "word"
+    number: int | None = None
+
+    @property
+    def standing(self) -> bool:
+        """Whether it states something that holds until another statement ends it."""
+        return self.sure and bool(self.value) and UNKNOWN not in self.topic
+
+
+def statements_in(
+    text: str, analyser: Analyser, *, most: int = 40, speaker: str | None = None
+) -> list[Stated]:
+    """The statements of a text, in order; of its first sentences only.
+
+    Args:
+        analyser: whose stems are compared.
+        most: sentences that are read.
+        speaker: who says what names no speaker itself.
+    """
+    return [] if analyser.language != "english" else list(_statements(text, analyser, most, speaker))
+
+
+@lru_cache(maxsize=512)
+def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -> tuple[Stated, ...]:
+    """The same, kept for the last texts: the same earlier memories are compared again and again."""
+    found: list[Stated] = []
+    read = 0
+    for said in said_in(text):
+        who = (said.speaker or speaker or "").casefold()
+        topic = frozenset(analyser.terms(who)) if who and who not in _USERS else frozenset((ME,))
+        carried: frozenset[str] = frozenset()
+        label = text[said.start : said.body].strip(" *_:").casefold()
+        news = label if label in _CORRECTIONS else ""
+        for start, end in sentences(text, said.body, said.end):
+            if read >= most:
+                return tuple(found)
+            read += 1
+            if end - start > LONGEST:
+                continue
+            reader = _Reader(text[start:end], analyser, topic, carried, news)
+            made = reader.read()
+            carried = reader.carried
+            found += [replace(one, start=start, end=end) for one in made]
+    return tuple(found)
+
+
+class _Reader:
+    """Reads one sentence."""
+
+    def __init__(
+        self, text: str, analyser: Analyser, speaker: frozenset[str], carried: frozenset[str], news: str
+    ) -> None:
+        self.text = text
+        self.analyser = analyser
+        self.speaker = speaker
+        self.carried = carried
+        self.news = news
+        self.head = ""
+        self.number: int | None = None
+
+    def read(self) -> list[Stated]:
+        tokens = [
+            Token(match[0], match[0].lower().replace("’", "'"), match.start(), match.end())
+            for match in TOKEN.finditer(self.text)
+        ]
+        if not tokens or self.text.rstrip().endswith("?"):
+            return []
+        if len(tokens) > 2 and tokens[0].text.isdigit() and tokens[1].text in (".", ":"):
+            self.number = int(tokens[0].text[:9])
+            tokens = tokens[2:]
+        tokens, news = self._without_lead(tokens)
+        news = news or self.news
+        found: list[Stated] = []
+        unsure = any(one.low in UNSURE for one in tokens[:1])
+        for clause in clauses_of(tokens):
+            made = self._clause(clause, news, unsure)
+            found += made
+            news = news or next((one.news for one in made if one.news == "correction"), "")
+        return [
+            replace(
+                one,
+                text=self.text.strip(),
+                number=self.number,
+                sure=one.sure and not self._repeated(one.former, tokens),
+            )
+            for one in found
+        ]
+
+    def _repeated(self, former: frozenset[str], tokens: Sequence[Token]) -> bool:
+        """Whether a value that is said to hold no more is named twice: "from A to B and back to A"."""
+        if not former:
+            return False
+        stems = [stem for one in tokens for stem in self._stems(one)]
+        return all(stems.count(one) > 1 for one in former)
+
+    def _without_lead(self, tokens: list[Token]) -> tuple[list[Token], str]:
+        """The sentence without "Correction:", "As of May," and the like, and what such words say."""
+        news = ""
+        while len(tokens) > 2:
+            low = tokens[0].low
+            if (
+                low in ("correction", "update", "updated", "fyi", "note", "changed")
+                and tokens[1].text in ":,–—"
+            ):
+                news = news or (low if low in ("correction", "update", "updated", "changed") else "")
+                tokens = tokens[2:]
+            elif (low, tokens[1].low) == ("as", "of") or low in (
+                "since",
+                "starting",
+                "beginning",
+                "effective",
+            ):
+                skip = 2 if low == "as" else 1
+                while skip < len(tokens) - 2 and (
+                    tokens[skip].low in MONTHS | DAYS | DETERMINERS
+                    or tokens[skip].low
+                    in ("next", "last", "month", "week", "year", "today", "now", "of", "from", ",")
+                    or tokens[skip].text[0].isdigit()
+                ):
+                    skip += 1
+                tokens, news = tokens[skip:], news or "as of"
+            elif low in (
+                "today",
+                "yesterday",
+                "btw",
+                "ok",
+                "okay",
+                "well",
+                "so",
+                "also",
+                "then",
+                "actually",
+                "and",
+                "but",
+            ):
+                tokens = tokens[1:]
+            elif low == "now" or tokens[0].text in ",–—":
+                tokens, news = tokens[1:], news or ("now" if low == "now" else "")
+            else:
+                break
+        return tokens, news
+
+    # One clause.
+
+    def _clause(self, tokens: list[Token], news: str, unsure: bool) -> list[Stated]:
+        place, kind = verb_of(tokens)
+        if place < 0:
+            return []
+        subject, verb = tokens[:place], tokens[place].low
+        sure = not unsure and not any(one.low in UNSURE or one.low == "to" for one in subject)
+        rest = tokens[place + 1 :]
+        topic, subject_news = self._topic(subject)
+        news = news or subject_news
+        if topic:
+            self.carried = topic
+        if kind == "used to":
+            made = self._state(
+                subject,
+                topic,
+                family_of(rest[1].low) if len(rest) > 1 else "",
+                rest[2:],
+                "used to",
+                denied=True,
+            )
+            return [replace(one, sure=sure) for one in made]
+        if kind == "change":
+            if any(one.low in ("not", "never", "no", "didn't", "haven't", "hasn't") for one in subject):
+                return []
+            made = self._change(subject, topic, verb, rest)
+        elif kind == "be":
+            made = self._be(subject, topic, verb, rest, news)
+        elif kind == "have" and (renewed := self._renewed(topic, rest)) is not None:
+            made = [renewed]
+        else:
+            denied = denial_in(subject)
+            made = self._state(subject, topic, kind, rest, news or denied[1], denied=denied[0])
+        return [replace(one, sure=one.sure and sure) for one in made]
+
+    def _topic(self, tokens: Sequence[Token]) -> tuple[frozenset[str], str]:
+        """The stems of a subject, with who speaks as :data:`ME` or by name, and "new" where it says so."""
+        stems: set[str] = set()
+        news = ""
+        head = ""
+        done = False
+        for number, one in enumerate(tokens):
+            low = one.low
+            if low in FIRST:
+                stems |= self.speaker
+            elif low in THIRD:
+                if number == 0 or low in ("his", "her", "their"):
+                    stems |= self.carried or {UNKNOWN}
+            elif low == "new":
+                news = "new"
+            elif low in NEWS:
+                news = low
+            elif low in DETERMINERS | AUXILIARIES | ADVERBS or low in BE or not low[:1].isalnum():
+                continue
+            elif low in ("of", *PREPOSITIONS):
+                done = True
+            elif low not in ("no", "longer", "not", "never", "don't", "doesn't", "do", "does", "any", "more"):
+                found = self._stems(one)
+                stems.update(found)
+                if not done:
+                    head = next(iter(found), head)
+        self.head = head
+        return frozenset(stems), news
+
+    def _stems(self, one: Token) -> list[str]:
+        word = one.low.removesuffix("'s").rstrip(".")
+        if word[:1].isdigit() or not word.isalpha():
+            return [word]
+        return [self.analyser.stem(word)]
+
+    def _value(self, tokens: Sequence[Token]) -> frozenset[str]:
+        return frozenset(
+            stem
+            for one in tokens
+            if one.low not in DETERMINERS and one.low not in POSSESSIVES and one.low[:1].isalnum()
+            and one.low not in ("of", "and", "number")
+            for stem in self._stems(one)
+        )  # fmt: skip
+
+    def _shown(self, tokens: Sequence[Token]) -> str:
+        return self.text[tokens[0].start : tokens[-1].end] if tokens else ""
+
+    def _made(
+        self, topic: frozenset[str], attribute: str, part: Complement, context: frozenset[str], **more: object
+    ) -> Stated:
+        made = Stated(
+            topic, self.head, attribute, part.preposition, self._value(part.tokens), context,
+            shown=self._shown(part.tokens), kind=kind_of(part.tokens),
+        )  # fmt: skip
+        return replace(made, **more)  # type: ignore[arg-type]
+
+    def _change(
+        self, subject: list[Token], topic: frozenset[str], verb: str, rest: list[Token]
+    ) -> list[Stated]:
+        """ "moved X from A to B", "replaced A with B", "sold A"."""
+        passive = any(one.low in ("was", "were", "been", "is", "are", "being") for one in subject)
+        rest, _ = without_news(rest)
+        favour = after_phrase(rest, ("in", "favour", "of")) or after_phrase(rest, ("in", "favor", "of"))
+        if favour:
+            rest = rest[: favour - 3]
+        parts = parts_of(rest)
+        named = {part.preposition: part for part in reversed(parts)}
+        target, source = named.get("to"), named.get("from")
+        direct = named.get("", Complement(""))
+        others = self._context(parts, ("", "to", "from", "by", "with"))
+        owner = topic or self.speaker
+        if verb in REPLACES and (named.get("with") or named.get("by") or (verb != "replaced" and named.get("for"))
+                                  or not (target or source)):  # fmt: skip
+            return self._replacement(owner, subject, direct, named, passive, verb, others)
+        if verb in CHANGES and target is not None:
+            return self._moved(topic, direct, source, target, verb, others)
+        needed = ENDS_WITH.get(verb)
+        if (
+            not passive
+            and verb in ENDS
+            and (needed is None or tuple(one.low for one in rest[: len(needed)]) == needed)
+        ):
+            return self._ended(owner, rest[len(needed or ()) :], verb)
+        return []
+
+    def _replacement(
+        self, owner: frozenset[str], subject: list[Token], direct: Complement, named: dict[str, Complement],
+        passive: bool, verb: str, others: frozenset[str],
+    ) -> list[Stated]:  # fmt: skip
+        by = named.get("by") if passive else named.get("with") or named.get("by") or named.get("for")
+        if passive and by is not None:
+            former, value = [one for one in subject if one.low not in AUXILIARIES], by
+            owner = self.speaker
+        elif by is not None and direct.tokens:
+            former, value = direct.tokens, by
+            if by.preposition == "for":
+                others = frozenset()
+        elif direct.tokens and not passive and not any(one.low in FIRST for one in subject) and subject:
+            former, value = (
+                direct.tokens,
+                Complement("", [one for one in subject if one.low not in AUXILIARIES]),
+            )
+            owner = self.speaker
+        else:
+            return []
+        if not former or not value.tokens:
+            return []
+        self.head = ""
+        return [
+            self._made(owner, "change", Complement("to", value.tokens), others, former=self._value(former),
+                       shown_former=self._shown(former), news=verb)
+        ]  # fmt: skip
+
+    def _moved(
+        self, topic: frozenset[str], direct: Complement, source: Complement | None, target: Complement, verb: str,
+        others: frozenset[str],
+    ) -> list[Stated]:  # fmt: skip
+        about = [
+            one
+            for one in direct.tokens
+            if one.low not in ("up", "down", "over", "back", "forward", "out", "away")
+        ]
+        if about:
+            whose = topic if any(one.low in ("his", "her", "their", "its") for one in about) else frozenset()
+            found, _ = self._topic([one for one in about if one.low not in THIRD])
+            topic = found | whose
+        topic = topic or self.speaker
+        former = source.tokens if source is not None else []
+        more: dict[str, object] = {
+            "former": self._value(former),
+            "shown_former": self._shown(former),
+            "news": f"{verb} to",
+        }
+        sure = bool(former) or verb in PLACED or bool(topic - {ME})
+        return [self._made(topic, "change", target, others, sure=sure, **more)]
+
+    def _ended(self, owner: frozenset[str], rest: list[Token], verb: str) -> list[Stated]:
+        attribute = "change"
+        if verb in ("stopped", "quit", "gave", "given") and rest and rest[0].low.endswith("ing"):
+            attribute = family_of(rest[0].low)
+            rest = rest[1:]
+        parts = parts_of(rest)
+        if not parts or not parts[0].tokens:
+            return []
+        former = parts[0].tokens
+        context = self._context(parts[1:], ())
+        return [
+            Stated(owner, self.head, attribute, parts[0].preposition, frozenset(), context, self._value(former),
+                      news=verb, shown_former=self._shown(former))
+        ]  # fmt: skip
+
+    def _be(
+        self, subject: list[Token], topic: frozenset[str], verb: str, rest: list[Token], news: str
+    ) -> list[Stated]:
+        """ "is B", "is due on B", "is no longer A", "is B, not A"."""
+        if verb in ("i'm", "we're"):
+            topic = self.speaker
+        elif verb in ("it's", "he's", "she's", "they're"):
+            topic = self.carried
+        if not topic:
+            return []
+        denied = BE.get(verb) == "not"
+        attribute = "be"
+        if rest and rest[0].low in ("not", "never") and not any(one.low == "but" for one in rest):
+            rest, denied = rest[1:], True
+        ended = (
+            rest[:2]
+            if [one.low for one in rest[:2]] == ["no", "longer"]
+            else rest[:1]
+            if begins_with(rest, "not")
+            else []
+        )
+        rest = rest[len(ended) :]
+        for number, one in enumerate(rest[:4]):
+            if one.low in ("no", "not") or one.text in ",;":
+                break
+            if one.low in ADVERBS:
+                continue
+            after = rest[number + 1].low if number + 1 < len(rest) else ""
+            if one.low in ("called", "named") or (
+                after in PREPOSITIONS | NEWS and one.low.isalpha() and one.low not in DETERMINERS
+                and one.low not in PREPOSITIONS and not one.text[0].isupper() and one.low not in DAYS
+                and is_participle(one.low)
+            ):  # fmt: skip
+                attribute = self.analyser.stem(one.low)
+                rest = rest[:number] + rest[number + 1 :]
+            elif one.low.endswith("ing") and len(one.low) > 4 and family_of(one.low):
+                attribute = family_of(one.low)
+                rest = rest[:number] + rest[number + 1 :]
+            break
+        return self._state(subject, topic, attribute, [*ended, *rest], news, denied=denied)
+
+    def _state(
+        self,
+        subject: list[Token],
+        topic: frozenset[str],
+        attribute: str,
+        rest: list[Token],
+        news: str,
+        *,
+        denied: bool,
+    ) -> list[Stated]:
+        """What holds by a verb of state; with what does not hold any more, where the clause says so."""
+        topic = topic or self.carried or self.speaker
+        always = any(one.low == "always" for one in (*subject, *rest[:1]))
+        rest, former, cue = take_former(rest)
+        rest, said = without_news(rest)
+        news = news or said or cue
+        if any(one.low in ("longer",) for one in subject) or (
+            denied and said in ("any more", "anymore", "any longer")
+        ):
+            denied, news = True, news or "no longer"
+        parts = parts_of(rest)
+        if not parts:
+            return [
+                Stated(topic, self.head, attribute, former[0].preposition, frozenset(), frozenset(),
+                          self._value(former[0].tokens), news=news or cue, shown_former=self._shown(former[0].tokens))
+            ] if former and former[0].tokens else []  # fmt: skip
+        swapped = self._role(subject, attribute, parts)
+        if swapped is not None:
+            topic, parts = swapped
+        ends = denied and bool(news) and news not in ("correction", "update")
+        found: list[Stated] = []
+        for part in parts:
+            context = self._context([one for one in parts if one is not part], ())
+            if ends:
+                found.append(
+                    Stated(topic, self.head, attribute, part.preposition, frozenset(), context,
+                              self._value(part.tokens), news=news, shown_former=self._shown(part.tokens))
+                )  # fmt: skip
+            else:
+                found.append(
+                    self._made(topic, attribute, part, context, denied=denied, always=always, news=news)
+                )
+        if former:
+            kind = kind_of(former[0].tokens)
+            alike = [
+                n
+                for n, one in enumerate(found)
+                if one.preposition and one.preposition == former[0].preposition
+            ]
+            alike = alike or [n for n, one in enumerate(found) if one.kind == kind] or list(range(len(found)))
+            for chosen in alike:
+                found[chosen] = replace(
+                    found[chosen], former=self._value(former[0].tokens), shown_former=self._shown(former[0].tokens),
+                    news=news or cue,
+                )  # fmt: skip
+        return found
+
+    def _renewed(self, topic: frozenset[str], rest: list[Token]) -> Stated | None:
+        """ "has a new vet: Dr. Amsel" states of the vet who it is."""
+        mark = next((number for number, one in enumerate(rest) if one.text == ":"), 0)
+        if not mark or not any(one.low == "new" for one in rest[:mark]):
+            return None
+        rest, former, _ = take_former(rest)
+        parts = parts_of(without_news(rest[mark + 1 :])[0])
+        if not parts:
+            return None
+        noun, _ = self._topic(rest[:mark])
+        old = former[0].tokens if former else []
+        return self._made(
+            topic | noun,
+            "be",
+            parts[0],
+            frozenset(),
+            news="new",
+            former=self._value(old),
+            shown_former=self._shown(old),
+        )
+
+    def _role(
+        self, subject: list[Token], attribute: str, parts: list[Complement]
+    ) -> tuple[frozenset[str], list[Complement]] | None:
+        """ "Ruben is the head of procurement" states of the head of procurement that it is Ruben."""
+        first = parts[0]
+        if attribute != "be" or first.preposition or not subject or not first.tokens:
+            return None
+        if first.tokens[0].low not in ("the", "our", "my") or not all(
+            one.text[:1].isupper() for one in subject
+        ):
+            return None
+        if any(one.low in FIRST | THIRD | DETERMINERS for one in subject):
+            return None
+        topic, _ = self._topic(first.tokens)
+        return (topic, [Complement("", subject), *parts[1:]]) if topic else None
+
+    def _context(self, parts: Sequence[Complement], without: tuple[str, ...]) -> frozenset[str]:
+        return frozenset(
+            stem for part in parts if part.preposition not in without for stem in self._value(part.tokens)
+            if not (part.preposition in ("in", "on", "at", "since") and kind_of(part.tokens) in ("date",))
+        )  # fmt: skip

@@ -1,0 +1,242 @@
+"""What a new memory replaces or contradicts: found when it is remembered, applied or reviewed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.cli import main
+from rlm_mem.config import Config
+from rlm_mem.errors import ConflictError, InvalidMemory
+from rlm_mem.store.core.integrity import check
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.differences import difference
+from rlm_mem.text.statements import statements_in
+from tests.server.api import client_of
+
+SAID = [
+    ("Dana lives in Berlin.", "Dana moved from Berlin to Hamburg."),
+    ("The daily call is at 9:15.", "The daily call is now at 10:30."),
+    ("We use Corvid for tickets.", "We switched from Corvid to Tallyboard for tickets."),
+    ("Marta works at Fennel Labs.", "Marta no longer works at Fennel Labs."),
+    ("The rent is 1,200 euros.", "The rent rose from 1,200 to 1,300 euros."),
+    ("The choir rehearses in the church.", "The choir doesn't rehearse in the church any more."),
+    ("The wiki is hosted at Driftcloud.", "The wiki is not hosted at Driftcloud any more but at Ridgehost."),
+    ("Ben is the captain of the team.", "Ben was replaced by Clara as captain of the team."),
+    ("Our CI runs on Gantry.", "Replaced Gantry with Steamrail for our CI."),
+    ("I drive a Renault.", "I sold the Renault."),
+    ("I work at Ostrom.", "I used to work at Ostrom but now I work at Vidar."),
+    ("The group meets at the mill.", "The group meets at the library instead of the mill."),
+    ("Ana: I live in Paris.", "Ana: I moved from Paris to Rome."),
+    ("The gate code is 4471.", "Correction: the gate code is 9020."),
+    ("My phone number is 555-0134.", "My new phone number is 555-0177."),
+]
+ASKED = [
+    ("The ferry leaves at 6:10.", "The ferry leaves at 6:40.", "replace"),
+    ("The landlord is Mr. Petrov.", "The landlord is Mrs. Danjuma.", "replace"),
+    ("Ida eats meat.", "Ida doesn't eat meat.", "contradict"),
+    ("I always lock the shed.", "I never lock the shed.", "contradict"),
+    ("7. The lead of Harbour is Ana Ortiz.", "19. The lead of Harbour is Ben Haas.", "replace"),
+]
+NEITHER = [
+    ("Dana lives in Berlin.", "Dana's cousin moved from Berlin to Hamburg."),
+    ("We use Corvid.", "We did not switch from Corvid to Tallyboard."),
+    ("We use Corvid.", "We might switch from Corvid to Tallyboard."),
+    ("We use Corvid.", "Did we switch from Corvid to Tallyboard?"),
+    ("We use Corvid.", "They switched from Corvid to Tallyboard."),
+    ("Ana: I live in Paris.", "Ben: I moved from Paris to Rome."),
+    ("The summer party is on 20 June.", "The winter party was moved from 20 June to 4 December."),
+    ("Nora plays chess on Mondays.", "Nora now plays football on Fridays."),
+    ("Oskar is allergic to nuts.", "Oskar is now five years old."),
+    ("The search runs on Pike.", "The talk was about how Helmer switched from Pike to Zander."),
+    ("Gustav owns a red bicycle.", "Gustav sold a red lamp."),
+    ("We walked 12 kilometres.", "We walked 8 kilometres now."),
+    ("I like tea.", "I like coffee now."),
+]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path / "brain") as opened:
+        yield opened
+
+
+def between(older: str, newer: str) -> tuple[str, bool] | None:
+    """The surest difference by the rules alone: its kind, and whether the newer text says it."""
+    english = get_analyser("english")
+    found = [
+        one
+        for new in statements_in(newer, english)
+        for old in statements_in(older, english)
+        if (one := difference(new, old)) is not None
+    ]
+    best = max(found, key=lambda one: (one.said, one.confidence), default=None)
+    return None if best is None else (best.kind, best.said)
+
+
+def test_the_rules_tell_what_a_text_says_itself_from_what_may_be() -> None:
+    wrong = [pair for pair in SAID if between(*pair) != ("replace", True)]
+    wrong += [(older, newer) for older, newer, kind in ASKED if between(older, newer) != (kind, False)]
+    wrong += [pair for pair in NEITHER if (between(*pair) or ("", False))[1]]
+    assert wrong == []
+
+
+def test_a_text_that_says_so_replaces_and_undo_takes_it_back(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        old = memory.remember("Dana lives in Berlin.").chunk_ids[0]
+        memory.remember("Ben lives in Berlin, too, by the park.")
+        made = memory.remember("Dana moved from Berlin to Hamburg.")
+        new = made.chunk_ids[0]
+        assert (made.replaced, made.proposed) == ([old], []) and old in str(made)
+        assert memory.search("Where in Berlin does Dana live?")[0].chunk_id == new
+        [link] = memory.links(new, "supersedes")
+        assert link.chunk_id == old and "Berlin" in str(link.reasoning) and link.strength > 0.9
+        again = memory.remember("Dana moved from Hamburg to Oslo.")
+        assert again.replaced == [new]  # a chain: what was new is old
+        memory.undo(new)
+        memory.undo(old)
+        chunk = memory.get(old)
+        assert chunk is not None and chunk.metadata.superseded_by is None and not check(memory.store)
+
+
+def test_what_may_be_waits_for_a_reviewer_on_every_way_in(
+    place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with client_of(place) as http:
+        old, _ = (
+            http.post("/remember", json={"text": text}).json()["chunk_ids"][0]
+            for text in ("The ferry leaves at 6:10.", "I always lock the shed.")
+        )
+        made = http.post("/remember", json={"text": "The ferry leaves at 6:40."}).json()
+        [case] = made["proposed"]
+        assert made["replaced"] == []
+        [shown] = http.get("/review").json()["items"]
+        assert (shown["id"], shown["kind"], shown["entry"]) == (case, "replace", made["chunk_ids"][0])
+        assert "6:10" in shown["counter_evidence"][0] and "6:40" in shown["evidence"][0]
+        decided = http.post(f"/review/{case}/approve", json={"reviewer": "Ana", "reason": "I asked"})
+        assert decided.json()["case"]["status"] == "approved"
+        assert http.get(f"/chunks/{old}").json()["superseded_by"] == made["chunk_ids"][0]
+        again = http.post(f"/review/{case}/reject", json={"reviewer": "Ana", "reason": "no"})
+        assert again.status_code == 409
+
+    brain = ["--brain", str(place)]
+    assert main([*brain, "undo"]) == 0  # the decision: link and case
+    capsys.readouterr()
+    assert main([*brain, "review", "list", "--json"]) == 0
+    assert [one["id"] for one in json.loads(capsys.readouterr().out)] == [case]
+    assert main([*brain, "remember", "I never lock the shed.", "--json"]) == 0
+    [other] = json.loads(capsys.readouterr().out)["proposed"]
+    assert other.startswith("contradict-")
+    assert main([*brain, "review", "approve", other, "--reviewer", "Ana", "--reason", "seen"]) == 0
+    assert main([*brain, "review", "reject", case, "--reviewer", "Ana", "--reason", "two ferries"]) == 0
+    with Memory.open(place) as memory:
+        assert memory.continuum.review.cases() == []
+        chunk = memory.get(old)
+        assert chunk is not None and chunk.metadata.superseded_by is None
+        shed = next(hit.chunk_id for hit in memory.search("Do I never lock the shed?"))
+        assert memory.links(shed, "contradicts") and not check(memory.store)
+
+
+def test_a_decision_needs_a_person_and_both_memories(memory: Memory) -> None:
+    old = memory.remember("The ferry leaves at 6:10.").chunk_ids[0]
+    [case] = memory.remember("The ferry leaves at 6:40.").proposed
+    review = memory.continuum.review
+    with pytest.raises(InvalidMemory, match="named reviewer"):
+        review.approve(case, reviewer="agent", reason="sure")
+    review.defer(case, reviewer="Ana", reason="later")
+    memory.supersede(old, memory.remember("A note on ferries.").chunk_ids[0])
+    with pytest.raises(ConflictError, match="replaced"):
+        review.approve(case, reviewer="Ana", reason="yes")
+    assert review.case(case).status == "deferred" and not review.case(case).decisions[1:]
+
+
+def test_imports_and_files_replace_nothing_by_themselves(memory: Memory) -> None:
+    old = memory.remember("We use Corvid for tickets.").chunk_ids[0]
+    text = "We switched from Corvid to Tallyboard for tickets."
+    for given in ({"source": "import"}, {"source": "transcript"}, {"provenance": {"path": "page.html"}}):
+        made = memory.remember(f"{text}\n\n({given})", **given)  # type: ignore[arg-type]
+        assert made.replaced == [] and len(made.proposed) == 1
+    chunk = memory.get(old)
+    assert chunk is not None and chunk.metadata.superseded_by is None
+
+
+def test_what_else_an_earlier_memory_states_still_holds(memory: Memory) -> None:
+    old = memory.remember("Dana lives in Berlin. Dana works at Fennel Labs.").chunk_ids[0]
+    made = memory.remember("Dana moved from Berlin to Hamburg.")
+    [link] = memory.links(made.chunk_ids[0], "contradicts")
+    chunk = memory.get(old)
+    assert link.chunk_id == old and made.replaced == []
+    assert chunk is not None and chunk.metadata.superseded_by is None
+
+
+def test_settings_switch_it_off_hold_it_back_and_let_more_through(tmp_path: Path) -> None:
+    pair = ("Dana's phone number is 555-0134.", "Dana's phone number is 555-0177.")
+    told = ("Dana lives in Berlin.", "Dana moved from Berlin to Hamburg.")
+    outcomes = {}
+    for name, settings in {
+        "off": {"find": "off"}, "review": {"find": "review"}, "rule": {"replace": ["phone number"]},
+        "full": {"max_open": 1},
+    }.items():  # fmt: skip
+        with Memory.open(tmp_path / name, config=Config.load(updates=settings)) as memory:
+            made = [memory.remember(text) for text in (*pair, *told, "The pin is 4.", "The pin is 5.")]
+            outcomes[name] = [(len(one.replaced), len(one.proposed)) for one in (made[1], made[3], made[5])]
+    assert outcomes == {
+        "off": [(0, 0), (0, 0), (0, 0)],
+        "review": [(0, 1), (0, 1), (0, 1)],
+        "rule": [(1, 0), (1, 0), (0, 1)],
+        "full": [(0, 1), (1, 0), (0, 0)],
+    }
+
+
+def test_a_batch_finds_what_it_holds_itself_and_an_older_time_replaces_nothing(memory: Memory) -> None:
+    with memory.batch():
+        first = memory.remember("The gate code is 4471.", occurred_at="2026-03-01")
+        second = memory.remember("The gate code is 9020 now.", occurred_at="2026-03-02")
+    assert second.replaced == first.chunk_ids
+    late = memory.remember("The gate code is now 1111.", occurred_at="2026-01-01")
+    assert late.replaced == [] and late.proposed == []
+
+
+def test_what_was_out_of_date_holds_again_when_it_is_said_again(memory: Memory) -> None:
+    old = memory.remember("Dana lives in Berlin.").chunk_ids[0]
+    new = memory.remember("Dana moved from Berlin to Hamburg.").chunk_ids[0]
+    back = memory.remember("Dana moved from Hamburg to Berlin.")
+    assert back.replaced == [new]
+    again = memory.remember("Dana lives in Berlin.")
+    assert again.created == 1 and again.chunk_ids != [old]
+
+
+def test_nearly_the_same_words_are_stored_a_few_times_only(memory: Memory) -> None:
+    texts = [f"The sky is blue{'!' * n}" for n in range(10)]
+    made = [memory.remember(text, conversation_id=f"talk-{n % 4}") for n, text in enumerate(texts)]
+    assert [one.created for one in made] == [1, 1, 1, *[0] * 7]
+    assert (
+        made[-1].not_stored == 1
+        and made[-1].duplicates == made[2].chunk_ids
+        and "max_similar" in str(made[-1])
+    )
+    chunk = memory.get(made[2].chunk_ids[0])
+    assert chunk is not None and chunk.metadata.access_count >= 7
+    assert memory.remember("the sky is BLUE", again=True).created == 1
+
+
+def test_hostile_texts_take_time_in_proportion_to_their_length() -> None:
+    english = get_analyser("english")
+    shapes = [
+        "from a to b ", "no longer instead of not ", "and is but was ", "is now from now on ", "moved ", ", not ",
+        "Dana's ", "1:", "from from to to ", "used to used to ", "a-", "has a new : ",
+    ]  # fmt: skip
+    for shape in shapes:
+        spent = []
+        for size in (20_000, 80_000):
+            text = (shape * (size // len(shape) + 1))[:size]
+            began = time.process_time()
+            statements_in(text, english)
+            statements_in(text.replace("a ", "a. "), english)
+            spent.append(time.process_time() - began)
+        assert spent[1] < 8 * spent[0] + 0.5, shape
