@@ -53,16 +53,16 @@ S = TypeVar("S")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-_AT_A_TIME = 100
-"""Items of a listing that are read before the loop gets them."""
+_LISTING_BATCH = 100
+"""Items of a listing that are read at a time."""
 
 
 class _Threads:
-    """Worker threads, and what runs in them for one memory.
+    """Worker threads for one memory, and the calls that run in them.
 
     Args:
         count: how many calls run at the same time; further ones wait.
-        context: where every call runs; None gives each call a copy of its caller's.
+        context: context of every call; None gives each call a copy of its caller's.
     """
 
     def __init__(self, count: int, context: contextvars.Context | None = None) -> None:
@@ -72,9 +72,9 @@ class _Threads:
         self._closed = False
 
     async def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
-        """What the function returns, called in a thread.
+        """Return the result of the function, called in a worker thread.
 
-        Being cancelled ends the call, and the CancelledError is raised when it has ended; cancelled twice, at once.
+        Cancelling stops the call and raises CancelledError when it has ended; cancelling twice raises it at once.
         """
         if self._closed:
             raise StoreClosed("the memory was closed", hint="open it again")
@@ -97,7 +97,7 @@ class _Threads:
             self._running.discard(stop)
 
     async def close(self) -> None:
-        """End what runs and wait for it."""
+        """Stop running calls and wait for their end."""
         self._closed = True
         for stop in list(self._running):
             stop.set()
@@ -105,7 +105,7 @@ class _Threads:
 
 
 def _reporting(method: Callable[..., R]) -> Callable[..., R]:
-    """A method with ``progress``: it ends where its task was cancelled before a report, wanted or not."""
+    """Make a method with ``progress`` stop at its next report once its task is cancelled."""
     signature = inspect.signature(method)
     if "progress" not in signature.parameters:
         return method
@@ -127,7 +127,7 @@ def _reporting(method: Callable[..., R]) -> Callable[..., R]:
 
 
 async def _ended(future: Future[Any]) -> None:
-    """Wait until nothing runs any more, whatever came of it."""
+    """Wait until the call has ended, whatever its result."""
     loop = asyncio.get_running_loop()
     waiting = asyncio.Event()
 
@@ -149,7 +149,7 @@ class _OnThreads(Generic[T]):
     async def run(self, function: Callable[Concatenate[T, P], R], *args: P.args, **keywords: P.kwargs) -> R:
         """Call a function with the wrapped object and further arguments in a worker thread.
 
-        For what has no method here: ``await memory.run(lambda memory: memory.continuum.traces.search("…"))``.
+        For methods that this class lacks: ``await memory.run(lambda memory: memory.continuum.traces.search("…"))``.
         """
         return await self._threads.run(function, self._wrapped, *args, **keywords)
 
@@ -164,7 +164,7 @@ class _Method(Protocol[P, R_co]):
 
 
 class _Listing(Protocol[P, R_co]):
-    """A method that gives items one after the other."""
+    """A method that yields items."""
 
     @overload
     def __get__(self, instance: None, owner: type) -> Callable[..., AsyncIterator[R_co]]: ...
@@ -173,7 +173,7 @@ class _Listing(Protocol[P, R_co]):
 
 
 class _Run(Protocol[P, R]):
-    """A method that begins a run."""
+    """A method that starts a run."""
 
     @overload
     def __get__(self, instance: None, owner: type) -> Callable[..., RunStream[R]]: ...
@@ -193,14 +193,14 @@ def _threaded(method: Callable[Concatenate[T, P], R]) -> _Method[P, R]:
 
 
 def _listing(method: Callable[Concatenate[T, P], Iterator[R]]) -> _Listing[P, R]:
-    """The method as an asynchronous iterator; what it reads from belongs to one thread."""
+    """The method as an asynchronous iterator; all of its reads happen in one thread."""
 
     @wraps(method)
     async def call(self: _OnThreads[T], *args: P.args, **keywords: P.kwargs) -> AsyncIterator[R]:
         thread = _Threads(1, contextvars.copy_context())
         try:
             items = await thread.run(method, self._wrapped, *args, **keywords)
-            while some := await thread.run(lambda: list(islice(items, _AT_A_TIME))):
+            while some := await thread.run(lambda: list(islice(items, _LISTING_BATCH))):
                 for item in some:
                     yield item
         finally:
@@ -217,12 +217,12 @@ def _streamed(method: Callable[Concatenate[T, P], R]) -> _Run[P, R]:
         given = cast("Callable[[LoopStep], None] | None", keywords.pop("on_step", None))
 
         def begin(on_step: Callable[[LoopStep], object]) -> Awaitable[R]:
-            def told(step: LoopStep) -> None:
+            def forward(step: LoopStep) -> None:
                 if given is not None:
                     given(step)
                 on_step(step)
 
-            every = cast("Any", {**keywords, "on_step": told})
+            every = cast("Any", {**keywords, "on_step": forward})
             return self._threads.run(method, self._wrapped, *args, **every)
 
         return RunStream(begin)
@@ -231,12 +231,12 @@ def _streamed(method: Callable[Concatenate[T, P], R]) -> _Run[P, R]:
 
 
 class RunStream(Generic[R]):
-    """The steps of a run as they come: ``async for step in memory.recall_stream(question)``.
+    """The steps of a run as they happen: ``async for step in memory.recall_stream(question)``.
 
     Leaving the loop early, or the ``async with`` around it, ends the run.
 
     Attributes:
-        result: what the run gave; None until the last step was taken.
+        result: the result of the run; None until the last step was read.
     """
 
     def __init__(self, begin: Callable[[Callable[[LoopStep], object]], Awaitable[R]]) -> None:
@@ -245,15 +245,15 @@ class RunStream(Generic[R]):
         self.result: R | None = None
 
     def __aiter__(self) -> AsyncIterator[LoopStep]:
-        """The steps; a stream is followed once.
+        """The steps; a stream can be iterated once.
 
         Raises:
-            SessionBusy: it was followed before.
+            SessionBusy: it was iterated before.
         """
         if self._steps is not None:
-            raise SessionBusy("the stream was followed before", hint="ask again for another run")
+            raise SessionBusy("the stream was iterated before", hint="call the method again for another run")
         steps = self._follow()
-        self._steps = weakref.ref(steps)  # whoever leaves the loop lets go of it, and so ends the run
+        self._steps = weakref.ref(steps)  # leaving the loop drops the last reference, which ends the run
         return steps
 
     async def __aenter__(self) -> Self:
@@ -282,7 +282,7 @@ class RunStream(Generic[R]):
                 run.cancel()
                 await asyncio.wait([run])
             elif not run.cancelled():
-                run.exception()  # left early: nobody asks for it any more
+                run.exception()  # the loop was left early: mark the error as retrieved
 
 
 class AsyncRecallSession(_OnThreads[RecallSession]):
@@ -298,7 +298,7 @@ class AsyncRecallSession(_OnThreads[RecallSession]):
 
     @property
     def id(self) -> str:
-        """Of the trajectory."""
+        """Id of the trajectory."""
         return self._wrapped.id
 
     @property
@@ -308,7 +308,7 @@ class AsyncRecallSession(_OnThreads[RecallSession]):
 
     @property
     def schema(self) -> str:
-        """How programs are written."""
+        """Instructions for writing programs."""
         return self._wrapped.schema
 
     @property
@@ -346,7 +346,7 @@ class AsyncRecallSession(_OnThreads[RecallSession]):
 
 
 class _Opening(Generic[R]):
-    """What is being opened: ``async with`` closes it again, ``await`` leaves that to the caller."""
+    """An object that is being opened: ``async with`` closes it again, ``await`` leaves that to the caller."""
 
     def __init__(self, begin: Callable[[], Coroutine[Any, Any, R]]) -> None:
         self._begin = begin
@@ -398,7 +398,7 @@ def _opens_memory(method: Callable[P, Memory]) -> Callable[P, _Opening[AsyncMemo
 
 
 class AsyncContinuum(_OnThreads[Continuum]):
-    """The tiered memories; the parts of :class:`~rlm_mem.continuum.system.Continuum` are reached by ``run``."""
+    """The tiered memories; use ``run`` for the parts of :class:`~rlm_mem.continuum.system.Continuum`."""
 
     consolidate = _threaded(Continuum.consolidate)
     prune = _threaded(Continuum.prune)
@@ -423,10 +423,10 @@ class AsyncMemory(_OnThreads[Memory]):
             async for step in memory.recall_stream("How does Dana like to travel?"):
                 print(step.output)
 
-    Arguments, results and errors are those of :class:`~rlm_mem.memory.Memory`. Functions given (``on_step``,
-    ``progress``, ``functions``, a model that is a function) are called in worker threads. Cancelling the task that
-    waits ends the work: a recall or a program at once; long work with ``progress`` at its next report; what is
-    shorter comes to its end first. A write is whole or not there.
+    Arguments, results and errors are those of :class:`~rlm_mem.memory.Memory`. Callbacks (``on_step``, ``progress``,
+    ``functions``, a model that is a function) are called in worker threads. Cancelling the waiting task stops the work:
+    a recall or a program at once; long work with ``progress`` at its next report; shorter work completes first. A write
+    is made whole or not at all.
 
     Args:
         memory: an open memory; closed with this object.
@@ -447,7 +447,7 @@ class AsyncMemory(_OnThreads[Memory]):
         await self.close()
 
     async def close(self) -> None:
-        """End what runs, write what is pending and let go of every file and connection."""
+        """Stop running calls, write pending changes, and close every file and connection."""
         await self._threads.close()
         await asyncio.to_thread(self._wrapped.close)
 
@@ -484,7 +484,7 @@ class AsyncMemory(_OnThreads[Memory]):
     recall_session = _opens_session(Memory.recall_session)
 
     async def limits(self, **given: float | None) -> Limits:
-        """The configured limits of a run, but for those given; None leaves one as configured."""
+        """The configured limits of a run, with those given in their place; None means as configured."""
         return await self._threads.run(self._wrapped.limits, **given)
 
     receipt = _threaded(Memory.receipt)
@@ -519,9 +519,10 @@ class AsyncMemory(_OnThreads[Memory]):
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[AsyncMemory]:
-        """Group writes into one commit, all or nothing: those made through the object that the block is given.
+        """Group writes into one commit, all or nothing: those made through the object that the block receives.
 
-        Writes through any other wait until the block is left, and so would the block if it waited for one of them.
+        Writes through any other object wait until the block is left; waiting for one of them inside the block
+        deadlocks.
         """
         inner = AsyncMemory(self._wrapped, threads=1)
         thread = inner._threads

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_BODY_BYTES", "api_app", "nothing_there"]
 
-#: Most bytes of a JSON body: the largest text that one remember takes.
+#: Most bytes of a JSON body: the largest text that one remember accepts.
 MAX_BODY_BYTES = 16 * 1024 * 1024
 
 _HEADERS = {
@@ -40,8 +40,8 @@ def api_app(
     """The HTTP interface of a server, to be mounted at ``/api/v1`` behind the guard.
 
     Args:
-        rate: requests a second that a client may go on with; 0: no limit. ``burst``: at once.
-        most_bytes: of a JSON body.
+        rate: sustained requests a second of one client; 0: no limit. ``burst``: requests at once.
+        most_bytes: limit of a JSON body.
     """
     by_path: dict[str, list[Operation]] = {}
     for operation in ROUTES:
@@ -54,8 +54,8 @@ def api_app(
 
 
 def nothing_there() -> Response:
-    """The answer at an address that is none."""
-    why = problem(404, "there is nothing at this address", hint="/api/v1/openapi.json names every one.")
+    """The response for an unknown address."""
+    why = problem(404, "there is nothing at this address", hint="/api/v1/openapi.json lists every address.")
     return problem_response(why, _HEADERS)
 
 
@@ -71,7 +71,7 @@ class _Api:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        # One token serves one machine's user: a browser and a program of theirs do not share a bucket.
+        # All clients with the token are one user; a browser with its login has a bucket of its own.
         wait = self._buckets.take(str(scope.get("rlm_mem.client", "token")))
 
         async def with_headers(message: Message) -> None:

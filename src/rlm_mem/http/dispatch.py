@@ -1,4 +1,4 @@
-"""Requests in, answers out: addresses to operations, every part held to its type, every error as a problem."""
+"""Request handling: finds the operation, validates every part by its type, reports every error as a problem."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Resource:
     """All methods of one address, as an ASGI application.
 
     Args:
-        operations: with the same path.
-        state: of the server.
-        most_bytes: of a body, where the operation names no limit of its own.
+        operations: those with the same path.
+        state: the server's state.
+        most_bytes: limit of a body, where the operation has no limit of its own.
     """
 
     def __init__(self, operations: Sequence[Operation], state: ServerState, *, most_bytes: int) -> None:
@@ -48,7 +48,7 @@ class Resource:
         self._allow = ", ".join(sorted(methods))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; whatever goes wrong is a problem document."""
+        """Answer one request; any error becomes a problem document."""
         request = Request(scope, receive)
         method = "GET" if request.method == "HEAD" else request.method
         operation = self._by_method.get(method)  # type: ignore[call-overload]
@@ -59,8 +59,8 @@ class Resource:
         try:
             response = await self._answer(operation, request)
         except ClientDisconnect:
-            return  # nobody is left to answer
-        except Exception as error:  # noqa: BLE001 - the one place where an error of any kind becomes an answer
+            return  # the client has left
+        except Exception as error:  # noqa: BLE001 - the one place where any error becomes a response
             response = problem_response(_problem(error, request))
         await response(scope, receive, send)
 
@@ -127,13 +127,13 @@ def _problem(error: Exception, request: Request) -> Problem:
         return problem(412, error.message, hint=error.hint or "")
     found = problem_of(error)
     if found.status >= 500:
-        told = isinstance(error, RlmMemError)
-        _log.error("%s %s: %s", request.method, request.url.path, error, exc_info=None if told else error)
+        expected = isinstance(error, RlmMemError)
+        _log.error("%s %s: %s", request.method, request.url.path, error, exc_info=None if expected else error)
     return found
 
 
 def _check_media(request: Request, allowed: Sequence[str]) -> None:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given not in allowed:
-        said = f"not {given!r:.80}" if given else "and the request names none"
-        raise Refused(problem(415, f"the body must be {' or '.join(allowed)}, {said}"))
+        actual = f"not {given!r:.80}" if given else "and the request names none"
+        raise Refused(problem(415, f"the body must be {' or '.join(allowed)}, {actual}"))

@@ -1,4 +1,4 @@
-"""Data and problems as bodies of answers."""
+"""Encoding of data and problems as response bodies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["encode", "problem_response"]
 
 
 def encode(data: Any) -> bytes:
-    """Data as JSON; text that UTF-8 cannot hold is replaced, since remembered text may be anything."""
+    """Data as JSON; text that UTF-8 cannot encode is replaced, since remembered text may contain lone surrogates."""
     try:
         return msgspec.json.encode(data, enc_hook=str)
     except UnicodeEncodeError:
@@ -24,7 +24,7 @@ def encode(data: Any) -> bytes:
 
 
 def problem_response(why: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """A problem as the answer to a request."""
+    """A problem as the response to a request."""
     more = dict(headers or {})
     if why.retry_after:
         more["Retry-After"] = str(why.retry_after)

@@ -1,4 +1,4 @@
-"""The guard before everything that is served over HTTP: Host, Origin, and a token or the cookie of a login."""
+"""Authentication of every HTTP request: Host, Origin, and a token or the cookie of a login."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 __all__ = ["API", "LOOPBACK", "Guard", "Keys", "login_routes"]
 
-#: The only address that is ever listened on.
+#: The only address that the server listens on.
 LOOPBACK = "127.0.0.1"
-#: Where the HTTP interface begins.
+#: Path prefix of the HTTP interface.
 API = "/api/"
 
 _NAMES = (LOOPBACK, "localhost")
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _LONGEST_FORM = 4096
 _OPEN = ("/login", "/static/")
-"""What a browser needs before it has logged in."""
+"""Path prefixes that a browser may request before it has logged in."""
 
 
 class Keys:
-    """What opens the door: the token, login codes that work once, and the cookie that a login gives.
+    """The credentials of a server: the token, login codes that work once, and the cookie that a login sets.
 
-    The cookie holds neither the token nor anything made from it, and no cookie outlives the server.
+    The cookie is independent of the token, and no cookie outlives the server.
 
     Args:
-        token: what `Authorization: Bearer …` must hold.
+        token: the token of `Authorization: Bearer …`.
         port: cookies are shared by all ports of a host, so the port is part of their name.
     """
 
@@ -63,11 +63,11 @@ class Keys:
         return code
 
     def use_code(self, code: str) -> bool:
-        """Whether the code is good; it is used up by that."""
+        """Whether the code is valid; it is then used up."""
         with self._guard:
-            good = code in self._codes
+            valid = code in self._codes
             self._codes.discard(code)
-        return good
+        return valid
 
     def is_token(self, given: str) -> bool:
         """Whether this is the token."""
@@ -84,28 +84,28 @@ class Keys:
         return hmac.compare_digest(given.encode("utf-8", "replace"), self._cookie.encode())
 
     def log_in(self, response: Response) -> Response:
-        """Give the cookie with a response."""
+        """Set the cookie on a response."""
         response.set_cookie(self.cookie_name, self._cookie, path="/", httponly=True, samesite="strict")
         return response
 
     def log_out(self, response: Response) -> Response:
-        """Take the cookie back with a response."""
+        """Delete the cookie with a response."""
         response.delete_cookie(self.cookie_name, path="/", httponly=True, samesite="strict")
         return response
 
 
 class Guard:
-    """Lets only those in who know the token or have logged in with it, and only under a name of this machine.
+    """Serves only requests with the token or the cookie of a login, addressed to a name of this machine.
 
-    A page in a browser can make it send requests to 127.0.0.1, even under a name of its own (DNS rebinding): so the
-    Host header must be ours, and an Origin header, where there is one, too. A cookie is sent by the browser whatever
-    page asks, so with a cookie alone nothing is changed unless the browser says that our own page asks.
+    Any web page can make a browser send requests to 127.0.0.1, even under the page's own host name (DNS rebinding). So
+    the Host header must name this server, and so must an Origin header if there is one. Browsers send a cookie with
+    requests of any page, so a request with a cookie alone may only write if the browser marks it as same-origin.
 
     Args:
-        app: what is guarded, every path of it.
-        keys: what opens.
-        port: that the server listens on.
-        login_page: shown to a browser that has not logged in; None: it is refused like anybody.
+        app: the guarded application, all of its paths.
+        keys: the accepted credentials.
+        port: the port that the server listens on.
+        login_page: shown to a browser that has not logged in; None: it is refused like any client.
     """
 
     def __init__(self, app: ASGIApp, *, keys: Keys, port: int, login_page: LoginPage | None = None) -> None:
@@ -129,20 +129,22 @@ class Guard:
         origin = headers.get("origin")
         own = origin is not None and origin.lower() in self._origins
         if headers.get("host", "").lower() not in self._hosts:
-            return _refused(scope, 421, "This server answers to 127.0.0.1 and localhost only.")
+            return _refused(scope, 421, "this server answers to 127.0.0.1 and localhost only")
         if origin is not None and not own:
-            return _refused(scope, 403, "Requests from other origins are refused.")
+            return _refused(scope, 403, "requests from other origins are refused")
         if self._keys.bears_token(headers):
             return None
         path: str = scope["path"]
         from_us = own or headers.get("sec-fetch-site") == "same-origin"
         if self._login_page is not None and path.startswith(_OPEN):
-            # A login changes nothing but the browser's own cookie; a code or the token decides.
+            # A login only sets the browser's cookie, and itself requires a code or the token.
             return None
         if self._login_page is not None and self._keys.bears_cookie(headers):
             scope["rlm_mem.client"] = "browser"
             if scope["method"] not in _SAFE and not from_us:
-                return _refused(scope, 403, "A login serves the pages of this server only; send the token.")
+                return _refused(
+                    scope, 403, "a login is valid for the pages of this server only; send the token"
+                )
             return None
         browser = "text/html" in headers.get("accept", "") and scope["method"] == "GET"
         if self._login_page is not None and browser and not path.startswith((API, "/mcp")):
@@ -150,13 +152,13 @@ class Guard:
         return _refused(
             scope,
             401,
-            "Send the token of this server: Authorization: Bearer TOKEN.",
+            "send the token of this server: Authorization: Bearer TOKEN",
             {"WWW-Authenticate": "Bearer"},
         )
 
 
 def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
-    """Where a browser logs in, by the link with a code that works once, by that code or by the token; and out."""
+    """The routes by which a browser logs in, with a one-time link, its code, or the token, and logs out."""
 
     async def login(request: Request) -> Response:
         if request.method == "POST":
@@ -187,15 +189,15 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
 
 
 async def _form(request: Request) -> str | None:
-    """The code or token of the login form; None where there is none, or far too much."""
+    """The code or token of the login form; None where there is none, or the form is too large."""
     try:
         body = await read_body(request, _LONGEST_FORM)
     except BodyTooLarge:
         return None
     fields = parse_qs(body.decode("latin-1"))
-    said = (fields.get("code") or fields.get("token") or [""])[0].strip()
-    # Whoever copies the whole link means the code in it.
-    return said.rpartition("login?code=")[2] or None
+    given = (fields.get("code") or fields.get("token") or [""])[0].strip()
+    # A pasted link stands for the code in it.
+    return given.rpartition("login?code=")[2] or None
 
 
 async def _shown(page: LoginPage, request: Request, error: str | None) -> Response:
@@ -212,7 +214,7 @@ def _elsewhere(path: str) -> RedirectResponse:
 
 
 def _refused(scope: Scope, status: int, why: str, headers: dict[str, str] | None = None) -> Response:
-    """A refusal, for the HTTP interface as a problem, for all else in plain words."""
+    """A refusal: a problem document for the HTTP interface, plain text for other paths."""
     more = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})}
     if not scope["path"].startswith(API):
         return PlainTextResponse(why, status, headers=more)

@@ -1,4 +1,4 @@
-"""Limits: how many requests a client may send in a time, and how large a body may be."""
+"""Limits: the rate of a client's requests, and the size of a body."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class BodyTooLarge(Exception):
 
 
 class Buckets:
-    """A token bucket for each client: bursts are served, a lasting flood is held to a rate. Safe for threads.
+    """A token bucket for each client: allows bursts, limits the sustained rate. Safe for threads.
 
     Args:
-        rate: requests a second that may go on for ever; 0: no limit.
-        burst: requests that may come at once.
+        rate: sustained requests a second; 0: no limit.
+        burst: requests at once.
         clock: seconds, monotonic.
     """
 
@@ -41,7 +41,7 @@ class Buckets:
         self._guard = threading.Lock()
 
     def take(self, client: str) -> int:
-        """Count one request; 0 when it may go on, else the whole seconds after which to come again."""
+        """Count one request; 0 when it is allowed, else the whole seconds after which to retry."""
         if self.rate <= 0:
             return 0
         now = self._clock()
@@ -50,16 +50,16 @@ class Buckets:
             left = min(self.burst, left + (now - since) * self.rate)
             wait = 0 if left >= 1 else math.ceil((1 - left) / self.rate)
             self._buckets[client] = (left if wait else left - 1, now)
-            while len(self._buckets) > _MOST_BUCKETS:  # the client not heard of for longest
+            while len(self._buckets) > _MOST_BUCKETS:  # the least recently active client
                 del self._buckets[next(iter(self._buckets))]
         return wait
 
 
 async def body_parts(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """The body in parts, as they come.
+    """The body in parts, as they arrive.
 
     Raises:
-        BodyTooLarge: it has more bytes than the limit, by what it says or by what comes.
+        BodyTooLarge: its declared or actual length exceeds the limit.
     """
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > limit):

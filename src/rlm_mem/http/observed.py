@@ -1,4 +1,4 @@
-"""HTTP requests under telemetry: an ASGI layer that names the route, never the address."""
+"""Telemetry of HTTP requests: an ASGI layer that records the route, never the address."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class Observed:
-    """Makes each request a span and a value of ``http.server.request.duration``; free while telemetry is off.
+    """Records each request as a span and a value of ``http.server.request.duration``; no cost while telemetry is off.
 
     Args:
-        app: what is observed, its guards included.
+        app: the observed application, including its guard.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -43,16 +43,16 @@ class Observed:
             try:
                 await self._app(scope, receive, answer)
             finally:
-                # Known once the router has found it.
+                # The router has set it by now.
                 route = route_of(scope)
                 if route is not None:
                     current.label("http.route", route)
 
 
 def route_of(scope: Scope) -> str | None:
-    """The path with the names of its parameters in the places of their values; None where nothing was found.
+    """The path with the names of its parameters in place of their values; None where no route matched.
 
-    An address may hold anything, a route is one of few, as a metric's attribute must be.
+    An attribute of a metric must have few values: there are few routes, but any number of addresses.
     """
     if scope.get("endpoint") is None:
         return None

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the same types that requests are held to, so that the two cannot differ."""
+"""The OpenAPI 3.1 document, generated from the types that validate requests, so that the two cannot differ."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REASONS = {
     502: "The model failed.", 503: "Busy, or the model is not set up.", 504: "The model took too long.",
     507: "The disk is full.",
 }  # fmt: skip
-#: Plain data of any shape, as metadata may hold it; whole numbers as far as JSON readers keep them.
+#: Plain data of any shape, as in metadata; integers in the range that JSON readers preserve.
 _PLAIN: dict[str, Any] = {
     "anyOf": [
         {"type": ["null", "boolean", "string"]},
@@ -49,8 +49,8 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
     """The document of the HTTP interface.
 
     Args:
-        types: the chunk and link types that a memory knows; None: those that are built in.
-        task_types: further types of tasks that its settings register.
+        types: the chunk and link types of a memory; None: the built-in ones.
+        task_types: further task types from its settings.
     """
     names = {
         "chunk-types": list(types.chunk_types if types else CHUNK_TYPES),
@@ -104,7 +104,7 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
 
 
 def _kinds() -> dict[str, Any]:
-    """Every type that the document shows, by a key for its schema."""
+    """Every type in the document, by a key for its schema."""
     kinds: dict[str, Any] = {}
     for operation in ROUTES:
         for kind in (operation.response, operation.request, *operation.others.values()):
@@ -120,7 +120,7 @@ def _key(kind: Any) -> str:
 
 
 def _queries() -> set[str]:
-    """Names of parameter types: their fields stand where they are used, not among the components."""
+    """Names of parameter types: their fields are inlined where they are used, not listed among the components."""
     return {operation.parameters.__name__ for operation in ROUTES if operation.parameters is not None}
 
 
@@ -151,7 +151,7 @@ def _operation(
             "content": {_JSON: {"schema": schemas[_key(operation.body)]}},
         }
     if operation.raw_body:
-        # Taken as it comes: no schema describes the bytes of a file.
+        # Accepted as it is: no schema describes the bytes of a file.
         content: dict[str, Any] = {media: {} for media in operation.raw_body}
         shown["requestBody"] = {"required": True, "content": content}
     return shown
@@ -175,7 +175,7 @@ def _parameters(
 
 
 def _parameter(name: str, place: str, schema: Mapping[str, Any], *, required: bool) -> dict[str, Any]:
-    """A parameter; one that is left out is simply not sent, so null is no value of it."""
+    """A parameter; an optional one is left out instead of sent as null, so its schema does not allow null."""
     shown = dict(schema)
     if shown.get("default", 0) is None:
         del shown["default"]
@@ -232,7 +232,7 @@ def _headers(operation: Operation) -> dict[str, Any]:
 
 
 def _with_names(shown: Any, names: Mapping[str, list[str]]) -> Any:
-    """The document with the names that this memory knows in the places of patterns for them."""
+    """The document with this memory's type names in place of the patterns for them."""
     if isinstance(shown, list):
         return [_with_names(part, names) for part in shown]
     if not isinstance(shown, dict):

@@ -1,4 +1,4 @@
-"""Operations that HTTP answers in a way of its own: streams of events, files, and the OpenAPI document."""
+"""Operations with special HTTP responses: event streams, files, and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ __all__ = [
 
 
 def wants_events(request: Request) -> bool:
-    """Whether the client asks for a stream rather than for one document at the end."""
+    """Whether the client accepts an event stream, rather than one document at the end."""
     accepted = [
         part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")
     ]
@@ -60,7 +60,7 @@ def event(name: str, data: Any, number: int | None = None) -> bytes:
 
 
 def stream(events: AsyncIterator[bytes]) -> StreamingResponse:
-    """A response that sends events as they come, and comments while none come."""
+    """A response that sends events as they arrive, and comments while there are none."""
     return StreamingResponse(kept_alive(events), media_type=EVENT_STREAM, headers={"X-Accel-Buffering": "no"})
 
 
@@ -70,9 +70,9 @@ async def run_events(
     """The events of a run.
 
     Args:
-        after: number of the last event that the client has.
-        owned: the run was begun for this client alone: when it leaves, the run ends.
-        max_tokens: of the answer in the last one; None: all of it.
+        after: number of the last event that the client has received.
+        owned: the run was started for this client alone: when it disconnects, the run ends.
+        max_tokens: limit of the answer in the last event; None: no limit.
     """
     try:
         async for one in run.follow(after):
@@ -84,7 +84,7 @@ async def run_events(
 
 
 async def finished(run: LiveRun, request: Request) -> bool:
-    """Wait for the end of a run; False when the client left first, which ends the run."""
+    """Wait for the end of a run; False when the client disconnected first, which ends the run."""
 
     async def to_its_end() -> None:
         async for _ in run.follow():
@@ -109,7 +109,7 @@ async def finished(run: LiveRun, request: Request) -> bool:
 
 @dataclass(frozen=True)
 class Exchange:
-    """What an endpoint may use that answers in another way than with one JSON document."""
+    """A request to an endpoint whose response is not one JSON document."""
 
     state: ServerState
     request: HttpRequest
@@ -162,7 +162,7 @@ async def _events(exchange: Exchange) -> Response:
 async def _changes(exchange: Exchange) -> Response:
     changes = exchange.state.changes
 
-    async def told() -> AsyncIterator[bytes]:
+    async def notices() -> AsyncIterator[bytes]:
         async for change in changes.follow(events=True, ready=True):
             if not change.topics and not change.events:
                 yield event("ready", {"at": change.at})
@@ -173,7 +173,7 @@ async def _changes(exchange: Exchange) -> Response:
                 change.seq,
             )
 
-    return stream(told())
+    return stream(notices())
 
 
 async def _import(exchange: Exchange) -> Response:
@@ -229,7 +229,7 @@ async def _document(exchange: Exchange) -> Response:
     return Response(made, media_type="application/json")
 
 
-#: What answers, by the name of the operation.
+#: Endpoints by the name of the operation.
 SERVED: Mapping[str, Callable[[Exchange], Awaitable[Response]]] = {
     "getDocument": _document,
     "recall": _recall,

@@ -40,7 +40,7 @@ _AROUND = 2
 
 
 class _Files:
-    """What the commands do: files of text as records, folders as their paths. Folders exist while they hold a file."""
+    """The commands: text files are records, folders are their paths. A folder exists while it contains a file."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -163,7 +163,7 @@ class _Files:
         return "All memory cleared"
 
     def carry_out(self, act: Callable[[], str]) -> str:
-        """One command: whole or not at all, its failures in words for the model."""
+        """Run one command in a transaction; errors become text for the model."""
         try:
             with self._memory.batch():
                 return act()
@@ -199,7 +199,7 @@ class _Files:
 
 
 def _path(given: str) -> tuple[str, ...]:
-    """The labels below /memories; whatever leads elsewhere, or could be read as if it did, is refused."""
+    """The path components below /memories; a path that leads elsewhere, or could be read that way, is refused."""
     if given != _ROOT and not given.startswith(_ROOT + "/"):
         raise ToolError(f"Path must start with /memories, got: {given}")
     parts = tuple(part for part in given[len(_ROOT) :].split("/") if part)
@@ -225,14 +225,14 @@ def _size(count: int) -> str:
 
 
 class MemoryTool(BetaAbstractMemoryTool):
-    """The memory tool of Claude over a brain: its files are memories that search and recall find, too.
+    """Claude's memory tool over a brain: its files are memories that search and recall find, too.
 
     Example::
 
         with Memory.open("brain") as memory:
             runner = client.beta.messages.tool_runner(model=…, messages=…, tools=[MemoryTool(memory)])
 
-    No command touches the file system. Each is whole or not at all; a file's former texts stay in its history until
+    No command touches the file system. Each runs in a transaction; a file's former texts stay in its history until
     it is deleted. Keys and passwords are redacted as in any memory, unless ``secrets.action`` is ``keep``.
 
     Args:
@@ -244,7 +244,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         self._files = _Files(memory)
 
     def view(self, command: View) -> str:
-        """A file with numbered lines, or what a folder holds."""
+        """A file with numbered lines, or the listing of a folder."""
         return self._files.carry_out(lambda: self._files.view(command))
 
     def create(self, command: Create) -> str:
@@ -252,7 +252,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         return self._files.carry_out(lambda: self._files.create(command))
 
     def str_replace(self, command: StrReplace) -> str:
-        """Replace a text that stands in a file once."""
+        """Replace a text that occurs once in a file."""
         return self._files.carry_out(lambda: self._files.str_replace(command))
 
     def insert(self, command: Insert) -> str:
@@ -260,7 +260,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         return self._files.carry_out(lambda: self._files.insert(command))
 
     def delete(self, command: Delete) -> str:
-        """Delete a file, or a folder with all that it holds."""
+        """Delete a file, or a folder with its contents."""
         return self._files.carry_out(lambda: self._files.delete(command))
 
     def rename(self, command: Rename) -> str:
@@ -288,7 +288,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         return await self._memory.run(lambda _: self._files.carry_out(act))
 
     async def view(self, command: View) -> str:
-        """A file with numbered lines, or what a folder holds."""
+        """A file with numbered lines, or the listing of a folder."""
         return await self._carry_out(lambda: self._files.view(command))
 
     async def create(self, command: Create) -> str:
@@ -296,7 +296,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         return await self._carry_out(lambda: self._files.create(command))
 
     async def str_replace(self, command: StrReplace) -> str:
-        """Replace a text that stands in a file once."""
+        """Replace a text that occurs once in a file."""
         return await self._carry_out(lambda: self._files.str_replace(command))
 
     async def insert(self, command: Insert) -> str:
@@ -304,7 +304,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         return await self._carry_out(lambda: self._files.insert(command))
 
     async def delete(self, command: Delete) -> str:
-        """Delete a file, or a folder with all that it holds."""
+        """Delete a file, or a folder with its contents."""
         return await self._carry_out(lambda: self._files.delete(command))
 
     async def rename(self, command: Rename) -> str:

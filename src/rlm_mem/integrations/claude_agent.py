@@ -1,6 +1,6 @@
 """Hooks for programs on the Claude Agent SDK (extra ``claude-agent``).
 
-They tell and capture what the hooks of Claude Code do (docs/capture.md), as functions within the program.
+They show and capture the same as the hooks of Claude Code (docs/capture.md), as functions within the program.
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ def memory_hooks(
 ) -> dict[HookEvent, list[HookMatcher]]:
     """Hooks for ``ClaudeAgentOptions(hooks=…)``.
 
-    With the first prompt of a session the agent is told what its project and its user keep to, with every prompt what
-    bears on it, each memory once in a session. At the end of each turn and before compaction, what was said is
-    captured by rule. A hook never fails: what goes wrong is logged (``rlm_mem.integrations.claude_agent``).
+    With the first prompt of a session the agent gets the standing memories of its project and its user, with every
+    prompt
+    those that bear on it, each memory once in a session. At the end of each turn and before compaction the conversation
+    is captured by rule. A hook never fails: errors are logged (``rlm_mem.integrations.claude_agent``).
 
     Example::
 
         options = ClaudeAgentOptions(hooks=memory_hooks())
 
     Args:
-        brain: its folder or DSN; None: as the command finds it.
-        namespace: where memories are kept; None: by the repository that the agent works in.
+        brain: its folder or DSN; None: the default of the command line.
+        namespace: namespace of the memories; None: derived from the repository that the agent works in.
     """
     hooks = _Hooks(locate(brain), namespace)
     turn_ended = [HookMatcher(hooks=[partial(hooks.capture, "stop")], timeout=_SECONDS)]
     return {
-        "UserPromptSubmit": [HookMatcher(hooks=[hooks.tell], timeout=_SECONDS)],
+        "UserPromptSubmit": [HookMatcher(hooks=[hooks.add_context], timeout=_SECONDS)],
         "Stop": turn_ended,
         "PreCompact": [HookMatcher(hooks=[partial(hooks.capture, "pre-compact")], timeout=_SECONDS)],
     }
@@ -63,7 +64,7 @@ class _Hooks:
         self._namespace = namespace
         self._begun: set[str] = set()
 
-    async def tell(self, event: HookInput, *_: object) -> HookJSONOutput:
+    async def add_context(self, event: HookInput, *_: object) -> HookJSONOutput:
         session = str(event.get("session_id"))
         kinds = ["user-prompt"] if session in self._begun else ["session-start", "user-prompt"]
         self._begun.add(session)
@@ -92,6 +93,6 @@ class _Hooks:
             )
         except RlmMemError as error:
             _log.warning("%s: %s", kind, error)
-        except Exception:  # noqa: BLE001 - a memory that cannot be used must not end the agent's turn
+        except Exception:  # noqa: BLE001 - an unusable memory must not end the agent's turn
             _log.exception("%s failed", kind)
         return ""

@@ -41,10 +41,10 @@ class RlmMemStore(BaseStore):
             store = RlmMemStore(memory)
             graph = builder.compile(store=store)
 
-    ``search`` with a query ranks by words and gives what matches, the best first; without one it lists the newest
+    ``search`` with a query ranks by words and returns the matches, best first; without one it lists the newest
     first. A value is plain data. Keys and passwords in it are redacted as in any memory, unless ``secrets.action`` is
     ``keep``.
-    An item with a TTL is not given any more once its time has passed, and removed at a later write.
+    An item with a TTL is not returned after it has expired, and is removed at a later write.
 
     Args:
         memory: an open memory, which the caller closes.
@@ -63,7 +63,7 @@ class RlmMemStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry operations out in order; writes after reads, of which all are stored or none."""
+        """Carry operations out: reads in order, then writes, of which all are stored or none."""
         given = list(ops)
         for op in given:
             validate_op_namespace(op)
@@ -84,7 +84,7 @@ class RlmMemStore(BaseStore):
         return await self._async.run(lambda _: self.batch(given))
 
     def sweep_ttl(self) -> int:
-        """Remove the items whose time has passed; how many."""
+        """Remove expired items; returns how many."""
         return self._records.sweep()
 
     def _sweep_at_times(self) -> None:
@@ -101,7 +101,7 @@ class RlmMemStore(BaseStore):
             return self._search(op)
         if isinstance(op, ListNamespacesOp):
             return self._namespaces(op)
-        raise InvalidQuery(f"{type(op).__name__} is no operation that this store knows")
+        raise InvalidQuery(f"{type(op).__name__} is not an operation of this store")
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         def wanted(record: Record) -> bool:
@@ -163,7 +163,7 @@ def _fits(condition: MatchCondition, path: tuple[str, ...]) -> bool:
 
 
 def _matches(value: Any, asked: Any) -> bool:
-    """Whether a value is as a filter says: equal, or within what its operators allow."""
+    """Whether a value matches a filter: equal, or allowed by its operators."""
     if isinstance(asked, dict):
         if any(str(name).startswith("$") for name in asked):
             return all(_compares(value, name, bound) for name, bound in asked.items())
@@ -186,13 +186,13 @@ def _compares(value: Any, operator: str, bound: Any) -> bool:
         return bool(value != bound)
     if operator not in ("$gt", "$gte", "$lt", "$lte"):
         raise InvalidQuery(
-            f"{operator!r:.40} is no operator of a filter", hint="Use $eq, $ne, $gt, $gte, $lt or $lte."
+            f"{operator!r:.40} is not a filter operator", hint="Use $eq, $ne, $gt, $gte, $lt or $lte."
         )
     try:
         one, other = float(value), float(bound)
     except (TypeError, ValueError):
         if not (isinstance(value, str) and isinstance(bound, str)):
-            return False  # nothing that can be compared lies within the bound
+            return False  # values that cannot be compared do not match
         return {"$gt": value > bound, "$gte": value >= bound, "$lt": value < bound, "$lte": value <= bound}[
             operator
         ]

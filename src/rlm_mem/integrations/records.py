@@ -1,7 +1,7 @@
 """Records: small named documents kept as chunks, for the adapters of agent frameworks.
 
 A record has a path of labels, a name, a value of plain data and the text under which search finds it. It is one chunk,
-so recall, history, the audit log, backups and namespaces hold for it as for any other memory.
+so recall, history, the audit log, backups and namespaces work as for any other memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rlm_mem.store.core.lookup import Filters
 
 __all__ = ["Record", "Records", "text_of"]
 
-_LOT = 200
+_BATCH = 200
 """Chunks that are read at a time."""
 _LONGEST_TAG = 200
 _FIELD = "record"
@@ -37,9 +37,9 @@ class Record:
         name: unique within its path.
         value: plain data.
         created_at, updated_at: aware times.
-        indexed: found by search.
-        minutes: how long it stays after it was last read or written; None: for good.
-        score: where a search found it.
+        indexed: whether search finds it.
+        minutes: lifetime since it was last read or written; None: unlimited.
+        score: of the search that found it.
     """
 
     path: tuple[str, ...]
@@ -56,8 +56,8 @@ class Records:
     """The records of one kind in a memory.
 
     Args:
-        memory: where they are kept.
-        kind: whose they are: the first word of their tags, such as ``langgraph``.
+        memory: the memory that stores them.
+        kind: the adapter that owns them, the prefix of their tags, such as ``langgraph``.
     """
 
     def __init__(self, memory: Memory, kind: str) -> None:
@@ -68,10 +68,10 @@ class Records:
     # --- one record --------------------------------------------------------------------------------------
 
     def get(self, path: Sequence[str], name: str, *, touch: bool = True) -> Record | None:
-        """The record; None where there is none or its time has passed.
+        """The record; None where there is none or it has expired.
 
         Args:
-            touch: count this as a read, from which its time begins anew.
+            touch: count this as a read, which restarts its lifetime.
         """
         chunk = self._store.get_chunk(self._id(path, name), track=False)
         record = self._live(chunk)
@@ -90,11 +90,11 @@ class Records:
         conversation_id: str | None = None,
         occurred_at: datetime | None = None,
     ) -> Record:
-        """Store a record, or put another value in its place; the former one stays in the history of its chunk.
+        """Store or replace a record; its former value stays in the history of its chunk.
 
         Args:
-            value: plain data; keys and passwords in it are dealt with as in any memory (``secrets.action``).
-            text: what search reads; None: the texts of the value; empty: search does not find it.
+            value: plain data; keys and passwords in it are handled as in any memory (``secrets.action``).
+            text: the indexed text; None: the texts of the value; empty: search does not find it.
 
         Raises:
             InvalidChunk: the value is not plain data, or too large.
@@ -133,9 +133,7 @@ class Records:
                 chunk = self._store.update_chunk(
                     chunk_id, content, extra, tags=self._tags(path, temporary=minutes is not None)
                 )
-                self._store.get_chunk(
-                    chunk_id
-                )  # written now: its time begins anew, even where nothing differs
+                self._store.get_chunk(chunk_id)  # a write restarts its lifetime, even without a difference
             assert chunk is not None
         record = _record(chunk)
         assert record is not None
@@ -155,13 +153,13 @@ class Records:
         return {name: record for name, record in found.items() if record is not None}
 
     def below(self, path: Sequence[str], *, exactly: bool = False) -> Iterator[Record]:
-        """Records whose path begins with these labels (or is these), the newest first."""
+        """Records whose path begins with (``exactly``: is) these labels, newest first."""
         tag = self._exact(tuple(path)) if exactly else self._tag(tuple(path))
         ids = self._store.list_chunks(tags=[tag], newest_first=True)
-        for start in range(0, len(ids), _LOT):
-            lot = ids[start : start + _LOT]
-            chunks = self._store.get_many(lot)
-            for chunk_id in lot:
+        for start in range(0, len(ids), _BATCH):
+            batch = ids[start : start + _BATCH]
+            chunks = self._store.get_many(batch)
+            for chunk_id in batch:
                 record = self._live(chunks.get(chunk_id))
                 if record is not None and self._under(record, path, exactly):
                     yield record
@@ -175,7 +173,7 @@ class Records:
         offset: int = 0,
         wanted: Callable[[Record], bool],
     ) -> list[Record]:
-        """Records below a path that search finds and that are wanted, the best first."""
+        """Records below a path that search finds and ``wanted`` accepts, best first."""
         asked = max(50, 2 * (limit + offset))
         while True:
             hits = self._memory.search(
@@ -197,13 +195,13 @@ class Records:
             asked *= 4
 
     def touch(self, records: Iterable[Record]) -> None:
-        """Count the records that stay for a time as read: their time begins anew."""
+        """Count records with a lifetime as read, which restarts it."""
         ids = [self._id(record.path, record.name) for record in records if record.minutes is not None]
         if ids:
             self._store.get_many(ids, track=True)
 
     def paths(self) -> list[tuple[str, ...]]:
-        """Every path that holds a record, in order."""
+        """Every path with a record, sorted."""
         found: set[tuple[str, ...]] = set()
         start, end = f"{self._kind}:", "/."
         for tag, _ in self._memory.tags():
@@ -212,7 +210,7 @@ class Records:
                 path = tuple(unquote(label) for label in labels.split("/"))
                 if labels.startswith(
                     "~"
-                ):  # shortened, or a label that begins so: the records say what it stands for
+                ):  # hashed, or a label that begins with ~: read the path from the records
                     ids = self._store.list_chunks(tags=[tag])
                     found.update(
                         record.path
@@ -224,7 +222,7 @@ class Records:
         return sorted(found)
 
     def sweep(self) -> int:
-        """Remove the records whose time has passed; how many."""
+        """Remove expired records; returns how many."""
         removed = 0
         for chunk_id in self._store.list_chunks(tags=[f"{self._kind}-temporary"]):
             chunk = self._store.get_chunk(chunk_id, track=False)
@@ -235,7 +233,7 @@ class Records:
     # --- chunks ------------------------------------------------------------------------------------------
 
     def _id(self, path: Sequence[str], name: str) -> str:
-        """The same for the same record wherever it is written, so that two writers cannot make two of it."""
+        """Derived from the record's path and name, so that two writers cannot create it twice."""
         key = json.dumps([self._store.namespace, self._kind, list(path), name]).encode()
         return f"chunk-{self._kind}-{hashlib.sha256(key).hexdigest()[:40]}"
 
@@ -269,7 +267,7 @@ class Records:
 
 
 def _record(chunk: Chunk, score: float | None = None) -> Record | None:
-    """The record that a chunk holds; None where it was not written as one, or was spoilt by hand."""
+    """The record in a chunk; None where it was not written as one, or was damaged by hand."""
     field = chunk.metadata.extra.get(_FIELD)
     if not isinstance(field, Mapping):
         return None
@@ -289,7 +287,7 @@ def _record(chunk: Chunk, score: float | None = None) -> Record | None:
 
 
 def _time(written: object, otherwise: str) -> datetime:
-    """A record that took the place of one whose time had passed is younger than their chunk."""
+    """When the record was created: later than its chunk where it replaced an expired record."""
     try:
         return datetime.fromisoformat(str(written)).astimezone(UTC)
     except ValueError:

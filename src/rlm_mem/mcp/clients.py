@@ -1,4 +1,4 @@
-"""MCP clients: where each keeps its configuration, what our entry looks like, and how it is written with a backup."""
+"""MCP clients: where each keeps its configuration, the format of the server entry, and writing it with a backup."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 _TABLE = re.compile(r"^\s*+\[\[?\s*+([^\[\]]*[^\[\]\s])\s*+\]\]?\s*+(?:#.*)?$")
 
-#: The new text of a file, or None when it already says what it should.
+#: The new text of a file, or None when no change is needed.
 Edit = str | None
 
 
@@ -56,10 +56,10 @@ def read_text(path: Path) -> str:
 
 
 def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:
-    """The JSON text with our entry in one of its objects, or (entry None) without it.
+    """The JSON text with the entry in one of its objects, or (entry None) without it.
 
     Raises:
-        InvalidConfig: the text is no JSON object, or one with comments, which editing would lose.
+        InvalidConfig: the text is not a JSON object, or has comments, which editing would lose.
     """
     try:
         settings = json.loads(text) if text.strip() else {}
@@ -69,7 +69,7 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
         ) from None
     servers = settings.get(table, {}) if isinstance(settings, dict) else None
     if not isinstance(servers, dict):
-        raise InvalidConfig(f"{where} has another shape than expected: {table} is no object")
+        raise InvalidConfig(f"{where} has another shape than expected: {table} is not an object")
     if (
         servers.get(name) == entry
     ):  # an entry is never null: so this also says that there is nothing to remove
@@ -84,15 +84,15 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
 
 
 def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:
-    """The TOML text with our table `[table.name]`, or without it; all other lines stay as they are.
+    """The TOML text with the table `[table.name]`, or without it; all other lines are unchanged.
 
     Raises:
-        InvalidConfig: the text is no TOML, or the entry is written in a form that cannot be replaced by lines.
+        InvalidConfig: the text is not TOML, or the entry has a form that cannot be replaced by lines.
     """
     before = _toml(text, where)
     servers = before.get(table, {})
     if not isinstance(servers, dict):
-        raise InvalidConfig(f"{where} has another shape than expected: {table} is no table")
+        raise InvalidConfig(f"{where} has another shape than expected: {table} is not a table")
     if servers.get(name) == entry:
         return None
     kept, ours = [], False
@@ -131,13 +131,13 @@ def _toml(text: str, where: str) -> dict[str, Any]:
 
 
 def write_with_backup(path: Path, text: str, now: datetime) -> Path | None:
-    """Replace a file in one step, keeping a copy of what was there beside it.
+    """Replace a file atomically, keeping a copy of the former content beside it.
 
     Returns:
         The copy, or None when there was no file.
 
     Raises:
-        StorageError: it cannot be written; the file is as it was.
+        StorageError: it cannot be written; the file is unchanged.
     """
     path = path.resolve()  # a link to a file in a dotfiles folder stays a link
     backup = None
@@ -186,10 +186,10 @@ class Client:
         project: where the settings of a project are, below its folder; None: it has none.
         table: the object or table that holds the servers.
         form: json or toml.
-        folder: how an entry names the project's folder, with a slash at its end; empty: by paths relative to it.
-        program: the command that a user of it has.
-        typed: an entry says `"type": "stdio"`.
-        next_step: what the user does then.
+        folder: the project's folder in an entry, with a trailing slash; empty: paths are relative to it.
+        program: the client's own command.
+        typed: entries need `"type": "stdio"`.
+        next_step: what the user has to do after the installation.
     """
 
     name: str
@@ -267,7 +267,7 @@ def client_named(name: str) -> Client:
     """The client of that name.
 
     Raises:
-        InputError: it is not known.
+        InputError: the name is unknown.
     """
     for client in CLIENTS:
         if client.name == name:
@@ -279,22 +279,22 @@ def client_named(name: str) -> Client:
 
 
 def launcher() -> list[str]:
-    """How a client starts this installation: an absolute path, since a client's PATH may differ from ours."""
+    """The command that starts this installation: an absolute path, since a client's PATH may differ."""
     if ".cache/uv" in sys.prefix.replace("\\", "/") or "/uv/archive" in sys.prefix.replace("\\", "/"):
-        # Run by uvx: its environment may be gone tomorrow, but uvx makes a new one.
+        # Run by uvx: its environment is temporary, so the entry starts uvx.
         return [shutil.which("uvx") or "uvx", "--from", "rlm-mem[server]", "rlm-mem"]
     script = Path(sys.executable).with_name("rlm-mem.exe" if os.name == "nt" else "rlm-mem")
     return [str(script)] if script.is_file() else [sys.executable, "-m", "rlm_mem"]
 
 
 def shared_launcher() -> list[str]:
-    """How a client starts the server on whichever machine a committed file comes to: by name, never by path."""
+    """The command that starts the server on any machine, for a committed file: by name, never by path."""
     own = launcher()
     return ["uvx", *own[1:]] if "--from" in own else ["rlm-mem"]
 
 
 def place_in_project(client: Client, brain: Path, project: Path) -> str | None:
-    """How a committed file names a brain inside the project; None for one that lies elsewhere."""
+    """The path of a brain inside the project, for a committed file; None for a brain outside the project."""
     try:
         inside = brain.expanduser().resolve().relative_to(project.resolve())
     except ValueError:
@@ -303,20 +303,22 @@ def place_in_project(client: Client, brain: Path, project: Path) -> str | None:
 
 
 def is_here(client: Client, home: Path, environ: Mapping[str, str]) -> bool:
-    """Whether the client seems to be installed: its command is on the PATH, or it has left settings."""
+    """Whether the client seems to be installed: its command is on the PATH, or its settings exist."""
     settings = client.user(home, environ)
     own_folder = settings.parent if settings.parent != home else home / f".{client.program}"
     return bool((client.program and shutil.which(client.program)) or settings.exists() or own_folder.is_dir())
 
 
 def entry_of(client: Client, command: list[str]) -> dict[str, Any]:
-    """Our entry in the client's configuration; all settings are arguments, since some clients drop environments."""
+    """The server's entry in the client's configuration; settings are arguments, since some clients drop
+    environments.
+    """
     entry: dict[str, Any] = {"type": "stdio"} if client.typed else {}
     return {**entry, "command": command[0], "args": command[1:]}
 
 
 def planned(client: Client, path: Path, entry: dict[str, Any] | None) -> Edit:
-    """What the file would become with our entry, or without it (None); None when nothing changes.
+    """The new text of the file with the entry, or without it (None); None when nothing changes.
 
     Raises:
         InvalidConfig: the file cannot be edited safely.

@@ -1,4 +1,4 @@
-"""The doctor: what is right and wrong with an installation and a brain, each defect with its remedy."""
+"""The doctor: checks of an installation and a brain, each defect with its remedy."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _NEEDED_WITH = {"server": FAIL}
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One thing looked at: `state` is ok, warning or wrong; `remedy` says what to do about it.
+    """The result of one check: `state` is ok, warning or wrong; `remedy` is what to do about it.
 
-    Of an engine of the sandbox `guarantees` has what was found out by trying.
+    For an engine of the sandbox, `guarantees` has the results of its probes.
     """
 
     subject: str
@@ -45,14 +45,14 @@ class Diagnosis:
 
 
 def examine(brain: Path | str | None = None, namespace: str | None = None) -> Iterator[Diagnosis]:
-    """Look at the environment, the brain, its index, the model and the sandbox; nothing is changed.
+    """Check the environment, the brain, its index, the model and the sandbox; changes nothing.
 
     Args:
-        brain: the folder, or a DSN; None: where the command line would look.
-        namespace: whose memory; None: the configured one.
+        brain: the folder, or a DSN; None: the default of the command line.
+        namespace: the namespace to check; None: the configured one.
 
     Yields:
-        One finding after the other, as each look ends.
+        The result of each check, as it completes.
     """
     from rlm_mem.config import Config, locate
 
@@ -102,9 +102,9 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
                 yield look(memory)
             except RlmMemError as error:
                 yield _failed(subject, error)
-            except Exception as error:  # noqa: BLE001 - a look that breaks is itself the finding
+            except Exception as error:  # noqa: BLE001 - a check that fails is itself a finding
                 yield Diagnosis(
-                    subject, FAIL, f"{type(error).__name__}: {error}", "RLM_MEM_DEBUG=1 tells more."
+                    subject, FAIL, f"{type(error).__name__}: {error}", "RLM_MEM_DEBUG=1 shows the traceback."
                 )
     yield from _engines(config)
 
@@ -162,7 +162,7 @@ def _search(memory: Memory) -> Diagnosis:
 
 def _model(memory: Memory) -> Diagnosis:
     configured = memory.config.llm.model
-    name = memory.llm.name  # resolving it finds a missing extra or key; nothing is sent
+    name = memory.llm.name  # resolving it detects a missing extra or key; nothing is sent
     note = " (built in: no key, no network)" if configured == "offline" else ""
     return Diagnosis("model", OK, f"{name}{note}")
 
@@ -189,7 +189,7 @@ def _engines(config: Config) -> Iterator[Diagnosis]:
 
 
 def _engine(config: Config, name: str) -> Diagnosis:
-    """What an engine guarantees here, found out by trying."""
+    """What an engine guarantees here, according to its probes."""
     from rlm_mem.sandbox.engine import EngineLimits
     from rlm_mem.sandbox.guarantees import probe_engine
 
@@ -205,7 +205,7 @@ def _engine(config: Config, name: str) -> Diagnosis:
     except RlmMemError as error:
         return _failed(subject, error)
     if not found.available:
-        # It refuses to start rather than run a program with less protection.
+        # The engine refuses to run programs with weaker isolation.
         state = FAIL if name == sandbox.engine else OK
         return Diagnosis(subject, state, found.isolation, "Use sandbox.engine = monty.", found)
     broken = [probe for probe in found.probes if not probe.held]

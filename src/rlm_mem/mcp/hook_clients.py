@@ -1,6 +1,6 @@
-"""Clients with hooks: which events each has, where it keeps them, and how our entries come and go.
+"""Clients with hooks: the events of each, its settings file, and adding and removing the entries.
 
-The contracts are those that the clients document: Claude Code (https://docs.claude.com/en/docs/claude-code/hooks),
+The formats are those that the clients document: Claude Code (https://docs.claude.com/en/docs/claude-code/hooks),
 Codex (https://developers.openai.com/codex/hooks), Cursor (https://cursor.com/docs/agent/hooks), Gemini CLI
 (https://geminicli.com/docs/hooks/reference).
 """
@@ -22,27 +22,26 @@ from rlm_mem.mcp.clients import Edit, Place
 
 __all__ = ["HOOK_CLIENTS", "HookClient", "SECONDS", "hook_client_named", "hooks_of", "with_hooks"]
 
-#: How long each hook may take, in seconds, until it gives up by itself.
+#: Time limit of each hook, in seconds.
 SECONDS: dict[str, float] = {
     "session-start": 8, "user-prompt": 4, "stop": 15, "pre-compact": 20, "session-end": 20,
 }  # fmt: skip
 
-_MARGIN = 2  # seconds that a client waits longer: ours ends by itself before
+_MARGIN = 2  # seconds that the client's own limit is longer
 _OURS = re.compile(r"\brlm[-_]mem\b.{0,400}?\bhook (?:" + "|".join(SECONDS) + r")\b")
 
 
 @dataclass(frozen=True)
 class HookClient:
-    """A client that runs commands upon events.
+    """A client that runs commands on events.
 
     Attributes:
         name: as ``--client`` takes it.
-        events: our event → the client's.
-        user: the file of the user, from home folder and environment. ``project``: the one below a project's folder.
-        flat: an event has a list of commands, not of groups of them.
+        events: this package's event → the client's.
+        user: the user's settings file, from home folder and environment. ``project``: the one of a project.
+        flat: an event has a list of commands instead of groups of commands.
         milliseconds: times are in milliseconds.
-        told: our event → the field of the output that takes a context.
-        only_hooks: the file has nothing else in it, and goes when the last hook goes.
+        only_hooks: the file contains nothing but hooks, and is deleted with the last one.
     """
 
     name: str
@@ -54,7 +53,7 @@ class HookClient:
     only_hooks: bool = False
 
     def context(self, kind: str, text: str) -> str:
-        """The JSON that makes a text part of the model's context; empty where the client takes none at this event."""
+        """The JSON that adds a text to the model's context; empty where the client accepts none at this event."""
         if self.flat:
             return json.dumps({"additional_context": text}) if kind == "session-start" else ""
         output = {"hookEventName": self.events[kind], "additionalContext": text}
@@ -127,7 +126,7 @@ def hook_client_named(name: str) -> HookClient:
     """The client of that name.
 
     Raises:
-        InputError: it has no hooks, or is not known.
+        InputError: it has no hooks, or is unknown.
     """
     for client in HOOK_CLIENTS:
         if client.name == name:
@@ -137,10 +136,10 @@ def hook_client_named(name: str) -> HookClient:
 
 
 def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
-    """Our entries, by the client's events.
+    """The entries of this package, by the client's events.
 
     Args:
-        command: how this installation is started.
+        command: the command that starts this installation.
         options: such as ``--brain PATH``.
     """
     made: dict[str, Any] = {}
@@ -160,15 +159,15 @@ def _line(words: Sequence[str]) -> str:
 
 
 def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *, where: str) -> Edit:
-    """The settings with our hooks in place of former ones of ours, or (None) without them.
+    """The settings with this package's hooks in place of its former ones, or (None) without them.
 
-    What others have entered stays, in its order, and so does the indent of the file.
+    Other entries, their order and the indent of the file are kept.
 
     Returns:
-        the new text; None when nothing changes; empty when a file that held nothing but our hooks can go.
+        the new text; None when nothing changes; empty when the file contained no other hooks and can be deleted.
 
     Raises:
-        InvalidConfig: the text is no JSON object of the client's shape.
+        InvalidConfig: the text is not a JSON object of the client's format.
     """
     try:
         settings = json.loads(text) if text.strip() else {}
@@ -178,7 +177,7 @@ def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *,
         ) from None
     present = settings.get("hooks", {}) if isinstance(settings, dict) else None
     if not isinstance(present, dict) or not all(isinstance(groups, list) for groups in present.values()):
-        raise InvalidConfig(f"{where} has another shape than expected: hooks is no object of lists")
+        raise InvalidConfig(f"{where} has another shape than expected: hooks is not an object of lists")
     kept: dict[str, list[Any]] = {}
     for event, groups in present.items():
         others = [left for group in groups if (left := _without_ours(group)) is not None]
@@ -201,7 +200,7 @@ def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *,
 
 
 def _without_ours(group: Any) -> Any:
-    """A group, or a bare command, without our commands; None where nothing is left of it."""
+    """A group, or a bare command, without this package's commands; None where nothing is left."""
     if not isinstance(group, dict):
         return group
     if _is_ours(group):
@@ -219,7 +218,7 @@ def _is_ours(entry: Any) -> bool:
 
 
 def _indent(text: str) -> int | str | None:
-    """The indent of a JSON text; 2 where there is none to see, None for a text in one line."""
+    """The indent of a JSON text; 2 where there is none, None for a text on one line."""
     found = re.search(r"\n([ \t]+)\"", text)
     if found:
         return found.group(1) if "\t" in found.group(1) else len(found.group(1))

@@ -1,8 +1,9 @@
-"""The hooks of coding agents: memories told when a session or a prompt begins, and sessions captured by rule.
+"""The hooks of coding agents: they add memories to the context of sessions and prompts, and capture sessions by rule.
 
 A client starts ``rlm-mem hook EVENT --client NAME``, writes the event as one JSON object to stdin and reads one from
-stdout; which fields and names each client uses is in ``hook_clients``. A hook never stands in the way of its client:
-:func:`guarded` ends it in time, with exit code 0 and nothing on stdout, whatever goes wrong; the reason is in a log.
+stdout; ``hook_clients`` has the fields and names of each client. A hook never blocks its client: on any error, and at
+its
+time limit, :func:`guarded` ends it with exit code 0 and nothing on stdout, and writes the reason to a log.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_EVENT", "answer", "carry_out", "event_from", "guarded", "log_file"]
 
-#: Most bytes of an event that are read.
+#: Limit of an event, in bytes.
 MOST_EVENT = 16_000_000
 
-_MOST_LOG = 1_000_000  # bytes; then it begins anew, and the former one is kept beside it
-_SESSIONS = 50  # sessions of which is known what they were told
+_MOST_LOG = 1_000_000  # bytes; then the log is rotated once
+_SESSIONS = 50  # sessions whose shown chunks are recorded
 _TOLD = "workspace/told.json"
 
 Open = Callable[[str | None], "Memory"]
@@ -42,17 +43,17 @@ Open = Callable[[str | None], "Memory"]
 
 
 def event_from(data: bytes) -> dict[str, Any]:
-    """What the client says about the event, a JSON object on stdin.
+    """Parse the event, a JSON object on stdin.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not one.
     """
     try:
         event = json.loads(data.decode("utf-8", "replace")) if data.strip() else {}
     except (ValueError, RecursionError):
-        raise InputError("stdin does not hold the JSON object of a hook") from None
+        raise InputError("stdin is not the JSON object of a hook") from None
     if not isinstance(event, dict):
-        raise InputError("stdin does not hold the JSON object of a hook")
+        raise InputError("stdin is not the JSON object of a hook")
     return event
 
 
@@ -70,12 +71,12 @@ def answer(
     Args:
         kind: ``session-start``, ``user-prompt``, ``stop``, ``pre-compact`` or ``session-end``.
         event: as the client wrote it.
-        open_memory: opens the memory of a namespace, the shared one for None.
-        brain: its folder, where the rules may lie; None for a database.
-        namespace: where the project's memories are kept; None: by its repository.
+        open_memory: opens the memory of a namespace; None means the shared one.
+        brain: its folder, which may contain the rules; None for a database.
+        namespace: namespace of the project's memories; None: derived from its repository.
 
     Returns:
-        JSON for stdout, or nothing at all.
+        JSON for stdout, or an empty text.
 
     Raises:
         RlmMemError: the event is not what the client documents, or the memory cannot be used.
@@ -93,10 +94,10 @@ def carry_out(
     brain: Path | None,
     namespace: str | None = None,
 ) -> str:
-    """Do what a hook is for: capture what was said, or find what the agent is to be told.
+    """Run a hook: capture the session, or find the context for the agent.
 
     Args:
-        client: its name, which captured memories carry. The others are those of :func:`answer`.
+        client: its name, which is recorded with captured memories. The others are as in :func:`answer`.
 
     Returns:
         context for the model; empty where there is none.
@@ -115,17 +116,19 @@ def carry_out(
 
         if kind in ("session-start", "user-prompt"):
             if brain is not None and not (brain / "memory").is_dir():
-                told = None  # nothing was ever remembered: nothing to say
+                context = None  # the memory is empty
             else:
-                told = _tell(kind, event, session, project, own, memory, rules.limits)
+                context = _context_for(kind, event, session, project, own, memory, rules.limits)
             if kind == "user-prompt" and _transcript(event) is None:
-                _keep(event, session, memory(own), rules)  # there is nothing to read it from later
-            return told.text if told is not None else ""
-        _keep(event, session, memory(own), rules)
+                _capture(
+                    event, session, memory(own), rules
+                )  # without a transcript it cannot be captured later
+            return context.text if context is not None else ""
+        _capture(event, session, memory(own), rules)
     return ""
 
 
-def _tell(
+def _context_for(
     kind: str,
     event: Mapping[str, Any],
     session: Session,
@@ -136,32 +139,32 @@ def _tell(
 ) -> AgentContext:
     shared = memory(None)
     of_project = memory(own) if own is not None and own != shared.store.namespace else None
-    known = _told_before(shared)
+    known = _shown_chunks(shared)
     if kind == "session-start":
         if event.get("source") == "resume" and known.get(session.id):
-            return AgentContext("")  # what it was told is still in its context
-        told = session_context(
+            return AgentContext("")  # its context still contains the memories
+        context = session_context(
             of_project, shared, project.name if project is not None else "", budget=limits.context_tokens
         )
         known[session.id] = []
     else:
         prompt = event.get("prompt")
-        told = prompt_context(
+        context = prompt_context(
             [one for one in (of_project, shared) if one is not None],
             prompt if isinstance(prompt, str) else "",
             budget=limits.prompt_tokens,
             known=known.get(session.id, ()),
         )
-    if told.chunk_ids and not shared.store.backend.read_only:
-        known[session.id] = [*known.pop(session.id, []), *told.chunk_ids]
+    if context.chunk_ids and not shared.store.backend.read_only:
+        known[session.id] = [*known.pop(session.id, []), *context.chunk_ids]
         newest = dict(list(known.items())[-_SESSIONS:])
         files = shared.store.backend.files(shared.store.namespace)
         files.write(_TOLD, json.dumps(newest).encode(), durable=False)
-    return told
+    return context
 
 
-def _told_before(shared: Memory) -> dict[str, list[str]]:
-    """Session → chunks that it was told; empty where the file is damaged, since it only saves repetitions."""
+def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
+    """Session → chunks that it was shown; empty where the file is damaged, since it only avoids repetitions."""
     data = shared.store.backend.files(shared.store.namespace).read(_TOLD)
     try:
         known = json.loads(data) if data else {}
@@ -172,20 +175,20 @@ def _told_before(shared: Memory) -> dict[str, list[str]]:
     return {name: ids for name, ids in known.items() if isinstance(ids, list)}
 
 
-def _keep(event: Mapping[str, Any], session: Session, memory: Memory, rules: Rules) -> None:
-    """Capture what the event brings: its transcript, else the words that it holds itself."""
+def _capture(event: Mapping[str, Any], session: Session, memory: Memory, rules: Rules) -> None:
+    """Capture the transcript of the event, else the messages in the event itself."""
     path = _transcript(event)
     if path is not None:
         capture_transcript(memory, path, session, rules)
         return
-    said = []
+    messages = []
     if isinstance(text := event.get("prompt"), str) and text.strip():
-        said.append(SessionMessage("user", text))
+        messages.append(SessionMessage("user", text))
     text = _first(event, "last_assistant_message", "prompt_response", "text")
     if isinstance(text, str) and text.strip():
-        said.append(SessionMessage("agent", text))
-    if said:
-        capture_messages(memory, said, session, rules)
+        messages.append(SessionMessage("agent", text))
+    if messages:
+        capture_messages(memory, messages, session, rules)
 
 
 def _transcript(event: Mapping[str, Any]) -> Path | None:
@@ -197,7 +200,7 @@ def _transcript(event: Mapping[str, Any]) -> Path | None:
 
 
 def _folder(event: Mapping[str, Any]) -> Path:
-    """Where the session works: its project's folder where the client names one."""
+    """The folder of the session: the project's folder where the client names one."""
     roots = event.get("workspace_roots")
     if isinstance(roots, list) and roots and isinstance(roots[0], str):
         return Path(roots[0])
@@ -210,16 +213,16 @@ def _first(event: Mapping[str, Any], *names: str) -> Any:
 
 
 def log_file(environ: Mapping[str, str] | None = None) -> Path:
-    """Where hooks write what went wrong."""
+    """The log of failed hooks."""
     return user_data_brain(environ).parent / "hooks.log"
 
 
 @contextmanager
 def guarded(what: str, seconds: float) -> Iterator[None]:
-    """Keep a hook from standing in the way: nothing raises out of it, and it ends in time.
+    """Run a hook so that it never raises and ends in time.
 
-    After ``seconds`` the process ends with exit code 0. A write that was under way is finished or taken back by whoever
-    opens the memory next, as after a crash.
+    After ``seconds`` the process ends with exit code 0. An incomplete write is completed or undone when the memory is
+    opened next, as after a crash.
     """
 
     def give_up() -> None:
@@ -233,7 +236,7 @@ def guarded(what: str, seconds: float) -> Iterator[None]:
         yield
     except RlmMemError as error:
         _write_log(what, str(error))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the client must go on, and the log says it
+    except Exception as error:  # noqa: BLE001 - any error is logged, and the client goes on
         _write_log(what, f"{type(error).__name__}: {error}")
     finally:
         timer.cancel()
@@ -249,4 +252,4 @@ def _write_log(what: str, reason: str) -> None:
         with path.open("a", encoding="utf-8", errors="replace") as file:
             file.write(line[:2_000] + "\n")
     except OSError:
-        return  # a disk that takes no log must not stop the client either
+        return  # a full disk must not stop the client either

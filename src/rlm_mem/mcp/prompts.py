@@ -20,7 +20,7 @@ _MAX_CHARS = 20_000
 
 @dataclass(frozen=True)
 class PromptText:
-    """A prompt: what it is for, its one argument if it has one, and its words with `{}` for that argument."""
+    """A prompt: its purpose, its one argument if it has one, and its text with `{}` for that argument."""
 
     name: str
     title: str
@@ -72,7 +72,7 @@ PROMPTS: tuple[PromptText, ...] = (
 
 
 def render(name: str, arguments: dict[str, str] | None) -> tuple[PromptText, str]:
-    """The prompt of that name, filled in.
+    """The prompt of that name, with its argument filled in.
 
     Raises:
         NotFoundError: there is no such prompt.

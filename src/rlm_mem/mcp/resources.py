@@ -20,7 +20,7 @@ _RECENT = 20
 
 @dataclass(frozen=True)
 class Listed:
-    """A resource, or a family of them, as clients list it."""
+    """A resource, or a template of resources, as clients list it."""
 
     uri: str
     name: str
@@ -40,7 +40,7 @@ TEMPLATES: tuple[Listed, ...] = (
 
 
 def recent(memory: Memory) -> list[Listed]:
-    """The newest memories, as resources of their own."""
+    """The newest memories, as resources."""
     return [
         Listed(f"memory://chunks/{one.id}", one.id, f"{one.type}, {(one.occurred_at or one.created_at)[:10]}")
         for one in memory.store.latest(_RECENT)
@@ -48,10 +48,10 @@ def recent(memory: Memory) -> list[Listed]:
 
 
 def read_resource(memory: Memory, uri: str) -> str:
-    """The content behind an address, as JSON text.
+    """The content of a resource, as JSON text.
 
     Raises:
-        NotFoundError: there is nothing of that address in this namespace.
+        NotFoundError: the namespace has no such resource.
         InputError: the id in it is malformed.
     """
     scheme, separator, rest = uri.partition("://")
@@ -80,7 +80,7 @@ def _trajectory(memory: Memory, trajectory_id: str) -> dict[str, Any]:
     from rlm_mem.recall.trajectory import load_trajectory
 
     found = asdict(load_trajectory(memory.store, trajectory_id))
-    found.pop("path")  # where it lies on the server's disk is nothing that a client needs
+    found.pop("path")  # clients do not need its path on the server
     return found
 
 

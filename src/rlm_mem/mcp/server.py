@@ -1,4 +1,4 @@
-"""The MCP server: the service spoken in the protocol, whatever the transport."""
+"""The MCP server: the service over the protocol, independent of the transport."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class McpServer:
     connections. `initialize` needs none of them, and no memory.
 
     Args:
-        service: what is served.
+        service: the service to expose.
     """
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem")
         self._closing = threading.Event()
-        self._open: set[_Given] = set()
+        self._open: set[_CallStop] = set()
         fixed = CacheHint(ttl_ms=3_600_000, scope="public")
         self.protocol: Server[dict[str, Any]] = Server(
             "rlm-mem",
@@ -71,7 +71,7 @@ class McpServer:
         )
 
     def close(self) -> None:
-        """End what runs, then the service."""
+        """Cancel running calls, then close the service."""
         self._closing.set()
         for given_up in list(self._open):
             given_up.set()
@@ -90,7 +90,7 @@ class McpServer:
         if params.name not in self.service.tools:
             known = ", ".join(self.service.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are: {known}")
-        given_up = _Given(self._closing)
+        given_up = _CallStop(self._closing)
         self._open.add(given_up)
         progress = self._progress(context, asyncio.get_running_loop())
         try:
@@ -111,10 +111,10 @@ class McpServer:
     def _progress(
         self, context: Context, loop: asyncio.AbstractEventLoop
     ) -> Callable[[float, float | None, str], None]:
-        """Progress from a worker thread, not oftener than a client can use."""
+        """Report progress from a worker thread, at a bounded rate."""
         last = float("-inf")
 
-        def tell(done: float, total: float | None, message: str) -> None:
+        def report(done: float, total: float | None, message: str) -> None:
             nonlocal last
             now = time.monotonic()
             if now - last < _PROGRESS_EVERY and done != total:
@@ -128,10 +128,10 @@ class McpServer:
                 return
             try:
                 sent.result(timeout=5)
-            except Exception:  # noqa: BLE001 - whatever it is, progress must not undo what is being stored
+            except Exception:  # noqa: BLE001 - failing to report progress must not abort the call
                 sent.cancel()
 
-        return tell
+        return report
 
     # --- resources -------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class McpServer:
         )
 
     async def _asked(self, work: Callable[[], _R]) -> _R:
-        """Run it in a worker; an error of ours becomes one of the protocol, in words."""
+        """Run it in a worker; an RlmMemError becomes an error of the protocol."""
         try:
             return await self._in_worker(work)
         except RlmMemError as error:
@@ -208,8 +208,8 @@ class McpServer:
         return types.GetPromptResult(description=found.description, messages=[message])
 
 
-class _Given(Stop):
-    """Set when the client gave the call up, or the server ends."""
+class _CallStop(Stop):
+    """Set when the client cancelled the call, or the server ends."""
 
     def __init__(self, closing: threading.Event) -> None:
         super().__init__()

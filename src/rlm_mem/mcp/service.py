@@ -1,4 +1,4 @@
-"""The service behind every transport: one confined memory, its tools and their schemas, and how a call is made."""
+"""The service behind every transport: one confined memory, its tools with their schemas, and their calls."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class OfferedTool:
     Attributes:
         tool: name, description and annotations.
         request, response, run: the tool's own, else those of the operation.
-        path: arguments that stand in the address over HTTP, with the names of its parts.
-        read_only: it changes no memory (that it was asked may be recorded).
+        path: arguments that are part of the address over HTTP, with the names of these parts.
+        read_only: it changes no memory (the call itself may be recorded).
     """
 
     tool: Tool
@@ -61,11 +61,11 @@ class OfferedTool:
 
 
 def tools_for(*, every: bool = False, read_only: bool = False) -> list[OfferedTool]:
-    """The tools of a server: those offered by default first, each part in the order of the operations.
+    """The tools of a server: the default ones, then the others, both in the order of the operations.
 
     Args:
-        every: also those that are not offered by default.
-        read_only: none that changes a memory.
+        every: include those that are not offered by default.
+        read_only: leave out those that change a memory.
     """
     found = [(operation, operation.tool) for operation in OPERATIONS if operation.tool is not None]
     return [
@@ -91,7 +91,7 @@ def _offered(operation: Operation, tool: Tool) -> OfferedTool:
 
 
 def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The JSON schema (2020-12) of a Struct, with `type: object` at its root, as clients demand."""
+    """The JSON schema (2020-12) of a Struct, with `type: object` at its root, as clients require."""
     (reference,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     root: dict[str, Any] = components.pop(reference["$ref"].rpartition("/")[2])
     if components:
@@ -100,14 +100,14 @@ def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def input_schema(tool: OfferedTool) -> dict[str, Any]:
-    """The schema of what a tool takes: only the proper names, since aliases are for those who guess.
+    """The schema of a tool's arguments, without their aliases.
 
-    It stands in front of a model with every request, so it is short: patterns hold, and are said in words only.
+    A model reads it with every request, so it is short: patterns are enforced, but only described in words.
     """
     schema: dict[str, Any] = _without_patterns(object_schema(tool.request))
     schema["additionalProperties"] = False
     schema.pop("description", None)
-    if "max_tokens" in schema.get("properties", ()):  # of the base, so it came first
+    if "max_tokens" in schema.get("properties", ()):  # a field of the base class comes first
         schema["properties"]["max_tokens"] = schema["properties"].pop("max_tokens")
     return schema
 
@@ -122,7 +122,7 @@ def _without_patterns(schema: Any) -> Any:
         for name, value in schema.items()
         if name not in ("pattern", "examples", "x-names") or not isinstance(value, str | list)
     }
-    for one in short.get("anyOf", ()):  # what may be left out is described as a whole
+    for one in short.get("anyOf", ()):  # move the description of an optional argument to its top level
         if "description" in one:
             short.setdefault("description", one.pop("description"))
     return short
@@ -133,14 +133,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of a call: plain data and the same as text, or an error in words."""
+    """The outcome of a call: plain data and its text, or the text of an error."""
 
     text: str
     data: dict[str, Any] | None = None
 
     @property
     def failed(self) -> bool:
-        """The text is an error."""
+        """Whether the text is an error."""
         return self.data is None
 
 
@@ -148,7 +148,7 @@ class Service:
     """Carries out the calls of clients on one memory; safe for several threads.
 
     Args:
-        opened: the memory that is served.
+        opened: the memory to serve.
     """
 
     def __init__(self, opened: OpenMemory) -> None:
@@ -176,7 +176,7 @@ class Service:
         progress: Callable[[float, float | None, str], None] = no_progress,
         given_up: threading.Event | None = None,
     ) -> Answer:
-        """Run a tool. Whatever goes wrong with it is in the answer, so that the calling model can react.
+        """Run a tool. Its errors are part of the answer, so that the calling model can react.
 
         Raises:
             NotFoundError: there is no such tool.
@@ -208,7 +208,7 @@ class Service:
             with stopped_by(given_up) if isinstance(given_up, Stop) else nullcontext():
                 result = answered(lambda given: tool.run(context, given), request)
             data = plain(result.data if isinstance(result, Reply) else result)
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the server: log it and answer
+        except Exception as error:  # noqa: BLE001 - an internal error must not end the server: log it and answer
             why = problem_of(error)
             if why.status == 500 and not isinstance(error, RlmMemError):
                 _log.exception("tool %s failed", tool.name)
@@ -221,5 +221,7 @@ class Service:
 
 
 def plain(result: msgspec.Struct) -> dict[str, Any]:
-    """The result as plain data whose text UTF-8 can hold: remembered text may be anything."""
+    """The result as plain data; text that UTF-8 cannot encode is replaced, since memories may contain lone
+    surrogates.
+    """
     return storable(msgspec.to_builtins(result))
